@@ -1,0 +1,1 @@
+//! The face of Helenus as a library: an embedded wide-column database.

@@ -1,0 +1,1 @@
+//! What the machine is: files, clocks, randomness and background work behind small traits.

@@ -1,0 +1,1 @@
+//! The doors: sockets in, Backend calls, frames out.

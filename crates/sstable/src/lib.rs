@@ -1,0 +1,1 @@
+//! What a file is: Cassandra SSTables, read and written.

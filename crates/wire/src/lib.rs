@@ -1,0 +1,1 @@
+//! What the bytes between programs are: the native protocol, both halves, without sockets.

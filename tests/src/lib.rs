@@ -1,0 +1,1 @@
+//! End-to-end tests: the real binary over a real socket.
