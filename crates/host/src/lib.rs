@@ -1,1 +1,27 @@
 //! What the machine is: files, clocks, randomness and background work behind small traits.
+//!
+//! `real` is the only place of the project that names std::fs, SystemTime, std::thread and OS randomness; `sim` is
+//! a machine in memory that knows written from synced and runs background work in a seeded order.
+
+mod disk;
+mod tasks;
+mod time;
+
+pub use disk::{Disk, File};
+pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};
+pub use time::{Clock, Random};
+
+use std::sync::Arc;
+
+/// A machine, handed to constructors by value. Cloning shares it.
+#[derive(Clone)]
+pub struct Host {
+    /// Its file system.
+    pub disk: Arc<dyn Disk>,
+    /// Its clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Its randomness.
+    pub random: Arc<dyn Random>,
+    /// Its background work.
+    pub tasks: Arc<dyn Tasks>,
+}

@@ -1,0 +1,57 @@
+//! Files and folders as the storage engine needs them.
+//!
+//! Durability follows POSIX: bytes are durable after `sync`, names (create, rename, link, remove) after
+//! `sync_dir` of the folder. Every error names its path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file system.
+pub trait Disk: Send + Sync {
+    /// Opens an existing file for reading.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file for reading and writing.
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Creates a file that must not exist, for reading and writing.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Takes the exclusive lock on `path` (created if absent) and writes `holder` into it. `Err(WouldBlock)` with the
+    /// present holder's text as the message when another process holds it. Released when the value is dropped.
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>>;
+    /// Renames, replacing the target.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// A second name for the same file.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Creates a folder and those above it.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// The entries of a folder, sorted, as full paths.
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Whether a file or folder of this name exists.
+    fn exists(&self, path: &Path) -> bool;
+    /// Whether `path` is a folder.
+    fn is_dir(&self, path: &Path) -> bool;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// An open file. All methods take `&self` and a position: appenders keep their own offset.
+pub trait File: Send + Sync {
+    /// Length in bytes. `Result` because a real file asks the system.
+    fn size(&self) -> io::Result<u64>;
+    /// Fills `buf` from `offset`; `UnexpectedEof` if the file ends before.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// The same without waiting for the device: `Ok(false)` when the bytes are not in memory.
+    fn try_read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool>;
+    /// Writes all of `buf` at `offset`, extending the file.
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Reserves and zero-fills up to `size` bytes, so that a full disk shows here and not later.
+    fn allocate(&self, size: u64) -> io::Result<()>;
+    /// Cuts or extends to `size`.
+    fn set_size(&self, size: u64) -> io::Result<()>;
+    /// Makes bytes and length durable (fdatasync where that suffices).
+    fn sync(&self) -> io::Result<()>;
+}

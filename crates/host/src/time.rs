@@ -1,0 +1,15 @@
+//! Clocks and randomness.
+
+/// The clocks of a machine.
+pub trait Clock: Send + Sync {
+    /// Wall clock, microseconds since the epoch. May go backwards on a real machine: who needs order keeps it.
+    fn wall_us(&self) -> i64;
+    /// Monotonic clock, nanoseconds since some fixed moment.
+    fn monotonic_ns(&self) -> u64;
+}
+
+/// A source of random bytes.
+pub trait Random: Send + Sync {
+    /// Fills `bytes`.
+    fn fill(&self, bytes: &mut [u8]);
+}
