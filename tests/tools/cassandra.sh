@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# A real Apache Cassandra 5.0.6, from its jars on Maven Central: the judge of our answers and of our files.
+#
+#   cassandra.sh start DIR [--port N] [--heap SIZE]   a node that keeps everything in DIR; returns when it answers CQL
+#   cassandra.sh stop DIR
+#   cassandra.sh nodetool DIR ARGS...
+#   cassandra.sh tool NAME [--data DATA_DIR] ARGS...  sstabledump, sstableverify, sstablemetadata, sstableloader
+#   cassandra.sh jars                                 downloads what is missing, prints the folder
+#
+# The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, trie memtables,
+# unified compaction. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
+# that it runs beside a server on 9042. --heap defaults to 1536M.
+#
+# `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
+# sstableverify needs it, sstabledump and sstablemetadata do not.
+#
+# Needs a JDK 17, and once Maven. Jars are kept in ${XDG_CACHE_HOME:-~/.cache}/helenus/cassandra-5.0.6.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+version=5.0.6
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/helenus/cassandra-$version
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+
+fail() { echo "cassandra.sh: $*" >&2; exit 1; }
+
+jars() {
+  [[ -f $cache/complete ]] && return
+  mkdir -p "$cache"
+  (
+    flock 9 # several tests may ask at once; the first one downloads
+    [[ -f $cache/complete ]] && exit
+    echo "cassandra.sh: downloading Cassandra $version into $cache" >&2
+    mvn -q -B -Dstyle.color=never -f "$here/cassandra.pom.xml" dependency:copy-dependencies \
+      -DincludeScope=runtime "-DoutputDirectory=$cache/lib" >&2
+    touch "$cache/complete"
+  ) 9>"$cache/lock" || fail "Maven could not fetch cassandra-all $version; see its message above"
+}
+
+# The doors that JDK 17 closes and Cassandra needs (conf/jvm17-server.options and jvm17-clients.options).
+jvm_options() {
+  local name
+  for name in java.base/java.lang.ref java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch \
+    java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry java.rmi/sun.rmi.server \
+    java.sql/java.sql jdk.attach/sun.tools.attach jdk.compiler/com.sun.tools.javac.file jdk.unsupported/sun.misc; do
+    echo "--add-exports=$name=ALL-UNNAMED"
+  done
+  for name in java.base/{java.io,java.lang,java.lang.module,java.lang.reflect,java.math,java.net,java.nio} \
+    java.base/{java.util,java.util.concurrent,java.util.concurrent.atomic,sun.nio.ch} \
+    java.base/jdk.internal.{loader,math,module,ref,reflect,util.jar} \
+    jdk.compiler/com.sun.tools.javac jdk.management/com.sun.management.internal; do
+    echo "--add-opens=$name=ALL-UNNAMED"
+  done
+  echo "-Djdk.attach.allowAttachSelf=true"
+  echo "-Dio.netty.tryReflectionSetAccessible=true"
+  echo "-javaagent:$(ls "$cache"/lib/jamm-*.jar)"
+}
+
+# configuration DIR DATA_DIR PORT LOG_LEVEL: writes DIR/conf.
+configuration() {
+  local dir=$1 data=$2 port=$3 level=$4
+  mkdir -p "$dir/conf/triggers"
+  cat >"$dir/conf/cassandra.yaml" <<YAML
+cluster_name: oracle
+num_tokens: 1
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+endpoint_snitch: SimpleSnitch
+seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: '127.0.0.1:$((port + 1))'}]}]
+listen_address: 127.0.0.1
+rpc_address: 127.0.0.1
+native_transport_port: $port
+storage_port: $((port + 1))
+data_file_directories: ['$data']
+commitlog_directory: '$dir/commitlog'
+saved_caches_directory: '$dir/saved_caches'
+hints_directory: '$dir/hints'
+cdc_raw_directory: '$dir/cdc_raw'
+commitlog_sync: periodic
+commitlog_sync_period: 10000ms
+storage_compatibility_mode: NONE
+sstable: {selected_format: bti}
+uuid_sstable_identifiers_enabled: true
+memtable: {configurations: {default: {class_name: TrieMemtable}}}
+default_compaction: {class_name: UnifiedCompactionStrategy, parameters: {scaling_parameters: T4}}
+YAML
+  cat >"$dir/conf/logback.xml" <<XML
+<configuration>
+  <appender name="ERR" class="ch.qos.logback.core.ConsoleAppender">
+    <target>System.err</target>
+    <encoder><pattern>%-5level %date{HH:mm:ss.SSS} %logger{0}: %msg%n</pattern></encoder>
+  </appender>
+  <root level="$level"><appender-ref ref="ERR"/></root>
+</configuration>
+XML
+}
+
+# Whether a CQL server answers an OPTIONS frame (version 4, opcode 5) with SUPPORTED (opcode 6).
+answers() {
+  local reply
+  reply=$(timeout 5 bash -c '
+    exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "\4\0\0\0\5\0\0\0\0" >&3 && head -c 5 <&3 | od -An -tu1' "$1" 2>/dev/null)
+  [[ ${reply##* } == 6 ]]
+}
+
+# The process id of the node in DIR, if it runs.
+node() {
+  local pid
+  [[ -s $1/pid ]] && pid=$(<"$1/pid") && grep -qz "^-Dcassandra.storagedir=$1\$" "/proc/$pid/cmdline" 2>/dev/null &&
+    echo "$pid"
+}
+
+start() {
+  [[ $# -ge 1 ]] || fail "start needs a directory"
+  local dir port=19042 heap=1536M
+  mkdir -p "$1" && dir=$(cd "$1" && pwd -P)
+  shift
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --port) port=$2 ;;
+      --heap) heap=$2 ;;
+      *) fail "start knows --port and --heap, not '$1'" ;;
+    esac
+    shift 2
+  done
+  node "$dir" >/dev/null && fail "a node runs in $dir already, process $(<"$dir/pid")"
+  answers "$port" && fail "port $port is taken: another CQL server answers there"
+  jars
+  configuration "$dir" "$dir/data" "$port" INFO
+  jvm_options >"$dir/conf/jvm.options"
+  echo "$port" >"$dir/port"
+  # -ea: Cassandra's own assertions are part of the judgement, and a release runs with them.
+  (cd "$dir" && exec setsid "$java" "@$dir/conf/jvm.options" -ea "-da:net.openhft..." -Xss256k -Xms256m "-Xmx$heap" \
+    -XX:+UseG1GC -XX:MaxGCPauseMillis=300 -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true \
+    "-Dcassandra.config=file://$dir/conf/cassandra.yaml" "-Dcassandra.storagedir=$dir" "-Dcassandra.logdir=$dir" \
+    "-Dlogback.configurationFile=file://$dir/conf/logback.xml" "-Dcassandra.triggers_dir=$dir/conf/triggers" \
+    "-Dcassandra.jmx.local.port=$((port + 2))" -Djava.rmi.server.hostname=127.0.0.1 \
+    -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra-foreground=yes -cp "$dir/conf:$cache/lib/*" \
+    org.apache.cassandra.service.CassandraDaemon >"$dir/log" 2>&1 </dev/null) &
+  local pid=$! begin=$SECONDS
+  echo "$pid" >"$dir/pid"
+  until answers "$port"; do
+    kill -0 "$pid" 2>/dev/null || { tail -n 20 "$dir/log" >&2; fail "the node ended while starting; its log is $dir/log"; }
+    ((SECONDS - begin < 180)) || fail "no answer on port $port within 180 s; the log is $dir/log"
+    sleep 0.1
+  done
+  disown "$pid"
+  echo "cassandra $version on 127.0.0.1:$port, process $pid, directory $dir"
+}
+
+stop() {
+  [[ $# -eq 1 ]] || fail "stop needs a directory"
+  local dir pid begin=$SECONDS
+  dir=$(cd "$1" 2>/dev/null && pwd -P) || fail "no directory $1"
+  pid=$(node "$dir") || { echo "no node runs in $dir"; return; }
+  kill "$pid"
+  while kill -0 "$pid" 2>/dev/null; do
+    ((SECONDS - begin < 60)) || { kill -9 "$pid" || true; break; }
+    sleep 0.1
+  done
+  rm -f "$dir/pid"
+}
+
+# run_tool MAIN CONF_DIR ARGS...: one of Cassandra's offline programs, tuned for a short life.
+run_tool() {
+  local main=$1 dir=$2
+  shift 2
+  jvm_options >"$dir/conf/jvm.options"
+  "$java" "@$dir/conf/jvm.options" -ea -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx768m \
+    "-Dcassandra.config=file://$dir/conf/cassandra.yaml" "-Dcassandra.storagedir=$dir" "-Dcassandra.logdir=$dir" \
+    "-Dlogback.configurationFile=file://$dir/conf/logback.xml" "-Dcassandra.triggers_dir=$dir/conf/triggers" \
+    -cp "$dir/conf:$cache/lib/*" "org.apache.cassandra.tools.$main" "$@"
+}
+
+tool() {
+  [[ $# -ge 1 ]] || fail "tool needs a name: sstabledump, sstableverify, sstablemetadata or sstableloader"
+  local main name=$1 data
+  shift
+  case $name in
+    sstabledump) main=SSTableExport ;;
+    sstableverify) main=StandaloneVerifier ;;
+    sstablemetadata) main=SSTableMetadataViewer ;;
+    sstableloader) main=BulkLoader ;;
+    nodetool) main=NodeTool ;;
+    *) fail "unknown tool '$name': sstabledump, sstableverify, sstablemetadata and sstableloader are known" ;;
+  esac
+  jars
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  data=$scratch/data
+  [[ ${1:-} == --data ]] && { data=$(cd "$2" && pwd -P); shift 2; }
+  configuration "$scratch" "$data" 19042 WARN
+  run_tool "$main" "$scratch" "$@"
+}
+
+nodetool() {
+  [[ -s ${1:-}/port ]] || fail "nodetool needs the directory of a node that was started here"
+  local port
+  port=$(<"$1/port")
+  shift
+  tool nodetool -h 127.0.0.1 -p "$((port + 2))" "$@"
+}
+
+command=${1:-}
+[[ $# -gt 0 ]] && shift
+case $command in
+  start | stop | nodetool | tool) "$command" "$@" ;;
+  jars) jars; echo "$cache/lib" ;;
+  *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
+esac
