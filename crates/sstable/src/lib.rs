@@ -1,1 +1,7 @@
-//! What a file is: Cassandra SSTables, read and written.
+//! What a file is: Cassandra SSTables, read and written. Useful alone, as a library for the formats.
+
+pub mod block;
+pub mod checksum;
+mod error;
+
+pub use error::{Error, Result};

@@ -1,0 +1,154 @@
+//! A row: its clustering, its own liveness and deletion, and its cells.
+//!
+//! A row in hand is two things: a `RowBuf` (positions, reused from row to row, so that reading allocates nothing a
+//! cell) and the bytes its spans point into, which may be the buffer's own or a block of a file. `RowView` pairs them.
+
+use crate::cell::{Cell, ColumnId, Span};
+use crate::deletion::{DeletionTime, Liveness};
+
+/// The decoded shape of one row. `clear` keeps the capacity of every vector.
+#[derive(Clone, Debug)]
+pub struct RowBuf {
+    /// Ordered (byte-comparable) encoding of the clustering; empty for the static row.
+    pub key: Vec<u8>,
+    /// The serialised clustering values, one span a clustering column; empty for the static row.
+    pub clustering: Vec<Span>,
+    /// The row's own marker.
+    pub liveness: Liveness,
+    /// Deletion of the row whole.
+    pub deletion: DeletionTime,
+    /// Cells, by column id, then by path order.
+    pub cells: Vec<Cell>,
+    /// Deletions of whole multi-cell columns, by column id.
+    pub complex_deletions: Vec<(ColumnId, DeletionTime)>,
+    /// Bytes owned by this buffer; unused when the spans point elsewhere.
+    pub data: Vec<u8>,
+}
+
+impl Default for RowBuf {
+    fn default() -> RowBuf {
+        RowBuf {
+            key: Vec::new(),
+            clustering: Vec::new(),
+            liveness: Liveness::NONE,
+            deletion: DeletionTime::LIVE,
+            cells: Vec::new(),
+            complex_deletions: Vec::new(),
+            data: Vec::new(),
+        }
+    }
+}
+
+impl RowBuf {
+    /// Makes the buffer an empty row again.
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.clear_body();
+        self.clustering.clear();
+        self.data.clear();
+    }
+
+    /// Drops everything but key, clustering and data.
+    pub fn clear_body(&mut self) {
+        self.liveness = Liveness::NONE;
+        self.deletion = DeletionTime::LIVE;
+        self.cells.clear();
+        self.complex_deletions.clear();
+    }
+
+    /// Appends bytes to the own data and returns where they stand.
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Span {
+        let start = self.data.len();
+        self.data.extend_from_slice(bytes);
+        span(start, bytes.len())
+    }
+
+    /// The row over its own bytes.
+    pub fn view(&self) -> RowView<'_> {
+        RowView { row: self, data: &self.data }
+    }
+
+    /// Copies another row whole, its bytes into the own data.
+    pub fn copy_from(&mut self, other: RowView<'_>) {
+        self.clear();
+        self.key.extend_from_slice(&other.row.key);
+        self.copy_clustering(other);
+        self.liveness = other.row.liveness;
+        self.deletion = other.row.deletion;
+        self.complex_deletions.extend_from_slice(&other.row.complex_deletions);
+        for cell in &other.row.cells {
+            self.push_cell(cell, other.data);
+        }
+    }
+
+    /// Copies the clustering values of another row.
+    pub fn copy_clustering(&mut self, other: RowView<'_>) {
+        self.clustering.clear();
+        for index in 0..other.row.clustering.len() {
+            let copied = self.copy_span(other.row.clustering[index], other.data);
+            self.clustering.push(copied);
+        }
+    }
+
+    /// Appends a cell whose spans point into `data`, copying its bytes.
+    pub fn push_cell(&mut self, cell: &Cell, data: &[u8]) {
+        let path = self.copy_span(cell.path, data);
+        let value = self.copy_span(cell.value, data);
+        self.cells.push(Cell { path, value, ..*cell });
+    }
+
+    fn copy_span(&mut self, from: Span, data: &[u8]) -> Span {
+        match from.get(data) {
+            None => Span::NULL,
+            Some(bytes) => self.push_bytes(bytes),
+        }
+    }
+}
+
+/// A span from positions; a row's data is bounded far below 4 GiB (`max_mutation_size`).
+pub fn span(start: usize, len: usize) -> Span {
+    assert!(start + len < u32::MAX as usize, "a row's data stays under 4 GiB");
+    Span { start: start as u32, len: len as u32 }
+}
+
+/// A row and the bytes its spans point into.
+#[derive(Clone, Copy, Debug)]
+pub struct RowView<'a> {
+    /// The decoded shape.
+    pub row: &'a RowBuf,
+    /// What its spans index.
+    pub data: &'a [u8],
+}
+
+impl<'a> RowView<'a> {
+    /// The serialised value of a clustering column, `None` for null.
+    pub fn clustering(&self, index: usize) -> Option<&'a [u8]> {
+        self.row.clustering.get(index).and_then(|span| span.get(self.data))
+    }
+
+    /// The bytes of a cell's value.
+    pub fn value(&self, cell: &Cell) -> &'a [u8] {
+        cell.value.bytes(self.data)
+    }
+
+    /// The bytes of a cell's path.
+    pub fn path(&self, cell: &Cell) -> &'a [u8] {
+        cell.path.bytes(self.data)
+    }
+
+    /// The cells of one column: none or one for a simple column, any number for a multi-cell one.
+    pub fn cells_of(&self, column: ColumnId) -> &'a [Cell] {
+        let cells = &self.row.cells;
+        let start = cells.partition_point(|cell| cell.column < column);
+        let len = cells[start..].partition_point(|cell| cell.column == column);
+        &cells[start..start + len]
+    }
+
+    /// Whether nothing at all is recorded: no marker, no deletion, no cell.
+    pub fn is_empty(&self) -> bool {
+        self.row.liveness.is_none()
+            && self.row.deletion.is_live()
+            && self.row.cells.is_empty()
+            && self.row.complex_deletions.is_empty()
+    }
+}

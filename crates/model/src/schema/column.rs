@@ -1,0 +1,48 @@
+//! A column of a table.
+
+use crate::cell::ColumnId;
+use crate::types::CqlType;
+use std::sync::Arc;
+
+/// What part of a row a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ColumnKind {
+    /// Part of the partition key.
+    PartitionKey,
+    /// Part of the clustering.
+    Clustering,
+    /// One value a partition.
+    Static,
+    /// One value a row.
+    Regular,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name, unquoted, as stored.
+    pub name: Arc<str>,
+    /// Part of the row it is.
+    pub kind: ColumnKind,
+    /// Position within the partition key or the clustering; 0 for others.
+    pub position: usize,
+    /// Type of its values.
+    pub ty: CqlType,
+    /// Clustering in descending order.
+    pub reversed: bool,
+    /// Number of a static or regular column in rows; unused for key columns.
+    pub id: ColumnId,
+}
+
+/// A column that was dropped: cells written before the drop are not seen, even if a column of that name returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedColumn {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type at the drop, for reading files that hold it.
+    pub ty: CqlType,
+    /// Static or regular.
+    pub kind: ColumnKind,
+    /// Cells at or before this are gone, microseconds.
+    pub dropped_us: i64,
+}

@@ -1,0 +1,122 @@
+//! Table options, with the names and defaults of Cassandra 5.0 (`TableParams`).
+
+use std::collections::BTreeMap;
+
+/// Options of a table as WITH gives them. Maps keep Cassandra's own keys and full class names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableOptions {
+    /// Policy of extra writes; kept for clusters.
+    pub additional_write_policy: String,
+    /// Snapshot on drop and truncate.
+    pub allow_auto_snapshot: bool,
+    /// Wanted rate of false positives of the Bloom filter.
+    pub bloom_filter_fp_chance: f64,
+    /// `keys` and `rows_per_partition`.
+    pub caching: BTreeMap<String, String>,
+    /// Change capture.
+    pub cdc: bool,
+    /// Free text.
+    pub comment: String,
+    /// `class` and the strategy's options.
+    pub compaction: BTreeMap<String, String>,
+    /// `class`, `chunk_length_in_kb` and the compressor's options; `enabled: false` for none.
+    pub compression: BTreeMap<String, String>,
+    /// Part of reads that check the chunk's checksum.
+    pub crc_check_chance: f64,
+    /// TTL of writes without one, seconds; 0 for none.
+    pub default_time_to_live_s: i32,
+    /// Options of others, bytes by name.
+    pub extensions: BTreeMap<String, Vec<u8>>,
+    /// How long tombstones are kept for replicas, seconds.
+    pub gc_grace_seconds: i32,
+    /// Incremental backups.
+    pub incremental_backups: bool,
+    /// Index sampling; kept for clusters.
+    pub max_index_interval: i32,
+    /// Memtable configuration by name.
+    pub memtable: Option<String>,
+    /// Flush after this long, milliseconds; 0 for never.
+    pub memtable_flush_period_in_ms: i32,
+    /// Index sampling; kept for clusters.
+    pub min_index_interval: i32,
+    /// Read repair; kept for clusters.
+    pub read_repair: String,
+    /// Speculative retry; kept for clusters.
+    pub speculative_retry: String,
+}
+
+/// Default `gc_grace_seconds`: ten days.
+pub const GC_GRACE_SECONDS_DEFAULT: i32 = 864_000;
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        let map =
+            |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        TableOptions {
+            additional_write_policy: "99p".into(),
+            allow_auto_snapshot: true,
+            bloom_filter_fp_chance: 0.01,
+            caching: map(&[("keys", "ALL"), ("rows_per_partition", "NONE")]),
+            cdc: false,
+            comment: String::new(),
+            compaction: map(&[
+                ("class", "org.apache.cassandra.db.compaction.UnifiedCompactionStrategy"),
+                ("max_sstables_to_compact", "64"),
+                ("min_sstable_size", "100MiB"),
+                ("scaling_parameters", "T4"),
+                ("sstable_growth", "0.3333333333333333"),
+                ("target_sstable_size", "1GiB"),
+            ]),
+            compression: map(&[
+                ("chunk_length_in_kb", "16"),
+                ("class", "org.apache.cassandra.io.compress.LZ4Compressor"),
+            ]),
+            crc_check_chance: 1.0,
+            default_time_to_live_s: 0,
+            extensions: BTreeMap::new(),
+            gc_grace_seconds: GC_GRACE_SECONDS_DEFAULT,
+            incremental_backups: true,
+            max_index_interval: 2048,
+            memtable: None,
+            memtable_flush_period_in_ms: 0,
+            min_index_interval: 128,
+            read_repair: "BLOCKING".into(),
+            speculative_retry: "99p".into(),
+        }
+    }
+}
+
+/// Compression of a table's data files, read out of `TableOptions::compression`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompressionParams {
+    /// Short or full class name of the compressor; `None` for no compression.
+    pub class: Option<String>,
+    /// Bytes of a chunk before compression; a power of two.
+    pub chunk_bytes: u32,
+    /// A chunk is stored as it is when compression does not bring it under this (`i32::MAX`: always compressed).
+    pub max_compressed_bytes: u32,
+    /// The compressor's own options.
+    pub options: BTreeMap<String, String>,
+}
+
+impl TableOptions {
+    /// The compression parameters. Unknown text counts as the default chunk length; statements validate before.
+    pub fn compression_params(&self) -> CompressionParams {
+        let map = &self.compression;
+        let enabled = map.get("enabled").is_none_or(|v| v.eq_ignore_ascii_case("true"));
+        let class = map.get("class").or_else(|| map.get("sstable_compression"));
+        let class = class.filter(|c| enabled && !c.is_empty()).cloned();
+        let kib: u32 = map.get("chunk_length_in_kb").and_then(|v| v.parse().ok()).unwrap_or(16);
+        let ratio: f64 = map.get("min_compress_ratio").and_then(|v| v.parse().ok()).unwrap_or(0.0);
+        let chunk_bytes = kib.saturating_mul(1024).max(1024);
+        let max_compressed_bytes =
+            if ratio <= 0.0 { i32::MAX as u32 } else { (f64::from(chunk_bytes) / ratio).ceil() as u32 };
+        let own = ["class", "sstable_compression", "chunk_length_in_kb", "min_compress_ratio", "enabled"];
+        let options = map
+            .iter()
+            .filter(|(k, _)| !own.contains(&k.as_str()))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        CompressionParams { class, chunk_bytes, max_compressed_bytes, options }
+    }
+}

@@ -1,0 +1,38 @@
+//! An unfiltered: a row or a range-tombstone marker, and the sources that yield them in order.
+
+use crate::range_tombstone::MarkerView;
+use crate::row::RowView;
+
+/// One element of a partition's content.
+#[derive(Clone, Copy, Debug)]
+pub enum Unfiltered<'a> {
+    /// A row.
+    Row(RowView<'a>),
+    /// A range-tombstone marker.
+    Marker(MarkerView<'a>),
+}
+
+impl<'a> Unfiltered<'a> {
+    /// The ordered position.
+    pub fn key(&self) -> &'a [u8] {
+        match self {
+            Unfiltered::Row(row) => &row.row.key,
+            Unfiltered::Marker(marker) => &marker.marker.key,
+        }
+    }
+}
+
+/// A cursor over the unfiltereds of one partition, in clustering order or, read reversed, against it.
+///
+/// The element in hand stays valid until the next `advance`. `Cx` carries what reading needs (whether it may wait,
+/// counters); a source that only reads memory ignores it.
+pub trait Source<Cx> {
+    /// What can go wrong.
+    type Error;
+
+    /// Moves to the next element; `Ok(false)` at the end, and from then on.
+    fn advance(&mut self, cx: &mut Cx) -> Result<bool, Self::Error>;
+
+    /// The element in hand. Called only after `advance` returned `Ok(true)`.
+    fn current(&self) -> Unfiltered<'_>;
+}

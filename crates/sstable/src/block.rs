@@ -1,0 +1,185 @@
+//! Blocks: how bytes of a component come into memory.
+//!
+//! Index components are read in pages of 4 KiB, Data.db in compression chunks or 16 KiB blocks. Every read goes
+//! through `BlockFile::block`: the cache first, then the file, then the check of the page's CRC. A read that may not
+//! wait gets `WouldBlock` instead of waiting for the device.
+
+use crate::error::{Error, Result};
+use helenus_host::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A block in memory, shared with the cache.
+pub type Block = Arc<[u8]>;
+
+/// Keeps blocks of many files. Implemented by the engine; bounded there.
+pub trait BlockCache: Send + Sync {
+    /// The block if it is kept. `file` is a number unique in the process, `block` counts from 0.
+    fn get(&self, file: u64, block: u64) -> Option<Block>;
+    /// Keeps a block, possibly dropping others. Not called for scans.
+    fn put(&self, file: u64, block: u64, bytes: Block);
+}
+
+/// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured.
+#[derive(Clone, Debug, Default)]
+pub struct ReadContext {
+    /// Whether the read may wait for the disk.
+    pub may_block: bool,
+    /// Whether blocks that are read go into the cache (false for scans and compaction).
+    pub fill_cache: bool,
+    /// Counts for EXPLAIN ANALYZE, tracing and metrics.
+    pub touched: Touched,
+}
+
+/// What a read touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Trie nodes visited in Partitions.db and Rows.db.
+    pub index_nodes: u64,
+    /// Blocks found in the cache.
+    pub blocks_cached: u64,
+    /// Blocks read from a file.
+    pub blocks_read: u64,
+    /// Bytes read from files.
+    pub bytes_read: u64,
+    /// Bytes that decompression produced.
+    pub bytes_decompressed: u64,
+    /// Rows decoded.
+    pub rows_decoded: u64,
+    /// Cells decoded.
+    pub cells_decoded: u64,
+    /// Range-tombstone markers, row and cell tombstones passed.
+    pub tombstones: u64,
+}
+
+/// CRC32 of each 4 KiB page of a component, from our page-checksum component; absent for files of others.
+pub type PageChecksums = Arc<[u32]>;
+
+/// Size of an index page, and the unit of page checksums.
+pub const PAGE_BYTES: usize = 4096;
+
+/// A component read in blocks of equal size (the last may be shorter).
+pub struct BlockFile {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    number: u64,
+    size: u64,
+    block_bytes: usize,
+    checksums: Option<PageChecksums>,
+    cache: Arc<dyn BlockCache>,
+}
+
+impl BlockFile {
+    /// Wraps an open file. `number` is unique in the process; `block_bytes` is a multiple of `PAGE_BYTES` when there
+    /// are checksums.
+    pub fn new(
+        file: Arc<dyn File>,
+        path: &Path,
+        (number, block_bytes): (u64, usize),
+        checksums: Option<PageChecksums>,
+        cache: Arc<dyn BlockCache>,
+    ) -> Result<BlockFile> {
+        let size = file.size().map_err(|source| Error::Io { file: path.to_owned(), source })?;
+        Ok(BlockFile { file, path: path.to_owned(), number, size, block_bytes, checksums, cache })
+    }
+
+    /// The component's path, for errors.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length of the component in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The number by which the cache knows the file.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// An error that names this component.
+    pub fn corrupt(&self, offset: u64, problem: impl Into<String>) -> Error {
+        Error::Corrupt { file: self.path.clone(), offset, problem: problem.into() }
+    }
+
+    /// The block with this number.
+    pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
+        if let Some(block) = self.cache.get(self.number, number) {
+            cx.touched.blocks_cached += 1;
+            return Ok(block);
+        }
+        let offset = number.saturating_mul(self.block_bytes as u64);
+        if offset >= self.size {
+            return Err(self.corrupt(offset, "a position beyond the end of the file"));
+        }
+        let len = self.block_bytes.min((self.size - offset) as usize);
+        let block = self.read(offset, len, cx)?;
+        self.check_pages(offset, &block)?;
+        if cx.fill_cache {
+            self.cache.put(self.number, number, block.clone());
+        }
+        Ok(block)
+    }
+
+    /// Reads bytes past the cache; for chunks that are cached after decompression.
+    pub fn read(&self, offset: u64, len: usize, cx: &mut ReadContext) -> Result<Block> {
+        let mut block: Block = std::iter::repeat_n(0u8, len).collect();
+        if let Some(bytes) = Arc::get_mut(&mut block) {
+            self.read_into(offset, bytes, cx)?;
+        }
+        Ok(block)
+    }
+
+    /// Fills `bytes` from `offset`, past the cache and without page checks.
+    pub fn read_into(&self, offset: u64, bytes: &mut [u8], cx: &mut ReadContext) -> Result<()> {
+        let io = |source| Error::Io { file: self.path.clone(), source };
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.size) {
+            return Err(
+                self.corrupt(offset, format!("{} bytes do not fit before the end of the file", bytes.len()))
+            );
+        }
+        if cx.may_block {
+            self.file.read_exact_at(bytes, offset).map_err(io)?;
+        } else if !self.file.try_read_exact_at(bytes, offset).map_err(io)? {
+            return Err(Error::WouldBlock);
+        }
+        cx.touched.blocks_read += 1;
+        cx.touched.bytes_read += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The cache this file's blocks live in.
+    pub fn cache(&self) -> &Arc<dyn BlockCache> {
+        &self.cache
+    }
+
+    fn check_pages(&self, offset: u64, block: &[u8]) -> Result<()> {
+        let Some(checksums) = &self.checksums else { return Ok(()) };
+        let first = (offset / PAGE_BYTES as u64) as usize;
+        for (index, page) in block.chunks(PAGE_BYTES).enumerate() {
+            let expected = checksums.get(first + index).copied();
+            let found = crate::checksum::crc32(page);
+            if expected != Some(found) {
+                let at = offset + (index * PAGE_BYTES) as u64;
+                return Err(self.corrupt(at, "the page's checksum does not match"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A cache that keeps nothing.
+pub struct NoCache;
+
+impl BlockCache for NoCache {
+    fn get(&self, _file: u64, _block: u64) -> Option<Block> {
+        None
+    }
+    fn put(&self, _file: u64, _block: u64, _bytes: Block) {}
+}

@@ -1,0 +1,40 @@
+//! What can go wrong with a file.
+
+use std::path::PathBuf;
+
+/// An error of reading or writing SSTable files.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes are not in memory and the caller may not wait for the disk: run the read again where it may.
+    #[error("the read needs the disk")]
+    WouldBlock,
+    /// The bytes on disk are not what was written.
+    #[error("corrupt table: {} at byte {offset}: {problem}", file.display())]
+    Corrupt {
+        /// The component.
+        file: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The system refused an operation on a file.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A version, component or compressor that this crate does not handle.
+    #[error("{}: {what}", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// What is not handled, and what is.
+        what: String,
+    },
+}
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
