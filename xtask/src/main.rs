@@ -1,2 +1,55 @@
-//! The project's own checks.
-fn main() {}
+//! The project's own commands: `cargo xtask check` is what a contributor runs and what CI runs.
+//!
+//! Plain Rust without dependencies, so that the first build of it takes a second.
+
+mod check;
+mod run;
+mod setup;
+mod tidy;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask check        everything: format, tidy, clippy, tests, documentation, end-to-end tests
+cargo xtask check --fast the same without the end-to-end tests (no JDK, Python, Go or Node needed)
+cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
+cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
+cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["check"] => check::everything(),
+        ["check", "--fast"] => check::fast(),
+        ["tidy"] => tidy::run(),
+        ["setup"] => setup::run(),
+        ["e2e", rest @ ..] => check::end_to_end(rest),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("\n{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}
+
+/// Where cargo builds: `CARGO_TARGET_DIR`, or `target` in the workspace.
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}

@@ -1,0 +1,86 @@
+//! The steps of `cargo xtask check`, cheapest first, so that a slip shows in seconds.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::run::{Tests, in_seconds, step};
+use crate::{root, setup, target, tidy};
+
+/// Every step, end-to-end tests included.
+pub fn everything() -> Result<(), String> {
+    let begin = Instant::now();
+    let unit = without_end_to_end()?;
+    let end_to_end = build_and_test_end_to_end(&[])?;
+    summary("unit tests", unit);
+    summary("end-to-end tests", end_to_end);
+    println!("check: ok, {}", in_seconds(begin.elapsed()));
+    Ok(())
+}
+
+/// What needs nothing but Rust.
+pub fn fast() -> Result<(), String> {
+    let begin = Instant::now();
+    let unit = without_end_to_end()?;
+    summary("unit tests", unit);
+    println!("check --fast: ok, {}; the end-to-end tests did not run", in_seconds(begin.elapsed()));
+    Ok(())
+}
+
+/// The end-to-end tests alone; `filter` goes to `cargo test`.
+pub fn end_to_end(filter: &[&str]) -> Result<(), String> {
+    let tests = build_and_test_end_to_end(filter)?;
+    summary("end-to-end tests", tests);
+    Ok(())
+}
+
+fn without_end_to_end() -> Result<Tests, String> {
+    step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    tidy::run()?;
+    step(
+        "clippy",
+        &mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+    )?;
+    let tests =
+        step("unit tests", &mut cargo(&["test", "--workspace", "--exclude", "end-to-end", "--locked"]))?;
+    step(
+        "documentation",
+        cargo(&["doc", "--workspace", "--no-deps", "--locked"])
+            .env("RUSTDOCFLAGS", "-D warnings -D missing-docs -D rustdoc::broken-intra-doc-links"),
+    )?;
+    Ok(tests)
+}
+
+fn build_and_test_end_to_end(filter: &[&str]) -> Result<Tests, String> {
+    step("release build", &mut cargo(&["build", "--release", "--package", "helenus", "--locked"]))?;
+    setup::run()?;
+    let args = ["test", "--package", "end-to-end", "--locked"];
+    let tests = step(
+        "end-to-end tests",
+        cargo(&args)
+            .args(filter)
+            .env("HELENUS_BIN", target().join("release/helenus"))
+            .env("HELENUS_CLIENTS", setup::clients()),
+    );
+    // The tests share one Cassandra and leave it running for each other; here nobody needs it any more.
+    let oracle = target().join("oracle");
+    if oracle.join("pid").exists() {
+        step(
+            "stop Cassandra",
+            Command::new(root().join("tests/tools/cassandra.sh")).arg("stop").arg(&oracle),
+        )?;
+    }
+    tests
+}
+
+fn summary(what: &str, tests: Tests) {
+    let Tests { passed, failed, ignored, runners } = tests;
+    println!("{what}: {passed} passed, {failed} failed, {ignored} ignored, in {runners} programs");
+}
+
+/// `cargo ARGS`, by the cargo that runs this program.
+fn cargo(args: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(args);
+    command
+}

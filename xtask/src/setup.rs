@@ -1,0 +1,130 @@
+//! `cargo xtask setup`: the drivers and tools that the end-to-end tests use, each at a pinned version.
+//!
+//! Everything lands in `target/clients` (one folder a client) and in the package managers' own caches. A client whose
+//! stamp equals its pinned files is left alone, so that the second call takes no time and no network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::step;
+use crate::{root, target};
+
+/// The folder of the installed clients.
+pub fn clients() -> PathBuf {
+    target().join("clients")
+}
+
+/// Installs what is missing.
+pub fn run() -> Result<(), String> {
+    python()?;
+    node()?;
+    go()?;
+    java()?;
+    cassandra()
+}
+
+/// A virtual environment with the Python driver and cqlsh.
+fn python() -> Result<(), String> {
+    let requirements = drivers().join("python/requirements.txt");
+    let home = clients().join("python");
+    once(&home, &[&requirements], |home| {
+        // cqlsh is tested by its authors up to 3.11; a newer Python is taken where there is no 3.11.
+        let python = ["python3.11", "python3"].into_iter().find(|name| runs(name, "--version")).ok_or(
+            "Python 3 is missing: install python3.11 (Debian: apt-get install python3.11-venv), then run `cargo xtask setup`",
+        )?;
+        step("python: environment", Command::new(python).args(["-m", "venv", "--clear"]).arg(home))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        step("python: packages", Command::new(home.join("bin/python")).args(pip).arg(&requirements))?;
+        Ok(())
+    })
+}
+
+/// `node_modules` with the Node.js driver, from its lock file.
+fn node() -> Result<(), String> {
+    let sources = ["package.json", "package-lock.json"].map(|name| drivers().join("node").join(name));
+    let home = clients().join("node");
+    once(&home, &[&sources[0], &sources[1]], |home| {
+        for source in &sources {
+            let name = source.file_name().ok_or("a source without a name")?;
+            fs::copy(source, home.join(name)).map_err(|error| format!("{}: {error}", source.display()))?;
+        }
+        let args = ["ci", "--silent", "--no-audit", "--no-fund", "--prefix"];
+        step("node: packages", Command::new("npm").args(args).arg(home))?;
+        Ok(())
+    })
+}
+
+/// The Go program, built: gocql is compiled into it.
+fn go() -> Result<(), String> {
+    let folder = drivers().join("go");
+    let home = clients().join("go");
+    once(&home, &[&folder.join("go.mod"), &folder.join("go.sum"), &folder.join("main.go")], |home| {
+        let build = ["build", "-o"];
+        step(
+            "go: program",
+            Command::new("go").arg("-C").arg(&folder).args(build).arg(home.join("driver")).arg("."),
+        )?;
+        Ok(())
+    })
+}
+
+/// The Java program, packed, with the jars of the Java driver beside it.
+fn java() -> Result<(), String> {
+    let folder = drivers().join("java");
+    let home = clients().join("java");
+    let program = folder.join("src/main/java/Driver.java");
+    once(&home, &[&folder.join("pom.xml"), &program], |home| {
+        let build = format!("-Dhelenus.build={}", home.display());
+        let args = [
+            "-q",
+            "-B",
+            "-Dstyle.color=never",
+            "package",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+        ];
+        step(
+            "java: program",
+            Command::new("mvn").arg("-f").arg(folder.join("pom.xml")).args(args).arg(build),
+        )?;
+        Ok(())
+    })
+}
+
+/// The jars of Cassandra, through the script that also starts it.
+fn cassandra() -> Result<(), String> {
+    let script = root().join("tests/tools/cassandra.sh");
+    let home = clients().join("cassandra");
+    once(&home, &[&script, &root().join("tests/tools/cassandra.pom.xml")], |_| {
+        step("cassandra: jars", Command::new(&script).arg("jars"))?;
+        Ok(())
+    })
+}
+
+/// Runs `install` on the folder `home` unless its stamp holds the present text of `pinned`.
+fn once(
+    home: &Path,
+    pinned: &[&Path],
+    install: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut text = String::new();
+    for file in pinned {
+        text += &fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    let stamp = home.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    fs::create_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
+    install(home)?;
+    fs::write(&stamp, text).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+fn runs(program: &str, argument: &str) -> bool {
+    Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
+}
+
+fn drivers() -> PathBuf {
+    root().join("tests/drivers")
+}
