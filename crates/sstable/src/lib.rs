@@ -2,6 +2,7 @@
 
 pub mod block;
 pub mod checksum;
+pub mod compression;
 mod error;
 
 pub use error::{Error, Result};

@@ -1,0 +1,231 @@
+//! CompressionInfo.db: how Data.db is compressed and where its chunks lie.
+//!
+//! Layout (Cassandra's `CompressionMetadata`, big endian): class name (u16 length, text), option count (i32) and
+//! options (text, text), chunk length (i32), largest compressed length (i32, from `na` on), data length (i64), chunk
+//! count (i32), an offset (i64) a chunk. The file carries no checksum: our page checksums cover it.
+
+use super::compressor::Compressor;
+use super::offsets::Offsets;
+use crate::block::{BlockFile, ReadContext};
+use crate::error::{Error, Result};
+use helenus_model::schema::CompressionParams;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes of the CRC32 behind every chunk.
+pub(super) const CHUNK_CRC_BYTES: u64 = 4;
+
+/// Largest chunk taken: 256 MiB, far above what tables use; bounds what a damaged file can make us allocate.
+const CHUNK_BYTES_MAX: u32 = 256 << 20;
+
+/// Offsets gathered before they are handed on while writing.
+const WRITTEN_AT_ONCE: usize = 8 * 1024;
+
+/// How a data file is compressed and where its chunks lie.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompressionInfo {
+    /// Compressor with its options understood.
+    pub compressor: Compressor,
+    /// The options as text, as the file holds them.
+    pub options: BTreeMap<String, String>,
+    /// Bytes of a chunk before compression; a power of two.
+    pub chunk_bytes: u32,
+    /// A chunk of this stored length or more is stored as it is (`i32::MAX`: none is).
+    pub max_compressed_bytes: u32,
+    /// Bytes of the file before compression.
+    pub data_length: u64,
+    /// Bytes of Data.db.
+    pub stored_length: u64,
+    offsets: Offsets,
+}
+
+/// A chunk's place in Data.db.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it begins.
+    pub offset: u64,
+    /// Bytes without the CRC that follows.
+    pub stored_bytes: usize,
+    /// Bytes of its content.
+    pub data_bytes: usize,
+}
+
+impl CompressionInfo {
+    /// An empty file's, to which `push` and `close` add what is written. `file` is for errors: `Unsupported` for an
+    /// unknown class or a chunk length that is no power of two.
+    pub fn new(params: &CompressionParams, class: &str, file: &Path) -> Result<CompressionInfo> {
+        let compressor = Compressor::of(class, &params.options, file)?;
+        let chunk_bytes = params.chunk_bytes;
+        if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
+            let what = format!("chunk length {chunk_bytes}; a power of two up to 256 MiB is supported");
+            return Err(Error::Unsupported { file: file.to_owned(), what });
+        }
+        Ok(CompressionInfo {
+            compressor,
+            options: params.options.clone(),
+            chunk_bytes,
+            max_compressed_bytes: params.max_compressed_bytes.min(i32::MAX as u32),
+            data_length: 0,
+            stored_length: 0,
+            offsets: Offsets::default(),
+        })
+    }
+
+    /// Adds the chunk that begins at `offset` of Data.db.
+    pub(super) fn push(&mut self, offset: u64, file: &Path) -> Result<()> {
+        if self.offsets.push(offset) {
+            return Ok(());
+        }
+        Err(Error::Corrupt { file: file.to_owned(), offset, problem: "chunk offsets do not ascend".into() })
+    }
+
+    /// Number of chunks.
+    pub fn chunk_count(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
+    /// The chunk with this number, `None` beyond the last or when its place cannot be.
+    pub fn chunk(&self, number: u64) -> Option<Chunk> {
+        let index = usize::try_from(number).ok()?;
+        let offset = self.offsets.get(index)?;
+        let next = self.offsets.get(index + 1).unwrap_or(self.stored_length);
+        let stored = next.checked_sub(offset)?.checked_sub(CHUNK_CRC_BYTES)?;
+        let chunk_bytes = u64::from(self.chunk_bytes);
+        let data = self.data_length.checked_sub(number.checked_mul(chunk_bytes)?)?.min(chunk_bytes);
+        let most = self.compressor.bound(self.chunk_bytes as usize).max(self.chunk_bytes as usize);
+        let stored_bytes = usize::try_from(stored).ok().filter(|len| (1..=most).contains(len))?;
+        Some(Chunk { offset, stored_bytes, data_bytes: data as usize })
+    }
+
+    /// Whether a chunk of this stored length holds its bytes uncompressed.
+    pub fn is_stored_plain(&self, stored_bytes: usize) -> bool {
+        stored_bytes >= self.max_compressed_bytes as usize
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<CompressionInfo>() + self.offsets.memory_bytes()
+    }
+
+    /// Writes the component in pieces of at most 64 KiB.
+    pub fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut out = Vec::new();
+        let text = |text: &str, out: &mut Vec<u8>| {
+            out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+            out.extend_from_slice(text.as_bytes());
+        };
+        text(self.compressor.class_name(), &mut out);
+        out.extend_from_slice(&(self.options.len() as u32).to_be_bytes());
+        for (name, value) in &self.options {
+            text(name, &mut out);
+            text(value, &mut out);
+        }
+        out.extend_from_slice(&self.chunk_bytes.to_be_bytes());
+        out.extend_from_slice(&self.max_compressed_bytes.to_be_bytes());
+        out.extend_from_slice(&self.data_length.to_be_bytes());
+        out.extend_from_slice(&(self.offsets.len() as u32).to_be_bytes());
+        for index in 0..self.offsets.len() {
+            if index % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1 {
+                sink(&out)?;
+                out.clear();
+            }
+            out.extend_from_slice(&self.offsets.get(index).unwrap_or(0).to_be_bytes());
+        }
+        sink(&out)
+    }
+
+    /// Reads the component in blocks, for a Data.db of `stored_length` bytes.
+    pub fn read(file: &BlockFile, stored_length: u64) -> Result<CompressionInfo> {
+        let mut input = Input { file, block: None, at: 0 };
+        let class = input.text()?;
+        let mut options = BTreeMap::new();
+        for _ in 0..input.u32()? {
+            options.insert(input.text()?, input.text()?);
+        }
+        let compressor = Compressor::of(&class, &options, file.path())?;
+        let chunk_bytes = input.u32()?;
+        let max_compressed_bytes = input.u32()?;
+        let data_length = input.u64()?;
+        let count = input.u32()?;
+        if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
+            return Err(file.corrupt(0, format!("chunk length {chunk_bytes}")));
+        }
+        if data_length.div_ceil(u64::from(chunk_bytes)) != u64::from(count) {
+            let problem = format!("{count} chunks of {chunk_bytes} bytes for {data_length} bytes of data");
+            return Err(file.corrupt(input.at, problem));
+        }
+        if u64::from(count) * 8 != file.size() - input.at.min(file.size()) {
+            return Err(file.corrupt(input.at, format!("the file does not hold {count} chunk offsets")));
+        }
+        let mut offsets = Offsets::with_capacity(count as usize);
+        for _ in 0..count {
+            let at = input.at;
+            let offset = input.u64()?;
+            if offset >= stored_length || !offsets.push(offset) {
+                return Err(file.corrupt(at, format!("chunk offset {offset} cannot be")));
+            }
+        }
+        let max_compressed_bytes = max_compressed_bytes.min(i32::MAX as u32);
+        Ok(CompressionInfo {
+            compressor,
+            options,
+            chunk_bytes,
+            max_compressed_bytes,
+            data_length,
+            stored_length,
+            offsets,
+        })
+    }
+}
+
+/// Reads numbers and texts across the blocks of a file, a block at a time, past the cache.
+struct Input<'a> {
+    file: &'a BlockFile,
+    block: Option<(u64, crate::block::Block)>,
+    at: u64,
+}
+
+impl Input<'_> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut out = [0; N];
+        self.fill(&mut out)?;
+        Ok(out)
+    }
+
+    fn fill(&mut self, mut out: &mut [u8]) -> Result<()> {
+        let block_bytes = self.file.block_bytes() as u64;
+        while !out.is_empty() {
+            let number = self.at / block_bytes;
+            if self.block.as_ref().is_none_or(|(kept, _)| *kept != number) {
+                let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+                self.block = Some((number, self.file.block(number, &mut cx)?));
+            }
+            let within = (self.at % block_bytes) as usize;
+            let rest = self.block.as_ref().and_then(|(_, block)| block.get(within..)).unwrap_or(&[]);
+            let len = rest.len().min(out.len());
+            if len == 0 {
+                return Err(self.file.corrupt(self.at, "the file ends too early"));
+            }
+            let (now, later) = out.split_at_mut(len);
+            now.copy_from_slice(rest.get(..len).unwrap_or(&[]));
+            out = later;
+            self.at += len as u64;
+        }
+        Ok(())
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_be_bytes(self.bytes()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_be_bytes(self.bytes()?))
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let len = u16::from_be_bytes(self.bytes()?);
+        let mut bytes = vec![0; usize::from(len)];
+        self.fill(&mut bytes)?;
+        String::from_utf8(bytes).map_err(|_| self.file.corrupt(self.at, "text is not UTF-8"))
+    }
+}

@@ -1,0 +1,27 @@
+//! Data.db in blocks: compression chunks with their CRC32, or 16 KiB blocks of an uncompressed file with CRC.db.
+//!
+//! `DataWriter` and `DataBlocks` are what the writer and reader of rows use; which of the two kinds a file is stands
+//! only here. A compressor is a file; a new one is a file, a variant of `Compressor` and its five lines there.
+
+mod appender;
+mod blocks;
+mod chunk_writer;
+mod compressor;
+mod data_blocks;
+mod data_writer;
+mod deflate;
+mod info;
+mod lz4;
+mod noop;
+mod offsets;
+mod plain;
+mod snappy;
+mod zstd;
+
+pub use blocks::CompressedBlocks;
+pub use chunk_writer::{ChunkWriter, CompressedFile};
+pub use compressor::{CodecError, Compressor};
+pub use data_blocks::DataBlocks;
+pub use data_writer::{DataWriter, WrittenData};
+pub use info::{Chunk, CompressionInfo};
+pub use plain::{BlockCrcs, PLAIN_BLOCK_BYTES, PlainBlocks, PlainFile, PlainWriter};

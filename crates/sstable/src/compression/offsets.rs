@@ -1,0 +1,73 @@
+//! The places of a file's chunks in 4.5 bytes a chunk instead of the file's 8: a full offset for every sixteenth,
+//! distances from it for the others.
+
+const GROUP: usize = 16;
+
+/// Ascending offsets. A group of sixteen chunks must span less than 4 GiB, which chunks up to 256 MiB do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offsets {
+    anchors: Vec<u64>,
+    distances: Vec<u32>,
+}
+
+impl Offsets {
+    pub(super) fn with_capacity(count: usize) -> Offsets {
+        Offsets { anchors: Vec::with_capacity(count.div_ceil(GROUP)), distances: Vec::with_capacity(count) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.distances.len()
+    }
+
+    /// Adds the next offset; false when it does not follow the last one or lies too far from its group's first.
+    #[must_use]
+    pub(super) fn push(&mut self, offset: u64) -> bool {
+        if self.distances.len() % GROUP == 0 {
+            if self.len().checked_sub(1).and_then(|last| self.get(last)).is_some_and(|last| last >= offset) {
+                return false;
+            }
+            self.anchors.push(offset);
+            self.distances.push(0);
+            return true;
+        }
+        let anchor = self.anchors.last().copied().unwrap_or(0);
+        let Some(distance) = offset.checked_sub(anchor).and_then(|d| u32::try_from(d).ok()) else {
+            return false;
+        };
+        if self.distances.last().is_some_and(|last| *last >= distance) {
+            return false;
+        }
+        self.distances.push(distance);
+        true
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<u64> {
+        let distance = self.distances.get(index)?;
+        Some(self.anchors.get(index / GROUP)? + u64::from(*distance))
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.anchors.capacity() * 8 + self.distances.capacity() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_come_back_and_only_ascending_ones_are_taken() {
+        let mut offsets = Offsets::default();
+        for index in 0..1000_u64 {
+            assert!(offsets.push(index * index * 1000 + index));
+        }
+        for index in 0..1000_u64 {
+            assert_eq!(offsets.get(index as usize), Some(index * index * 1000 + index));
+        }
+        assert_eq!(offsets.get(1000), None);
+        assert!(!offsets.push(5));
+        assert!(!offsets.push(offsets.get(999).unwrap()));
+        assert!(!offsets.push(u64::MAX));
+    }
+}

@@ -1,0 +1,160 @@
+//! Uncompressed Data.db: blocks checked against CRC.db.
+//!
+//! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write 16
+//! KiB blocks; the file says its own length, so others' are read too.
+
+use super::appender::Appender;
+use crate::block::{Block, BlockFile, ReadContext};
+use crate::checksum::{Crc32, crc32};
+use crate::error::{Error, Result};
+use helenus_host::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a block in files written here.
+pub const PLAIN_BLOCK_BYTES: usize = 16 * 1024;
+
+/// Largest block length taken from a CRC.db.
+const BLOCK_BYTES_MAX: u32 = 16 << 20;
+
+/// Content of CRC.db.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockCrcs {
+    /// Bytes of a block; the last may be shorter.
+    pub block_bytes: usize,
+    /// CRC32 of each block.
+    pub crcs: Vec<u32>,
+}
+
+impl BlockCrcs {
+    /// The component's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(4 + self.crcs.len() * 4);
+        out.extend_from_slice(&(self.block_bytes as u32).to_be_bytes());
+        self.crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_be_bytes()));
+        out
+    }
+
+    /// Understands the component `file` for a Data.db of `data_length` bytes.
+    pub fn parse(bytes: &[u8], data_length: u64, file: &Path) -> Result<BlockCrcs> {
+        let corrupt = |problem: String| Error::Corrupt { file: file.to_owned(), offset: 0, problem };
+        let (words, rest) = bytes.as_chunks::<4>();
+        let mut words = words.iter().map(|word| u32::from_be_bytes(*word));
+        let block_bytes = words.next().filter(|len| (1..=BLOCK_BYTES_MAX).contains(len));
+        let block_bytes = block_bytes.ok_or_else(|| corrupt("no block length".into()))?;
+        let crcs: Vec<u32> = words.collect();
+        if !rest.is_empty() || data_length.div_ceil(u64::from(block_bytes)) != crcs.len() as u64 {
+            return Err(corrupt(format!("{} checksums for {data_length} bytes of data", crcs.len())));
+        }
+        Ok(BlockCrcs { block_bytes: block_bytes as usize, crcs })
+    }
+}
+
+/// An uncompressed data file, read in blocks.
+pub struct PlainBlocks {
+    file: BlockFile,
+    crcs: Option<BlockCrcs>,
+}
+
+impl PlainBlocks {
+    /// Puts an open Data.db and its CRC.db together; without one nothing is checked.
+    pub fn new(file: BlockFile, crcs: Option<BlockCrcs>) -> PlainBlocks {
+        PlainBlocks { file, crcs }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &BlockFile {
+        &self.file
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> usize {
+        self.crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes)
+    }
+
+    /// The block with this number; errors as for compressed files.
+    pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
+        let cache = self.file.cache();
+        if let Some(block) = cache.get(self.file.number(), number) {
+            cx.touched.blocks_cached += 1;
+            return Ok(block);
+        }
+        let offset = number.saturating_mul(self.block_bytes() as u64);
+        let Some(left) = self.file.size().checked_sub(offset).filter(|left| *left > 0) else {
+            return Err(self.file.corrupt(offset, "a position beyond the end of the file"));
+        };
+        let block = self.file.read(offset, left.min(self.block_bytes() as u64) as usize, cx)?;
+        if let Some(crcs) = &self.crcs {
+            let expected = usize::try_from(number).ok().and_then(|number| crcs.crcs.get(number));
+            if expected != Some(&crc32(&block)) {
+                return Err(self.file.corrupt(offset, "the block's checksum does not match"));
+            }
+        }
+        if cx.fill_cache {
+            cache.put(self.file.number(), number, block.clone());
+        }
+        Ok(block)
+    }
+}
+
+/// Writes an uncompressed data file and gathers CRC.db.
+pub struct PlainWriter {
+    out: Appender,
+    crcs: BlockCrcs,
+    block_crc: Crc32,
+    block_len: usize,
+}
+
+/// What a finished uncompressed file needs beside it.
+#[derive(Clone, Debug)]
+pub struct PlainFile {
+    /// Content of CRC.db.
+    pub crcs: BlockCrcs,
+    /// Content of Digest.crc32: CRC32 of every byte of Data.db.
+    pub digest: u32,
+    /// Bytes of Data.db.
+    pub size: u64,
+}
+
+impl PlainWriter {
+    /// Writes into an empty file.
+    pub fn new(file: Arc<dyn File>, path: &Path) -> PlainWriter {
+        let crcs = BlockCrcs { block_bytes: PLAIN_BLOCK_BYTES, crcs: Vec::new() };
+        PlainWriter { out: Appender::new(file, path), crcs, block_crc: Crc32::default(), block_len: 0 }
+    }
+
+    /// Bytes written so far.
+    pub fn position(&self) -> u64 {
+        self.out.size()
+    }
+
+    /// Appends bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(PLAIN_BLOCK_BYTES - self.block_len));
+            self.block_crc.update(now);
+            self.block_len += now.len();
+            rest = later;
+            if self.block_len == PLAIN_BLOCK_BYTES {
+                self.end_block();
+            }
+        }
+        self.out.append(bytes);
+        self.out.write_if_full()
+    }
+
+    /// Ends the last block and makes the file durable.
+    pub fn finish(mut self) -> Result<PlainFile> {
+        if self.block_len > 0 {
+            self.end_block();
+        }
+        let (size, digest) = self.out.finish()?;
+        Ok(PlainFile { crcs: self.crcs, digest, size })
+    }
+
+    fn end_block(&mut self) {
+        self.crcs.crcs.push(std::mem::take(&mut self.block_crc).value());
+        self.block_len = 0;
+    }
+}
