@@ -1,1 +1,11 @@
 //! What the bytes between programs are: the native protocol, both halves, without sockets.
+//!
+//! The server decodes requests and encodes responses, a client does the reverse; both halves live side by side so that
+//! each layout is written down once and tests meet themselves in the middle. Nothing here reads a socket, a clock or a
+//! file, nothing panics on foreign bytes, and no length is believed before the bytes behind it have been seen.
+#![warn(clippy::indexing_slicing)]
+
+mod error;
+pub mod native;
+
+pub use error::{SegmentPart, WireError};

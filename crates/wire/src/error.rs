@@ -1,0 +1,179 @@
+//! Everything that can be wrong with bytes of the native protocol, in either direction.
+//!
+//! The texts are Cassandra 5.0.6's where it has one (drivers and their tests read some of them), taken from its
+//! `transport` package and from what a 5.0.6 node answered on the wire. Where Cassandra lets a Java exception escape
+//! (an index out of bounds becomes a server error 0x0000 with a Java text) there is a protocol error of our own.
+
+use thiserror::Error;
+
+use crate::native::{Direction, ErrorCode, EventType, Opcode, Version};
+
+/// Which checksum of a v5 segment did not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentPart {
+    /// The CRC24 over lengths and flag; nothing after it can be found.
+    Header,
+    /// The CRC32 over the payload.
+    Body,
+}
+
+impl std::fmt::Display for SegmentPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            SegmentPart::Header => "header",
+            SegmentPart::Body => "body",
+        })
+    }
+}
+
+/// Why bytes could not be decoded, or why something cannot be put into bytes.
+///
+/// `Display` is the text for the client; [`WireError::code`] is the code that goes with it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the fields are named in each variant's text, which is their documentation")]
+pub enum WireError {
+    /// A version nobody here speaks. Python's driver looks for "unsupported protocol version", Node.js's for
+    /// "Invalid or unsupported protocol version".
+    #[error(
+        "Invalid or unsupported protocol version ({version}); supported versions are ({})",
+        crate::native::SUPPORTED_VERSIONS_TEXT
+    )]
+    UnsupportedVersion { version: u8 },
+    /// Version 6 without the flag that asks for a beta.
+    #[error("Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset")]
+    BetaVersion,
+    /// A frame of another version than the connection's.
+    #[error(
+        "Invalid message version. Got {got} but previous messages on this connection had version {connection}"
+    )]
+    MixedVersions { got: Version, connection: Version },
+    #[error("Unknown opcode {opcode}")]
+    UnknownOpcode { opcode: u8 },
+    #[error(
+        "Wrong protocol direction (expected {expected}, got {}) for opcode {} ({opcode})",
+        expected.other(), *opcode as u8
+    )]
+    WrongDirection { expected: Direction, opcode: Opcode },
+    /// Right in itself, but sent by the wrong side.
+    #[error("Unexpected {} message {opcode}, expecting {expected}", expected.other())]
+    UnexpectedDirection { expected: Direction, opcode: Opcode },
+    /// CREDENTIALS has an opcode since version 1 and no meaning since version 2.
+    #[error("Message {opcode} cannot be decoded: it belongs to version 1 of the protocol")]
+    UnsupportedMessage { opcode: Opcode },
+    #[error("Invalid value for envelope header body length field: {length}")]
+    NegativeBodyLength { length: i32 },
+    /// v3 and v4: the whole frame, header included, is longer than `native_transport_max_frame_size`.
+    #[error("Request is too big: length {length} exceeds maximum allowed length {max}.")]
+    RequestTooBig { length: u64, max: u64 },
+    /// v5: the body of a message of several segments is longer than `native_transport_max_message_size`.
+    #[error("CQL Message of size {length} bytes exceeds allowed maximum of {max} bytes")]
+    MessageTooBig { length: u64, max: u64 },
+    /// v5: several segments before authentication is over. The missing blank is Cassandra's.
+    #[error(
+        "The connection is not yet in a valid state to process multi frame CQL Messages, usually thismeans that \
+         authentication is still pending. type = {opcode}, size = {length}"
+    )]
+    LargeBeforeReady { opcode: Opcode, length: u32 },
+    /// v5: the segments of a large message hold more bytes than its header announced.
+    #[error("Segments hold {received} bytes of a message of {expected} bytes")]
+    LargeMessageOverrun { expected: u64, received: u64 },
+    /// Ours: an envelope does not end inside its self-contained segment.
+    #[error("Envelope needs {needed} bytes, but its self-contained segment has {left} left")]
+    EnvelopeBeyondSegment { needed: u64, left: u64 },
+    /// A [string] or [long string] that ends after its message; `prefix` is the size of its length, 2 or 4.
+    #[error("Not enough bytes to read an UTF8 serialized string preceded by its {prefix} bytes length")]
+    ShortOfString { prefix: u8 },
+    #[error("Not enough bytes to read a byte array preceded by its 2 bytes length")]
+    ShortOfBytes,
+    /// Ours: a number, a value or a list that ends after its message.
+    #[error("Message ends too early: {needed} bytes needed, {left} left")]
+    Truncated { needed: u64, left: u64 },
+    /// `rest` is what follows from the first bad byte, at most 32 bytes.
+    #[error("Cannot decode string as UTF8: '{}'; malformed after {valid} bytes", Hex(rest))]
+    NotUtf8 { valid: usize, rest: Vec<u8> },
+    #[error("Unknown code {code} for a consistency level")]
+    UnknownConsistency { code: u16 },
+    #[error("Invalid ByteBuf length {length}")]
+    InvalidValueLength { length: i32 },
+    #[error(
+        "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807] (got -9223372036854775808)"
+    )]
+    TimestampOutOfBounds,
+    #[error("The page size cannot be 0")]
+    ZeroPageSize,
+    #[error("Invalid BATCH message type {kind}")]
+    InvalidBatchType { kind: i8 },
+    #[error("Invalid query kind in BATCH messages. Must be 0 or 1 but got {kind}")]
+    InvalidBatchQueryKind { kind: i8 },
+    #[error("Invalid value '{value}' for {of}")]
+    InvalidEnumValue { value: String, of: &'static str },
+    #[error("Event {event} not valid for protocol version {version}")]
+    EventTooNew { event: EventType, version: Version },
+    #[error("Received frame with CUSTOM_PAYLOAD flag for native protocol version < 4")]
+    CustomPayloadTooOld,
+    #[error("Missing value CQL_VERSION in STARTUP message")]
+    MissingCqlVersion,
+    #[error("CQL version {version} is not supported by the binary protocol (supported version are >= 3.0.0)")]
+    CqlVersionTooOld { version: String },
+    #[error("Invalid version value: {version}")]
+    CqlVersionUnreadable { version: String },
+    #[error("Unknown compression algorithm: {name}")]
+    UnknownCompression { name: String },
+    #[error("Snappy compression is not supported in protocol V5")]
+    SnappyInV5,
+    /// Cassandra puts the channel's id before this text; the server has one, this crate does not.
+    #[error(
+        "invalid, unrecoverable CRC mismatch detected in frame {part}. Read {}, Computed {}",
+        *read as i32, *computed as i32
+    )]
+    SegmentCrc { part: SegmentPart, read: u32, computed: u32 },
+    #[error("Provided frame does not appear to be Snappy compressed")]
+    NotSnappy,
+    /// Ours: LZ4 bytes that do not give the announced length.
+    #[error(
+        "Provided frame does not appear to be LZ4 compressed: {announced} bytes announced in {compressed}"
+    )]
+    NotLz4 { announced: u64, compressed: u64 },
+    /// Ours: a compressed body that would unfold into more than the server takes.
+    #[error("Compressed frame unfolds to {length} bytes, more than the allowed {max}")]
+    UnfoldsTooBig { length: u64, max: u64 },
+    #[error("Unknown option id {id}")]
+    UnknownTypeId { id: u16 },
+    /// Ours: types inside types beyond any sane depth.
+    #[error("Type is nested more than {max} levels deep")]
+    TypeTooDeep { max: u8 },
+    #[error("Unknown kind id {kind} in RESULT message")]
+    UnknownResultKind { kind: i32 },
+    #[error("Unknown error code {code}")]
+    UnknownErrorCode { code: i32 },
+    #[error("Invalid IP address of {length} bytes while deserializing inet address")]
+    InvalidAddress { length: u8 },
+    /// A count that the protocol writes signed and that was negative.
+    #[error("Negative count {count} of {of}")]
+    NegativeCount { count: i32, of: &'static str },
+    /// More elements or bytes than the length before them can say.
+    #[error("{count} {of} do not fit the protocol's limit of {max}")]
+    TooMany { count: u64, max: u64, of: &'static str },
+}
+
+impl WireError {
+    /// The code an ERROR response to these bytes carries.
+    ///
+    /// Everything a client can do wrong below CQL is a protocol error, but for the two size limits: Cassandra throws
+    /// `InvalidRequestException` there.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            WireError::RequestTooBig { .. } | WireError::MessageTooBig { .. } => ErrorCode::Invalid,
+            _ => ErrorCode::Protocol,
+        }
+    }
+}
+
+/// Bytes as Cassandra's `bytesToHex` writes them.
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

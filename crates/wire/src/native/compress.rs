@@ -1,0 +1,140 @@
+//! Compression of envelope bodies, v3 and v4 (v5 compresses segments instead).
+//!
+//! LZ4 bodies begin with the uncompressed length, big endian, unlike Cassandra's chunks on disk; Snappy bodies carry
+//! their own (Cassandra's `transport.Compressor`). Once a client has asked for compression, Cassandra compresses every
+//! response, the READY to that STARTUP included.
+
+use crate::WireError;
+
+use super::{Envelope, Flags, Version};
+
+/// The most one byte of LZ4 can add to the output (a length byte of 255).
+const LZ4_MAX_RATIO: u64 = 255;
+/// The most a Snappy byte can: a copy of 64 bytes in 3, rounded up.
+const SNAPPY_MAX_RATIO: u64 = 32;
+
+/// A compression a client may ask for in STARTUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// LZ4 block format, all versions.
+    Lz4,
+    /// Snappy, v3 and v4.
+    Snappy,
+}
+
+impl Compression {
+    /// The names of SUPPORTED's COMPRESSION list, in Cassandra's order.
+    pub const SUPPORTED: [&str; 2] = ["snappy", "lz4"];
+
+    /// The value of STARTUP's COMPRESSION for a connection of `version`.
+    pub fn from_name(name: &str, version: Version) -> Result<Compression, WireError> {
+        if name.eq_ignore_ascii_case("lz4") {
+            Ok(Compression::Lz4)
+        } else if !name.eq_ignore_ascii_case("snappy") {
+            Err(WireError::UnknownCompression { name: name.to_ascii_lowercase() })
+        } else if version >= Version::V5 {
+            Err(WireError::SnappyInV5)
+        } else {
+            Ok(Compression::Snappy)
+        }
+    }
+}
+
+/// Compresses and decompresses the bodies of one connection; its buffer is reused from message to message.
+#[derive(Debug)]
+pub struct BodyCodec {
+    compression: Compression,
+    snappy: snap::raw::Encoder,
+    buffer: Vec<u8>,
+}
+
+impl BodyCodec {
+    /// A codec for a connection that agreed on `compression`.
+    pub fn new(compression: Compression) -> Self {
+        BodyCodec { compression, snappy: snap::raw::Encoder::new(), buffer: Vec::new() }
+    }
+
+    /// The body of `envelope`, decompressed if its flag says so. `max` bounds the decompressed length, in bytes; the
+    /// length is also held against what the compressed bytes could give at most before anything is allocated.
+    pub fn unfold<'a>(&'a mut self, envelope: &Envelope<'a>, max: u64) -> Result<&'a [u8], WireError> {
+        if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
+            return Ok(envelope.body);
+        }
+        match self.compression {
+            Compression::Lz4 => self.unfold_lz4(envelope.body, max),
+            Compression::Snappy => self.unfold_snappy(envelope.body, max),
+        }
+    }
+
+    fn unfold_lz4(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
+        let Some((prefix, compressed)) = body.split_first_chunk::<4>() else {
+            return Err(WireError::NotLz4 { announced: 0, compressed: body.len() as u64 });
+        };
+        let announced = u64::from(u32::from_be_bytes(*prefix));
+        let wrong = WireError::NotLz4 { announced, compressed: compressed.len() as u64 };
+        if announced > max {
+            return Err(WireError::UnfoldsTooBig { length: announced, max });
+        }
+        if announced > compressed.len() as u64 * LZ4_MAX_RATIO {
+            return Err(wrong);
+        }
+        let output = sized(&mut self.buffer, announced as usize);
+        match lz4_flex::block::decompress_into(compressed, output) {
+            Ok(length) if length as u64 == announced => Ok(output),
+            _ => Err(wrong),
+        }
+    }
+
+    fn unfold_snappy(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
+        let announced = snap::raw::decompress_len(body).map_err(|_| WireError::NotSnappy)? as u64;
+        if announced > max {
+            return Err(WireError::UnfoldsTooBig { length: announced, max });
+        }
+        if announced > body.len() as u64 * SNAPPY_MAX_RATIO {
+            return Err(WireError::NotSnappy);
+        }
+        let output = sized(&mut self.buffer, announced as usize);
+        match snap::raw::Decoder::new().decompress(body, output) {
+            Ok(length) if length as u64 == announced => Ok(output),
+            _ => Err(WireError::NotSnappy),
+        }
+    }
+
+    /// Replaces what stands in `out` from `from` on by its compressed form.
+    pub(crate) fn fold_tail(&mut self, out: &mut Vec<u8>, from: usize) -> Result<(), WireError> {
+        let body = out.get(from..).unwrap_or_default();
+        let too_long = WireError::TooMany {
+            count: body.len() as u64,
+            max: u64::from(u32::MAX),
+            of: "bytes of a body to compress",
+        };
+        let Ok(length) = u32::try_from(body.len()) else { return Err(too_long) };
+        let folded = match self.compression {
+            Compression::Lz4 => {
+                let buffer =
+                    sized(&mut self.buffer, 4 + lz4_flex::block::get_maximum_output_size(body.len()));
+                let Some((prefix, output)) = buffer.split_first_chunk_mut::<4>() else {
+                    return Err(too_long);
+                };
+                *prefix = length.to_be_bytes();
+                let written = lz4_flex::block::compress_into(body, output).map_err(|_| too_long)?;
+                4 + written
+            }
+            Compression::Snappy => {
+                let buffer = sized(&mut self.buffer, snap::raw::max_compress_len(body.len()));
+                self.snappy.compress(body, buffer).map_err(|_| too_long)?
+            }
+        };
+        out.truncate(from);
+        out.extend_from_slice(self.buffer.get(..folded).unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// The first `length` bytes of a buffer that only ever grows, so that it is zeroed once.
+pub(super) fn sized(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    buffer.get_mut(..length).unwrap_or_default()
+}

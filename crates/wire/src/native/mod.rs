@@ -1,0 +1,33 @@
+//! The CQL native protocol, versions 3 to 5: envelopes, segments, requests, responses.
+//!
+//! A server reads input with [`EnvelopeReader`] (before STARTUP is answered, and always in v3 and v4) or
+//! [`SegmentReader`] (v5 after that), decompresses with [`BodyCodec`], decodes with [`decode_request`], and appends
+//! responses with [`Outgoing`] and [`RowsWriter`], in v5 between [`SegmentWriter::open`] and
+//! [`SegmentWriter::close`]. A client does the same with [`Request::encode`] and [`decode_response`].
+
+mod checksum;
+mod class_name;
+mod compress;
+mod consistency;
+mod error;
+mod frame;
+mod primitives;
+mod request;
+mod response;
+mod segment;
+mod types;
+mod version;
+
+pub use class_name::{ClassName, parse_class_name};
+pub use compress::{BodyCodec, Compression};
+pub use consistency::Consistency;
+pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType};
+pub use frame::{
+    DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header, OpenEnvelope, Refusal, Then,
+};
+pub use primitives::{BytesMap, Put, Reader, StringList, StringMap, StringMultimap, Value};
+pub use request::*;
+pub use response::*;
+pub use segment::{MAX_PAYLOAD, OpenSegment, Segment, SegmentFormat, SegmentReader, SegmentWriter, Step};
+pub use types::{ColumnSpec, Columns, put_type, read_type};
+pub use version::{Direction, Flags, Opcode, SUPPORTED_VERSIONS, SUPPORTED_VERSIONS_TEXT, Version};

@@ -1,0 +1,142 @@
+//! `<query_parameters>`: what QUERY, EXECUTE and BATCH say besides the statement (Cassandra's `QueryOptions.Codec`).
+//!
+//! Cassandra reads the same parameters at the end of a BATCH, so the flags for values, page size and paging state are
+//! obeyed there too although the specification leaves them out. The flags are a byte before v5 and an [int] since; bit 7 of the byte means
+//! a keyspace in every version. Bits beyond the known ones are ignored.
+
+use crate::WireError;
+use crate::native::primitives::{Put, Reader};
+use crate::native::{Consistency, Version};
+
+use super::Values;
+
+const VALUES: u32 = 0x0001;
+const SKIP_METADATA: u32 = 0x0002;
+const PAGE_SIZE: u32 = 0x0004;
+const PAGING_STATE: u32 = 0x0008;
+const SERIAL_CONSISTENCY: u32 = 0x0010;
+const TIMESTAMP: u32 = 0x0020;
+const NAMES_FOR_VALUES: u32 = 0x0040;
+const KEYSPACE: u32 = 0x0080;
+const NOW_IN_SECONDS: u32 = 0x0100;
+
+/// The parameters of one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueryParameters<'a> {
+    /// Consistency level.
+    pub consistency: Consistency,
+    /// Bound values; in a BATCH each statement has its own instead.
+    pub values: Values<'a>,
+    /// The client knows the columns and wants rows only.
+    pub skip_metadata: bool,
+    /// Rows in a page. Zero and less come as sent: see [`QueryParameters::check_page_size`].
+    pub page_size: Option<i32>,
+    /// Where to go on, as an earlier response gave it.
+    pub paging_state: Option<&'a [u8]>,
+    /// Consistency of the Paxos phase; Cassandra takes SERIAL if there is none.
+    pub serial_consistency: Option<Consistency>,
+    /// Default timestamp of writes, microseconds since the epoch.
+    pub timestamp: Option<i64>,
+    /// v5 on: keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
+    /// v5 on: the time expiry is judged by, seconds since the epoch, to be read as unsigned.
+    pub now_in_seconds: Option<i32>,
+}
+
+impl Default for QueryParameters<'_> {
+    fn default() -> Self {
+        QueryParameters {
+            consistency: Consistency::One,
+            values: Values::NONE,
+            skip_metadata: false,
+            page_size: None,
+            paging_state: None,
+            serial_consistency: None,
+            timestamp: None,
+            keyspace: None,
+            now_in_seconds: None,
+        }
+    }
+}
+
+impl<'a> QueryParameters<'a> {
+    pub(crate) fn read(reader: &mut Reader<'a>, version: Version) -> Result<Self, WireError> {
+        let consistency = reader.consistency()?;
+        let flags = if version >= Version::V5 { reader.int()? as u32 } else { u32::from(reader.byte()?) };
+        let has = |flag: u32| flags & flag != 0;
+        // Fields of a literal are evaluated in order, and this is the order of the wire.
+        Ok(QueryParameters {
+            consistency,
+            values: if has(VALUES) {
+                Values::read(reader, version, has(NAMES_FOR_VALUES))?
+            } else {
+                Values::NONE
+            },
+            skip_metadata: has(SKIP_METADATA),
+            page_size: if has(PAGE_SIZE) { Some(reader.int()?) } else { None },
+            paging_state: if has(PAGING_STATE) { reader.bytes()? } else { None },
+            serial_consistency: if has(SERIAL_CONSISTENCY) { Some(reader.consistency()?) } else { None },
+            timestamp: if has(TIMESTAMP) { Some(read_timestamp(reader)?) } else { None },
+            keyspace: if has(KEYSPACE) { Some(reader.string()?) } else { None },
+            now_in_seconds: if has(NOW_IN_SECONDS) { Some(reader.int()?) } else { None },
+        })
+    }
+
+    /// Appends the parameters. Before v5 a keyspace and a "now" are left out, as Cassandra's own client does.
+    pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) -> Result<(), WireError> {
+        let v5 = version >= Version::V5;
+        let keyspace = self.keyspace.filter(|_| v5);
+        let now_in_seconds = self.now_in_seconds.filter(|_| v5);
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        let flags = flag(!self.values.is_empty(), VALUES)
+            | flag(self.skip_metadata, SKIP_METADATA)
+            | flag(self.page_size.is_some(), PAGE_SIZE)
+            | flag(self.paging_state.is_some(), PAGING_STATE)
+            | flag(self.serial_consistency.is_some(), SERIAL_CONSISTENCY)
+            | flag(self.timestamp.is_some(), TIMESTAMP)
+            | flag(!self.values.is_empty() && self.values.has_names(), NAMES_FOR_VALUES)
+            | flag(keyspace.is_some(), KEYSPACE)
+            | flag(now_in_seconds.is_some(), NOW_IN_SECONDS);
+        out.put_consistency(self.consistency);
+        if v5 {
+            out.put_int(flags as i32);
+        } else {
+            out.put_byte(flags as u8);
+        }
+        if !self.values.is_empty() {
+            self.values.put(out, version)?;
+        }
+        if let Some(rows) = self.page_size {
+            out.put_int(rows);
+        }
+        if let Some(state) = self.paging_state {
+            out.put_bytes(state);
+        }
+        if let Some(consistency) = self.serial_consistency {
+            out.put_consistency(consistency);
+        }
+        if let Some(timestamp) = self.timestamp {
+            out.put_long(timestamp);
+        }
+        if let Some(keyspace) = keyspace {
+            out.put_string(keyspace);
+        }
+        if let Some(now) = now_in_seconds {
+            out.put_int(now);
+        }
+        Ok(())
+    }
+
+    /// Refuses a page size of 0. Cassandra does so when it executes a QUERY or an EXECUTE, after it has looked for the
+    /// prepared statement, so this is not part of decoding.
+    pub fn check_page_size(&self) -> Result<(), WireError> {
+        if self.page_size == Some(0) { Err(WireError::ZeroPageSize) } else { Ok(()) }
+    }
+}
+
+fn read_timestamp(reader: &mut Reader<'_>) -> Result<i64, WireError> {
+    match reader.long()? {
+        i64::MIN => Err(WireError::TimestampOutOfBounds),
+        timestamp => Ok(timestamp),
+    }
+}

@@ -1,0 +1,15 @@
+//! Responses: encoded by the server, rows straight into the buffer that is sent, and decoded by clients.
+
+mod decode;
+mod encode;
+mod event;
+mod result;
+mod rows;
+
+pub use decode::{Response, ResponseMessage, decode_response};
+pub use encode::{EVENT_STREAM, Outgoing, ResponseHead};
+pub use event::{
+    Event, EventType, SchemaChange, SchemaKind, SchemaTarget, SchemaVerb, StatusChange, TopologyChange,
+};
+pub use result::{Prepared, ReadPrepared, ResultKind, ResultMessage};
+pub use rows::{ColumnSource, EncodedColumns, ReadMetadata, Row, Rows, RowsIter, RowsMetadata, RowsWriter};

@@ -1,0 +1,374 @@
+//! Segments: what carries envelopes in v5 once STARTUP is answered, in both directions.
+//!
+//! ```text
+//! plain   17 bits payload length, 1 bit self-contained, 6 bits 0         | CRC24 | payload            | CRC32
+//! LZ4     17 bits compressed, 17 bits uncompressed length, 1 bit, 5 bits | CRC24 | compressed payload | CRC32
+//! ```
+//! Header and checksums are little endian, unlike everything else. A self-contained segment holds whole envelopes,
+//! many of them; a message too long for one is cut over segments that are not self-contained and hold nothing else. A
+//! self-contained segment may stand between two parts of a long message (Cassandra's `CQLMessageHandler` takes it). In an
+//! LZ4 segment an uncompressed length of 0 says that the payload did not get shorter and is stored as it is.
+//! Sources: `FrameDecoderCrc`, `FrameDecoderLZ4`, `FrameEncoder*`, `Flusher`.
+
+use super::checksum::{crc24, crc32};
+use super::compress::sized;
+use super::frame::size_of_first;
+use super::{Direction, EnvelopeReader, HEADER_LENGTH, Refusal, Then, Version};
+use crate::{SegmentPart, WireError};
+
+/// The most bytes a segment's 17-bit length can say.
+const LENGTH_MASK: u64 = (1 << 17) - 1;
+/// The most bytes a segment is filled with: Cassandra's, 128 KiB less the longer of both headers and trailers.
+pub const MAX_PAYLOAD: usize = (1 << 17) - 12;
+const TRAILER_LENGTH: usize = 4;
+
+/// The two formats of segments, chosen by STARTUP's COMPRESSION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SegmentFormat {
+    /// Payload as it is.
+    Plain,
+    /// Payload compressed with LZ4.
+    Lz4,
+}
+
+impl SegmentFormat {
+    fn header_length(self) -> usize {
+        match self {
+            SegmentFormat::Plain => 6,
+            SegmentFormat::Lz4 => 8,
+        }
+    }
+}
+
+/// A segment whose checksums are right, its payload as on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Whether it holds whole envelopes only.
+    pub self_contained: bool,
+    /// The payload as it stands on the wire.
+    pub payload: &'a [u8],
+    /// Length to decompress to; `None` if the payload is not compressed.
+    pub unfolded: Option<usize>,
+    /// Bytes of the whole segment.
+    pub size: usize,
+}
+
+impl<'a> Segment<'a> {
+    /// Reads one segment off `input`; `None` if there is less than one.
+    pub fn read(input: &'a [u8], format: SegmentFormat) -> Result<Option<Segment<'a>>, WireError> {
+        let header_length = format.header_length();
+        let Some((header, rest)) = input.split_at_checked(header_length) else { return Ok(None) };
+        let Some((lengths, header_crc)) = header.split_last_chunk::<3>() else { return Ok(None) };
+        let read = little_endian(header_crc) as u32;
+        let computed = crc24(lengths);
+        if read != computed {
+            return Err(WireError::SegmentCrc { part: SegmentPart::Header, read, computed });
+        }
+        let bits = little_endian(lengths);
+        let length = (bits & LENGTH_MASK) as usize;
+        let (flag, unfolded) = match format {
+            SegmentFormat::Plain => (17, 0),
+            SegmentFormat::Lz4 => (34, (bits >> 17 & LENGTH_MASK) as usize),
+        };
+        let Some((payload, rest)) = rest.split_at_checked(length) else { return Ok(None) };
+        let Some(trailer) = rest.first_chunk::<TRAILER_LENGTH>() else { return Ok(None) };
+        let read = u32::from_le_bytes(*trailer);
+        let computed = crc32(payload);
+        if read != computed {
+            return Err(WireError::SegmentCrc { part: SegmentPart::Body, read, computed });
+        }
+        Ok(Some(Segment {
+            self_contained: bits >> flag & 1 == 1,
+            payload,
+            unfolded: (unfolded != 0).then_some(unfolded),
+            size: header_length + length + TRAILER_LENGTH,
+        }))
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// One step of a [`SegmentReader`]. `used` is what to drop from the front of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// The input holds less than a segment.
+    Incomplete,
+    /// A part of a long message, kept inside the reader.
+    Part {
+        /// Bytes of input used.
+        used: usize,
+    },
+    /// Whole envelopes, to be taken off one by one with [`EnvelopeReader::read_in_segment`]; may be empty.
+    Envelopes {
+        /// Bytes of input used.
+        used: usize,
+        /// The envelopes, end to end.
+        payload: &'a [u8],
+    },
+}
+
+/// Takes segments apart and puts long messages together, for one direction of one connection.
+#[derive(Debug)]
+pub struct SegmentReader {
+    format: SegmentFormat,
+    envelopes: EnvelopeReader,
+    /// Most bytes of a long message's body.
+    max_message: u64,
+    /// Whether long messages are allowed yet.
+    ready: bool,
+    /// Where LZ4 payloads are decompressed to.
+    unfolded: Vec<u8>,
+    /// The long message being received; its buffer is kept for the next if it is not much over a segment.
+    long: Option<LongMessage>,
+    assembled: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LongMessage {
+    expected: u64,
+    received: u64,
+    stream: i16,
+    too_big: bool,
+}
+
+impl SegmentReader {
+    /// A reader of segments sent `from` a side. `max_message` bounds the body of messages of several segments
+    /// (`native_transport_max_message_size`, 16 MiB by default).
+    pub fn new(format: SegmentFormat, from: Direction, max_message: u64) -> Self {
+        let envelopes = EnvelopeReader { from, connection: Some(Version::V5), max_frame: u64::MAX };
+        SegmentReader {
+            format,
+            envelopes,
+            max_message,
+            ready: true,
+            unfolded: Vec::new(),
+            long: None,
+            assembled: Vec::new(),
+        }
+    }
+
+    /// Says whether the connection is past authentication. Until then Cassandra takes no message of several segments;
+    /// a new reader takes them.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
+    /// The reader of the envelopes inside.
+    pub fn envelopes(&self) -> &EnvelopeReader {
+        &self.envelopes
+    }
+
+    /// Takes the first segment off `input`.
+    ///
+    /// A refusal whose `then` is [`Then::Skip`] counts bytes of `input`; a wrong checksum closes the connection, as in
+    /// Cassandra, even where the bytes of the segment could be skipped: nobody knows whose answers were lost.
+    pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, Refusal> {
+        let fatal = |error| Refusal::fatal(error, 0);
+        let Some(segment) = Segment::read(input, self.format).map_err(fatal)? else {
+            return Ok(Step::Incomplete);
+        };
+        let used = segment.size;
+        let payload = match segment.unfolded {
+            None => segment.payload,
+            Some(length) => unfold(&mut self.unfolded, segment.payload, length).map_err(fatal)?,
+        };
+        if segment.self_contained {
+            return Ok(Step::Envelopes { used, payload });
+        }
+        let mut long = match self.long {
+            Some(long) => long,
+            None => {
+                self.assembled.clear();
+                self.assembled.shrink_to(4 * MAX_PAYLOAD);
+                begin_long(&self.envelopes, payload, self.ready, self.max_message)?
+            }
+        };
+        long.received += payload.len() as u64;
+        if long.received > long.expected {
+            let error = WireError::LargeMessageOverrun { expected: long.expected, received: long.received };
+            return Err(Refusal::fatal(error, long.stream));
+        }
+        if !long.too_big {
+            self.assembled.extend_from_slice(payload);
+        }
+        let complete = long.received == long.expected;
+        self.long = (!complete).then_some(long);
+        match (complete, long.too_big) {
+            (false, _) => Ok(Step::Part { used }),
+            (true, false) => Ok(Step::Envelopes { used, payload: &self.assembled }),
+            (true, true) => {
+                let length = long.expected.saturating_sub(HEADER_LENGTH as u64);
+                let error = WireError::MessageTooBig { length, max: self.max_message };
+                Err(Refusal { error, stream: long.stream, answer_in: None, then: Then::Skip(used as u64) })
+            }
+        }
+    }
+}
+
+fn begin_long(
+    envelopes: &EnvelopeReader,
+    payload: &[u8],
+    ready: bool,
+    max_message: u64,
+) -> Result<LongMessage, Refusal> {
+    // No fault of the first segment can be skipped: the others of its message would be taken for messages.
+    let header = envelopes.read_header_in_segment(payload).map_err(|refusal| Refusal {
+        stream: 0,
+        then: Then::Close,
+        ..refusal
+    })?;
+    if !ready {
+        let error = WireError::LargeBeforeReady { opcode: header.opcode, length: header.length };
+        return Err(Refusal::fatal(error, 0));
+    }
+    let length = u64::from(header.length);
+    Ok(LongMessage {
+        expected: HEADER_LENGTH as u64 + length,
+        received: 0,
+        stream: header.stream,
+        too_big: length > max_message,
+    })
+}
+
+fn unfold<'a>(buffer: &'a mut Vec<u8>, compressed: &[u8], length: usize) -> Result<&'a [u8], WireError> {
+    let output = sized(buffer, length);
+    match lz4_flex::block::decompress_into(compressed, output) {
+        Ok(written) if written == length => Ok(output),
+        _ => Err(WireError::NotLz4 { announced: length as u64, compressed: compressed.len() as u64 }),
+    }
+}
+
+/// Puts envelopes into segments, for one direction of one connection.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    format: SegmentFormat,
+    buffer: Vec<u8>,
+}
+
+/// Envelopes being appended to a buffer that will be closed into segments.
+#[derive(Debug)]
+#[must_use = "envelopes outside a segment cannot be read in v5"]
+pub struct OpenSegment {
+    start: usize,
+}
+
+impl SegmentWriter {
+    /// A writer of segments of `format`.
+    pub fn new(format: SegmentFormat) -> Self {
+        SegmentWriter { format, buffer: Vec::new() }
+    }
+
+    /// Begins a run of envelopes at the end of `out`; append them, then [`SegmentWriter::close`]. A run that fits one
+    /// plain segment is never copied.
+    pub fn open(&self, out: &mut Vec<u8>) -> OpenSegment {
+        let start = out.len();
+        out.resize(start + self.format.header_length(), 0);
+        OpenSegment { start }
+    }
+
+    /// Closes a run: as many whole envelopes as fit go into each self-contained segment, longer ones are cut.
+    pub fn close(&mut self, open: OpenSegment, out: &mut Vec<u8>) {
+        let payload_start = open.start + self.format.header_length();
+        let length = out.len().saturating_sub(payload_start);
+        if length == 0 {
+            out.truncate(open.start);
+        } else if length <= MAX_PAYLOAD && self.format == SegmentFormat::Plain {
+            let checksum = crc32(out.get(payload_start..).unwrap_or_default());
+            let header = plain_header(length, true);
+            if let Some(place) = out.get_mut(open.start..payload_start) {
+                place.copy_from_slice(&header);
+            }
+            out.extend_from_slice(&checksum.to_le_bytes());
+        } else {
+            let mut run = std::mem::take(&mut self.buffer);
+            run.clear();
+            run.extend_from_slice(out.get(payload_start..).unwrap_or_default());
+            out.truncate(open.start);
+            self.append(&run, out);
+            run.shrink_to(4 * MAX_PAYLOAD);
+            self.buffer = run;
+        }
+    }
+
+    /// Appends segments that hold `envelopes`: whole ones, end to end.
+    pub fn append(&mut self, envelopes: &[u8], out: &mut Vec<u8>) {
+        let mut left = envelopes;
+        while !left.is_empty() {
+            let (run, self_contained) = next_run(left);
+            let (run, rest) = left.split_at_checked(run).unwrap_or((left, &[]));
+            if self_contained {
+                self.append_segment(run, true, out);
+            } else {
+                run.chunks(MAX_PAYLOAD).for_each(|part| self.append_segment(part, false, out));
+            }
+            left = rest;
+        }
+    }
+
+    /// Appends one segment; `payload` must be at most [`MAX_PAYLOAD`] bytes.
+    fn append_segment(&mut self, payload: &[u8], self_contained: bool, out: &mut Vec<u8>) {
+        assert!(payload.len() <= MAX_PAYLOAD, "a segment's length has 17 bits");
+        let payload_start = out.len() + self.format.header_length();
+        match self.format {
+            SegmentFormat::Plain => {
+                out.extend_from_slice(&plain_header(payload.len(), self_contained));
+                out.extend_from_slice(payload);
+            }
+            SegmentFormat::Lz4 => {
+                let start = out.len();
+                let most = lz4_flex::block::get_maximum_output_size(payload.len());
+                out.resize(payload_start + most, 0);
+                let output = out.get_mut(payload_start..).unwrap_or_default();
+                let folded = lz4_flex::block::compress_into(payload, output).ok();
+                let header = match folded.filter(|folded| *folded < payload.len()) {
+                    Some(folded) => {
+                        out.truncate(payload_start + folded);
+                        lz4_header(folded, payload.len(), self_contained)
+                    }
+                    None => {
+                        out.truncate(payload_start);
+                        out.extend_from_slice(payload);
+                        lz4_header(payload.len(), 0, self_contained)
+                    }
+                };
+                if let Some(place) = out.get_mut(start..payload_start) {
+                    place.copy_from_slice(&header);
+                }
+            }
+        }
+        let checksum = crc32(out.get(payload_start..).unwrap_or_default());
+        out.extend_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+/// How many bytes of `envelopes` go together, and whether into one self-contained segment.
+fn next_run(envelopes: &[u8]) -> (usize, bool) {
+    let mut run = 0;
+    while let Some(size) = envelopes.get(run..).and_then(size_of_first) {
+        if run + size > MAX_PAYLOAD {
+            return if run == 0 { (size, false) } else { (run, true) };
+        }
+        run += size;
+    }
+    debug_assert_eq!(run, envelopes.len(), "only whole envelopes go into segments");
+    (run.max(1), true)
+}
+
+fn plain_header(length: usize, self_contained: bool) -> [u8; 6] {
+    let bits = length as u32 | u32::from(self_contained) << 17;
+    let [b0, b1, b2, _] = bits.to_le_bytes();
+    let [c0, c1, c2, _] = crc24(&[b0, b1, b2]).to_le_bytes();
+    [b0, b1, b2, c0, c1, c2]
+}
+
+fn lz4_header(folded: usize, unfolded: usize, self_contained: bool) -> [u8; 8] {
+    let bits = folded as u64 | (unfolded as u64) << 17 | u64::from(self_contained) << 34;
+    let [b0, b1, b2, b3, b4, ..] = bits.to_le_bytes();
+    let [c0, c1, c2, _] = crc24(&[b0, b1, b2, b3, b4]).to_le_bytes();
+    [b0, b1, b2, b3, b4, c0, c1, c2]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! Types and columns as [option]s: what Rows and Prepared results say about their values.
+//!
+//! The ids and the version each came with are Cassandra's `DataType`. A type that the client's version does not know
+//! goes as a class name (option 0), so a v3 client sees `date` as a custom type.
+
+use std::sync::Arc;
+
+use helenus_model::types::{CqlType, UserType};
+
+use super::Version;
+use super::class_name::{ClassName, MAX_DEPTH, parse_class_name};
+use super::primitives::{Put, Reader};
+use crate::WireError;
+
+const CUSTOM: u16 = 0x0000;
+const LIST: u16 = 0x0020;
+const MAP: u16 = 0x0021;
+const SET: u16 = 0x0022;
+const UDT: u16 = 0x0030;
+const TUPLE: u16 = 0x0031;
+
+/// A column of a result, or a variable of a prepared statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSpec {
+    /// Keyspace of its table.
+    pub keyspace: Arc<str>,
+    /// Its table.
+    pub table: Arc<str>,
+    /// Name or alias, as the client shall see it.
+    pub name: Arc<str>,
+    /// Its type.
+    pub ty: CqlType,
+}
+
+/// The option id of a type without parameters.
+fn simple_id(ty: &CqlType, version: Version) -> Option<u16> {
+    let (id, since) = match ty {
+        CqlType::Ascii => (0x0001, Version::V3),
+        CqlType::BigInt => (0x0002, Version::V3),
+        CqlType::Blob => (0x0003, Version::V3),
+        CqlType::Boolean => (0x0004, Version::V3),
+        CqlType::Counter => (0x0005, Version::V3),
+        CqlType::Decimal => (0x0006, Version::V3),
+        CqlType::Double => (0x0007, Version::V3),
+        CqlType::Float => (0x0008, Version::V3),
+        CqlType::Int => (0x0009, Version::V3),
+        CqlType::Timestamp => (0x000B, Version::V3),
+        CqlType::Uuid => (0x000C, Version::V3),
+        CqlType::Text => (0x000D, Version::V3),
+        CqlType::Varint => (0x000E, Version::V3),
+        CqlType::TimeUuid => (0x000F, Version::V3),
+        CqlType::Inet => (0x0010, Version::V3),
+        CqlType::Date => (0x0011, Version::V4),
+        CqlType::Time => (0x0012, Version::V4),
+        CqlType::SmallInt => (0x0013, Version::V4),
+        CqlType::TinyInt => (0x0014, Version::V4),
+        CqlType::Duration => (0x0015, Version::V5),
+        _ => return None,
+    };
+    (version >= since).then_some(id)
+}
+
+fn simple_type(id: u16) -> Option<CqlType> {
+    Some(match id {
+        0x0001 => CqlType::Ascii,
+        0x0002 => CqlType::BigInt,
+        0x0003 => CqlType::Blob,
+        0x0004 => CqlType::Boolean,
+        0x0005 => CqlType::Counter,
+        0x0006 => CqlType::Decimal,
+        0x0007 => CqlType::Double,
+        0x0008 => CqlType::Float,
+        0x0009 => CqlType::Int,
+        0x000B => CqlType::Timestamp,
+        0x000C => CqlType::Uuid,
+        0x000A | 0x000D => CqlType::Text, // 0x000A: TEXT, which Cassandra reads and never writes
+        0x000E => CqlType::Varint,
+        0x000F => CqlType::TimeUuid,
+        0x0010 => CqlType::Inet,
+        0x0011 => CqlType::Date,
+        0x0012 => CqlType::Time,
+        0x0013 => CqlType::SmallInt,
+        0x0014 => CqlType::TinyInt,
+        0x0015 => CqlType::Duration,
+        _ => return None,
+    })
+}
+
+/// Appends the [option] of a type. Frozen or not is not on the wire.
+pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
+    if let Some(id) = simple_id(ty, version) {
+        return out.put_short(id);
+    }
+    match ty {
+        CqlType::List { element, .. } => {
+            out.put_short(LIST);
+            put_type(out, element, version);
+        }
+        CqlType::Set { element, .. } => {
+            out.put_short(SET);
+            put_type(out, element, version);
+        }
+        CqlType::Map { key, value, .. } => {
+            out.put_short(MAP);
+            put_type(out, key, version);
+            put_type(out, value, version);
+        }
+        CqlType::Udt(udt) => {
+            out.put_short(UDT);
+            out.put_string(&udt.keyspace);
+            out.put_string(&udt.name);
+            out.put_short(udt.fields.len() as u16);
+            for (name, ty) in &udt.fields {
+                out.put_string(name);
+                put_type(out, ty, version);
+            }
+        }
+        CqlType::Tuple(types) => {
+            out.put_short(TUPLE);
+            out.put_short(types.len() as u16);
+            types.iter().for_each(|ty| put_type(out, ty, version));
+        }
+        other => {
+            out.put_short(CUSTOM);
+            out.put_string(&ClassName(other).to_string());
+        }
+    }
+}
+
+/// Reads an [option]. Collections and user types come out as not frozen: the wire does not say.
+pub fn read_type(reader: &mut Reader<'_>) -> Result<CqlType, WireError> {
+    read_nested(reader, 0)
+}
+
+fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError> {
+    if depth > MAX_DEPTH {
+        return Err(WireError::TypeTooDeep { max: MAX_DEPTH });
+    }
+    let deeper = depth + 1;
+    let id = reader.short()?;
+    if let Some(ty) = simple_type(id) {
+        return Ok(ty);
+    }
+    Ok(match id {
+        CUSTOM => parse_class_name(reader.string()?),
+        LIST => CqlType::List { element: Arc::new(read_nested(reader, deeper)?), frozen: false },
+        SET => CqlType::Set { element: Arc::new(read_nested(reader, deeper)?), frozen: false },
+        MAP => {
+            let key = Arc::new(read_nested(reader, deeper)?);
+            CqlType::Map { key, value: Arc::new(read_nested(reader, deeper)?), frozen: false }
+        }
+        UDT => {
+            let keyspace = Arc::from(reader.string()?);
+            let name = Arc::from(reader.string()?);
+            let mut fields = Vec::new();
+            for _ in 0..reader.short()? {
+                fields.push((Arc::from(reader.string()?), read_nested(reader, deeper)?));
+            }
+            CqlType::Udt(Arc::new(UserType { keyspace, name, fields, frozen: false }))
+        }
+        TUPLE => {
+            let mut types = Vec::new();
+            for _ in 0..reader.short()? {
+                types.push(read_nested(reader, deeper)?);
+            }
+            CqlType::Tuple(types.into())
+        }
+        id => return Err(WireError::UnknownTypeId { id }),
+    })
+}
+
+/// Passes over an [option] and builds nothing.
+pub(crate) fn skip_type(reader: &mut Reader<'_>, depth: u8) -> Result<(), WireError> {
+    if depth > MAX_DEPTH {
+        return Err(WireError::TypeTooDeep { max: MAX_DEPTH });
+    }
+    let id = reader.short()?;
+    match id {
+        CUSTOM => {
+            reader.string()?;
+        }
+        LIST | SET => skip_type(reader, depth + 1)?,
+        MAP => {
+            skip_type(reader, depth + 1)?;
+            skip_type(reader, depth + 1)?;
+        }
+        UDT => {
+            reader.string()?;
+            reader.string()?;
+            for _ in 0..reader.short()? {
+                reader.string()?;
+                skip_type(reader, depth + 1)?;
+            }
+        }
+        TUPLE => {
+            for _ in 0..reader.short()? {
+                skip_type(reader, depth + 1)?;
+            }
+        }
+        id if simple_type(id).is_some() => {}
+        id => return Err(WireError::UnknownTypeId { id }),
+    }
+    Ok(())
+}
+
+/// Whether every column is of one table, so that it need be named only once.
+pub(crate) fn one_table(columns: &[ColumnSpec]) -> Option<&ColumnSpec> {
+    let (first, rest) = columns.split_first()?;
+    let same = |a: &Arc<str>, b: &Arc<str>| Arc::ptr_eq(a, b) || a == b;
+    let all = rest
+        .iter()
+        .all(|column| same(&column.table, &first.table) && same(&column.keyspace, &first.keyspace));
+    all.then_some(first)
+}
+
+/// Appends `<global_table_spec>?<col_spec>*`.
+pub(crate) fn put_columns(out: &mut Vec<u8>, columns: &[ColumnSpec], version: Version) {
+    let global = one_table(columns);
+    if let Some(column) = global {
+        out.put_string(&column.keyspace);
+        out.put_string(&column.table);
+    }
+    for column in columns {
+        if global.is_none() {
+            out.put_string(&column.keyspace);
+            out.put_string(&column.table);
+        }
+        out.put_string(&column.name);
+        put_type(out, &column.ty, version);
+    }
+}
+
+/// `<global_table_spec>?<col_spec>*` that has been passed over, to be built when somebody asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Columns<'a> {
+    count: usize,
+    global: bool,
+    bytes: &'a [u8],
+}
+
+impl<'a> Columns<'a> {
+    /// Passes over `count` columns.
+    pub(crate) fn read(
+        reader: &mut Reader<'a>,
+        count: usize,
+        global: bool,
+    ) -> Result<Columns<'a>, WireError> {
+        let start = *reader;
+        if global {
+            reader.string()?;
+            reader.string()?;
+        }
+        for _ in 0..count {
+            if !global {
+                reader.string()?;
+                reader.string()?;
+            }
+            reader.string()?;
+            skip_type(reader, 0)?;
+        }
+        Ok(Columns { count, global, bytes: start.passed_by(reader) })
+    }
+
+    /// How many columns are described.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether no column is described.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The columns.
+    pub fn to_vec(&self) -> Result<Vec<ColumnSpec>, WireError> {
+        let mut reader = Reader::new(self.bytes);
+        let mut current: [Arc<str>; 2] = if self.global {
+            [reader.string()?.into(), reader.string()?.into()]
+        } else {
+            ["".into(), "".into()]
+        };
+        let mut columns = Vec::new();
+        for _ in 0..self.count {
+            if !self.global {
+                current = [reader.string()?.into(), reader.string()?.into()];
+            }
+            let [keyspace, table] = current.clone();
+            let name = reader.string()?.into();
+            columns.push(ColumnSpec { keyspace, table, name, ty: read_type(&mut reader)? });
+        }
+        Ok(columns)
+    }
+}
