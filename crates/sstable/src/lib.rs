@@ -4,5 +4,10 @@ pub mod block;
 pub mod checksum;
 pub mod compression;
 mod error;
+pub mod filter;
+pub mod index_bti;
+pub mod sequential_writer;
+pub mod statistics;
+mod trie;
 
 pub use error::{Error, Result};

@@ -1,0 +1,174 @@
+//! The Bloom filter of a table's partition keys: Filter.db, held in memory.
+//!
+//! Layout of the file (Cassandra's `BloomFilterSerializer`, new format): hash count and number of 64-bit words as big
+//! endian `i32`, then the bits, bit `i` being bit `i % 8` of byte `i / 8`. Hash `n` of a key is `h2 + n * h1` of its
+//! Murmur3 halves, taken modulo the number of bits as signed numbers, then made positive (`BloomFilter.setIndexes`).
+
+use crate::error::{Error, Result};
+use crate::sequential_writer::SequentialWriter;
+use std::path::Path;
+
+/// Bits beyond those that the chance asks for (`FilterFactory.BITSET_EXCESS`).
+const EXCESS_BITS: u64 = 20;
+
+/// More hashes than `BloomCalculations` ever chooses; a greater count in a file is damage.
+const HASH_COUNT_MAX: i32 = 64;
+
+/// A Bloom filter. Cloning copies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// 0 when every key may be contained.
+    hash_count: u32,
+    bits: Box<[u8]>,
+}
+
+/// The byte of a key's hash that Partitions.db keeps: the lowest of the second Murmur3 half
+/// (`IFilter.FilterKey.filterHashLowerBits`).
+pub fn hash_byte(h2: i64) -> u8 {
+    h2 as u8
+}
+
+impl Filter {
+    /// An empty filter for `keys` keys, where an absent key is taken for present with at most `fp_chance`
+    /// (`FilterFactory.getFilter`). A chance of 1 gives a filter that rules nothing out; one below what 20 bits a key
+    /// can give counts as that (Cassandra refuses it when the table is made).
+    pub fn with_capacity(keys: u64, fp_chance: f64) -> Filter {
+        if fp_chance >= 1.0 {
+            return Filter::always_present();
+        }
+        let spec = Spec::for_chance(fp_chance);
+        let bits = keys * u64::from(spec.bits_per_key) + EXCESS_BITS;
+        let bytes = bits.div_ceil(64) as usize * 8;
+        Filter { hash_count: spec.hash_count, bits: vec![0; bytes].into_boxed_slice() }
+    }
+
+    /// A filter that rules nothing out, for tables without Filter.db.
+    pub fn always_present() -> Filter {
+        Filter { hash_count: 0, bits: Box::default() }
+    }
+
+    /// Whether the filter can rule anything out. If not, Cassandra writes no Filter.db.
+    pub fn is_informative(&self) -> bool {
+        self.hash_count > 0
+    }
+
+    /// Bytes of the bits.
+    pub fn memory_bytes(&self) -> usize {
+        self.bits.len()
+    }
+
+    /// Adds a key by both halves of its Murmur3 hash.
+    pub fn add(&mut self, h1: i64, h2: i64) {
+        for index in indexes(h1, h2, self.hash_count, self.bits.len()) {
+            if let Some(byte) = self.bits.get_mut(index / 8) {
+                *byte |= 1 << (index % 8);
+            }
+        }
+    }
+
+    /// Whether the key with these halves may have been added.
+    pub fn may_contain(&self, h1: i64, h2: i64) -> bool {
+        indexes(h1, h2, self.hash_count, self.bits.len())
+            .all(|index| self.bits.get(index / 8).is_some_and(|byte| byte & 1 << (index % 8) != 0))
+    }
+
+    /// Writes Filter.db.
+    pub fn write(&self, out: &mut SequentialWriter) -> Result<()> {
+        out.write(&self.hash_count.to_be_bytes())?;
+        out.write(&((self.bits.len() / 8) as u32).to_be_bytes())?;
+        out.write(&self.bits)
+    }
+
+    /// Reads the whole of Filter.db; `file` is for errors.
+    pub fn read(bytes: &[u8], file: &Path) -> Result<Filter> {
+        let corrupt = |offset, problem: &str| Error::Corrupt {
+            file: file.to_owned(),
+            offset,
+            problem: problem.to_owned(),
+        };
+        let (head, bits) =
+            bytes.split_first_chunk::<8>().ok_or_else(|| corrupt(0, "the filter's head is cut"))?;
+        let [a, b, c, d, e, f, g, h] = *head;
+        let hash_count = i32::from_be_bytes([a, b, c, d]);
+        let words = i32::from_be_bytes([e, f, g, h]);
+        if !(1..=HASH_COUNT_MAX).contains(&hash_count) {
+            return Err(corrupt(0, "the filter's number of hashes is impossible"));
+        }
+        if words <= 0 || words as usize * 8 != bits.len() {
+            return Err(corrupt(4, "the filter's length is not the file's"));
+        }
+        Ok(Filter { hash_count: hash_count as u32, bits: bits.into() })
+    }
+}
+
+fn indexes(h1: i64, h2: i64, count: u32, bytes: usize) -> impl Iterator<Item = usize> {
+    let bits = (bytes * 8).max(1) as i64;
+    let mut base = h2;
+    (0..count).map(move |_| {
+        let index = (base % bits).unsigned_abs();
+        base = base.wrapping_add(h1);
+        index as usize
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spec {
+    hash_count: u32,
+    bits_per_key: u32,
+}
+
+impl Spec {
+    /// The fewest bits a key, then the fewest hashes, that keep to the chance (`BloomCalculations.computeBloomSpec`).
+    fn for_chance(fp_chance: f64) -> Spec {
+        // Cassandra's trivial case: it takes the best hash count for two bits as the number of bits, which is 1, and
+        // two hashes.
+        if fp_chance >= 0.393 {
+            return Spec { hash_count: 2, bits_per_key: 1 };
+        }
+        for (bits_per_key, chances) in (2u32..).zip(CHANCES) {
+            let best = best_hash_count(chances);
+            if chances.get(best - 1).is_some_and(|chance| *chance <= fp_chance) {
+                let fewest =
+                    chances.iter().take(best).rev().take_while(|chance| **chance <= fp_chance).count();
+                return Spec { hash_count: (best - fewest + 1) as u32, bits_per_key };
+            }
+        }
+        let best = CHANCES.last().map_or(1, |chances| best_hash_count(chances));
+        Spec { hash_count: best as u32, bits_per_key: CHANCES.len() as u32 + 1 }
+    }
+}
+
+/// The number of hashes, from 1, with the least chance; the first on a tie.
+fn best_hash_count(chances: &[f64]) -> usize {
+    let mut best = (1, 1.0);
+    for (hashes, chance) in (1..).zip(chances) {
+        if *chance < best.1 {
+            best = (hashes, *chance);
+        }
+    }
+    best.0
+}
+
+/// Chance of a false positive for 2 bits a key and more (rows), 1 hash and more (columns): `BloomCalculations.probs`.
+#[rustfmt::skip]
+const CHANCES: [&[f64]; 19] = [
+    &[0.393, 0.400],
+    &[0.283, 0.237, 0.253],
+    &[0.221, 0.155, 0.147, 0.160],
+    &[0.181, 0.109, 0.092, 0.092, 0.101],
+    &[0.154, 0.0804, 0.0609, 0.0561, 0.0578, 0.0638],
+    &[0.133, 0.0618, 0.0423, 0.0359, 0.0347, 0.0364],
+    &[0.118, 0.0489, 0.0306, 0.024, 0.0217, 0.0216, 0.0229],
+    &[0.105, 0.0397, 0.0228, 0.0166, 0.0141, 0.0133, 0.0135, 0.0145],
+    &[0.0952, 0.0329, 0.0174, 0.0118, 0.00943, 0.00844, 0.00819, 0.00846],
+    &[0.0869, 0.0276, 0.0136, 0.00864, 0.0065, 0.00552, 0.00513, 0.00509],
+    &[0.08, 0.0236, 0.0108, 0.00646, 0.00459, 0.00371, 0.00329, 0.00314],
+    &[0.074, 0.0203, 0.00875, 0.00492, 0.00332, 0.00255, 0.00217, 0.00199, 0.00194],
+    &[0.0689, 0.0177, 0.00718, 0.00381, 0.00244, 0.00179, 0.00146, 0.00129, 0.00121, 0.0012],
+    &[0.0645, 0.0156, 0.00596, 0.003, 0.00183, 0.00128, 0.001, 0.000852, 0.000775, 0.000744],
+    &[0.0606, 0.0138, 0.005, 0.00239, 0.00139, 0.000935, 0.000702, 0.000574, 0.000505, 0.00047, 0.000459],
+    &[0.0571, 0.0123, 0.00423, 0.00193, 0.00107, 0.000692, 0.000499, 0.000394, 0.000335, 0.000302, 0.000287, 0.000284],
+    &[0.054, 0.0111, 0.00362, 0.00158, 0.000839, 0.000519, 0.00036, 0.000275, 0.000226, 0.000198, 0.000183, 0.000176],
+    &[0.0513, 0.00998, 0.00312, 0.0013, 0.000663, 0.000394, 0.000264, 0.000194, 0.000155, 0.000132, 0.000118, 0.000111, 0.000109],
+    &[0.0488, 0.00906, 0.0027, 0.00108, 0.00053, 0.000303, 0.000196, 0.00014, 0.000108, 8.89e-05, 7.77e-05, 7.12e-05, 6.79e-05, 6.71e-05],
+];

@@ -1,0 +1,16 @@
+//! The indexes of the BTI format: Partitions.db finds a partition, Rows.db a place inside a wide one.
+//!
+//! Both are tries of byte-comparable keys (`crate::trie`) that keep no more of a key than tells it from its
+//! neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
+
+mod deletion_time;
+mod page_cursor;
+mod partition_index;
+mod row_index;
+mod row_index_writer;
+
+pub use deletion_time::{DeletionTimeBytes, read_deletion_time};
+pub use page_cursor::PageCursor;
+pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};
+pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader};
+pub use row_index_writer::{PartitionEnd, RowIndexWriter};

@@ -1,0 +1,1 @@
+//! Partitions.db written and read back.

@@ -1,0 +1,1 @@
+//! Rows.db written and read back.

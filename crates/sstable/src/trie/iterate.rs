@@ -1,0 +1,195 @@
+//! Payloads of a trie in order, from a bound on.
+//!
+//! Both directions keep the path from the root as a stack of nodes. In these tries an entry may be a prefix of the key
+//! it stands for, and then the entry to begin with is the last one that is not greater than the bound: `Landing` says
+//! where it is. An error leaves the stack as it was before the step, so a step that failed with `WouldBlock` can be
+//! repeated.
+//! Source: Cassandra's `ValueIterator`, `ReverseValueIterator` and `Walker.prefixAndNeighbours`.
+
+#![deny(clippy::indexing_slicing)]
+
+use super::walker::{Found, Walker};
+use crate::block::{BlockFile, ReadContext};
+use crate::error::Result;
+use std::ops::Deref;
+
+/// Deepest path that is followed. A clustering holds at most 64 KiB; escapes can double it, each component adds a byte.
+const DEPTH_MAX: usize = 1 << 18;
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    node: u64,
+    /// Forward: the next child to visit. Backward: children still to visit.
+    index: u16,
+}
+
+/// What a search for a bound has found beside its path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Landing {
+    /// The longest entry that is the bound or a prefix of it, if no entry lies between it and the bound.
+    pub(crate) prefix: Option<u64>,
+    /// The branch that ends with the last entry before the bound, if there is no `prefix`.
+    pub(crate) lesser: Option<u64>,
+    /// The branch that begins with the first entry after the bound.
+    pub(crate) greater: Option<u64>,
+}
+
+impl Landing {
+    fn pass<F>(&mut self, walker: &Walker<F>, found: Found) -> Result<()>
+    where
+        F: Deref<Target = BlockFile>,
+    {
+        let (before, after) = match found {
+            Ok(index) => (index, index + 1),
+            Err(index) => (index, index),
+        };
+        self.greater = walker.child_from(after)?.or(self.greater);
+        if before == 0 {
+            if walker.payload_flags() != 0 {
+                self.prefix = Some(walker.position());
+            }
+        } else {
+            self.lesser = walker.child_before(before)?.or(self.lesser);
+            self.prefix = None;
+        }
+        Ok(())
+    }
+}
+
+/// Follows `bound` and stacks the path, with what `index` makes of each search's outcome.
+fn land<F: Deref<Target = BlockFile>>(
+    walker: &mut Walker<F>,
+    (bound, stack): (&[u8], &mut Vec<Frame>),
+    index: fn(Found) -> usize,
+    cx: &mut ReadContext,
+) -> Result<Landing> {
+    stack.clear();
+    walker.go_root(cx)?;
+    let mut landing = Landing::default();
+    let mut rest = bound.iter();
+    loop {
+        let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
+        landing.pass(walker, found)?;
+        push(walker, stack, index(found))?;
+        let Ok(child) = found else { return Ok(landing) };
+        walker.go_child(child, cx)?;
+    }
+}
+
+fn push<F: Deref<Target = BlockFile>>(
+    walker: &Walker<F>,
+    stack: &mut Vec<Frame>,
+    index: usize,
+) -> Result<()> {
+    if stack.len() >= DEPTH_MAX {
+        return Err(walker.corrupt("the trie is too deep"));
+    }
+    stack.push(Frame { node: walker.position(), index: index as u16 });
+    Ok(())
+}
+
+/// Visits entries in ascending order.
+#[derive(Debug, Default)]
+pub(crate) struct Forward {
+    stack: Vec<Frame>,
+}
+
+impl Forward {
+    /// Begins: `advance` then visits the entries greater than `bound`.
+    pub(crate) fn start_after<F: Deref<Target = BlockFile>>(
+        &mut self,
+        walker: &mut Walker<F>,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Landing> {
+        let index = |found| match found {
+            Ok(index) => index + 1,
+            Err(index) => index,
+        };
+        land(walker, (bound, &mut self.stack), index, cx)
+    }
+
+    /// Goes to the next entry; false when there is none.
+    pub(crate) fn advance<F: Deref<Target = BlockFile>>(
+        &mut self,
+        walker: &mut Walker<F>,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        while let Some(Frame { node, index }) = self.stack.last().copied() {
+            if walker.position() != node {
+                walker.go(node, cx)?;
+            }
+            if usize::from(index) >= walker.range() {
+                self.stack.pop();
+                continue;
+            }
+            let child = walker.child(usize::from(index))?;
+            if let Some(child) = child {
+                walker.go(child, cx)?;
+            }
+            if let Some(top) = self.stack.last_mut() {
+                top.index += 1;
+            }
+            if child.is_some() {
+                push(walker, &mut self.stack, 0)?;
+                if walker.payload_flags() != 0 {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Visits entries in descending order.
+#[derive(Debug, Default)]
+pub(crate) struct Backward {
+    stack: Vec<Frame>,
+}
+
+impl Backward {
+    /// Begins: `advance` then visits `bound`, if it is an entry, and the entries less than it.
+    pub(crate) fn start_at<F: Deref<Target = BlockFile>>(
+        &mut self,
+        walker: &mut Walker<F>,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Landing> {
+        let index = |found| match found {
+            Ok(index) | Err(index) => index,
+        };
+        land(walker, (bound, &mut self.stack), index, cx)
+    }
+
+    /// Goes to the next entry; false when there is none.
+    pub(crate) fn advance<F: Deref<Target = BlockFile>>(
+        &mut self,
+        walker: &mut Walker<F>,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        while let Some(Frame { node, index }) = self.stack.last().copied() {
+            if walker.position() != node {
+                walker.go(node, cx)?;
+            }
+            let Some(index) = usize::from(index).checked_sub(1) else {
+                self.stack.pop();
+                if walker.payload_flags() != 0 {
+                    return Ok(true);
+                }
+                continue;
+            };
+            let child = walker.child(index)?;
+            if let Some(child) = child {
+                walker.go(child, cx)?;
+            }
+            if let Some(top) = self.stack.last_mut() {
+                top.index = index as u16;
+            }
+            if child.is_some() {
+                let range = walker.range();
+                push(walker, &mut self.stack, range)?;
+            }
+        }
+        Ok(false)
+    }
+}

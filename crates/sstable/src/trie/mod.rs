@@ -1,0 +1,23 @@
+//! Tries on disk, as Partitions.db and Rows.db hold them: nodes of 16 kinds packed into pages of 4 KiB, children before
+//! parents, so that a walk from the root touches few pages and every pointer goes backwards.
+//!
+//! `TrieWriter` builds one from sorted keys with memory for a page or so of nodes a level; `Walker` follows one in a
+//! file without allocating a step; `Forward` and `Backward` visit payloads in order.
+//! Source: Cassandra's `io.tries` and `BtiFormat.md`.
+
+mod iterate;
+mod node;
+mod node_type;
+mod sized_int;
+mod walker;
+mod writer;
+
+#[cfg(test)]
+pub(crate) mod test_file;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use iterate::{Backward, Forward};
+pub(crate) use sized_int::{read_signed, signed_size, write_signed};
+pub(crate) use walker::Walker;
+pub(crate) use writer::{TriePayload, TrieWriter};

@@ -1,0 +1,163 @@
+//! The 16 kinds of trie nodes and which of them holds a given node (Cassandra's `TrieNode`).
+//!
+//! A node begins with a byte: its kind in the upper four bits, its payload's flags in the lower. Then follow its
+//! children's bytes and pointers, each pointer the distance back to the child; then the payload.
+
+/// How the children are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// No children.
+    PayloadOnly,
+    /// One: its byte, its pointer. With pointers of 4 and 12 bits the pointer fills the place of the payload's flags.
+    Single,
+    /// The count, the bytes, the pointers.
+    Sparse,
+    /// The first byte, the number of consecutive bytes less one, a pointer each; 0 where there is no child.
+    Dense,
+}
+
+/// How wide a pointer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pointer {
+    Bits4,
+    Bits12,
+    Bytes(u8),
+}
+
+impl Pointer {
+    /// Whether a distance fits.
+    pub(super) fn fits(self, distance: u64) -> bool {
+        match self {
+            Pointer::Bits4 => distance <= 0xF,
+            Pointer::Bits12 => distance <= 0xFFF,
+            Pointer::Bytes(bytes) => bytes >= 8 || distance < 1 << (8 * bytes),
+        }
+    }
+
+    /// Bytes of `count` pointers in a row.
+    pub(super) fn bytes(self, count: usize) -> usize {
+        match self {
+            Pointer::Bits4 => 0,
+            Pointer::Bits12 => (3 * count).div_ceil(2),
+            Pointer::Bytes(bytes) => count * usize::from(bytes),
+        }
+    }
+}
+
+/// A kind of node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeType {
+    /// The number in the node's first byte.
+    pub(super) ordinal: u8,
+    pub(super) shape: Shape,
+    pub(super) pointer: Pointer,
+}
+
+const fn kind(ordinal: u8, shape: Shape, pointer: Pointer) -> NodeType {
+    NodeType { ordinal, shape, pointer }
+}
+
+/// The kinds by ordinal.
+pub(super) static NODE_TYPES: [NodeType; 16] = [
+    kind(0, Shape::PayloadOnly, Pointer::Bits4),
+    kind(1, Shape::Single, Pointer::Bits4),
+    kind(2, Shape::Single, Pointer::Bytes(1)),
+    kind(3, Shape::Single, Pointer::Bits12),
+    kind(4, Shape::Single, Pointer::Bytes(2)),
+    kind(5, Shape::Sparse, Pointer::Bytes(1)),
+    kind(6, Shape::Sparse, Pointer::Bits12),
+    kind(7, Shape::Sparse, Pointer::Bytes(2)),
+    kind(8, Shape::Sparse, Pointer::Bytes(3)),
+    kind(9, Shape::Sparse, Pointer::Bytes(5)),
+    kind(10, Shape::Dense, Pointer::Bits12),
+    kind(11, Shape::Dense, Pointer::Bytes(2)),
+    kind(12, Shape::Dense, Pointer::Bytes(3)),
+    kind(13, Shape::Dense, Pointer::Bytes(4)),
+    kind(14, Shape::Dense, Pointer::Bytes(5)),
+    kind(15, Shape::Dense, Pointer::Bytes(8)),
+];
+
+/// Kinds for nodes of one child, of several apart, of several close together: by the width class of the farthest
+/// pointer. Not every width exists in every shape; a wider one stands in.
+const SINGLES: [u8; 8] = [1, 2, 3, 4, 12, 13, 14, 15];
+const SPARSES: [u8; 8] = [5, 5, 6, 7, 8, 9, 9, 15];
+const DENSES: [u8; 8] = [10, 10, 10, 11, 12, 13, 14, 15];
+
+/// What decides a node's kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outline {
+    pub(super) child_count: usize,
+    /// The first and the last child's byte.
+    pub(super) span: (u8, u8),
+    /// The distance to the farthest child.
+    pub(super) distance_max: u64,
+    pub(super) has_payload: bool,
+}
+
+impl NodeType {
+    /// The kind that Cassandra gives a node (`TrieNode.typeFor`).
+    pub(super) fn choose(outline: &Outline) -> NodeType {
+        let of = |ordinal: u8| NODE_TYPES[usize::from(ordinal & 0xF)];
+        if outline.child_count == 0 {
+            return of(0);
+        }
+        let fits = |ordinal: &u8| of(*ordinal).pointer.fits(outline.distance_max);
+        let class = SINGLES.iter().position(fits).unwrap_or(SINGLES.len() - 1);
+        if outline.child_count == 1 {
+            // Singles with pointers of 4 and 12 bits have no place for the payload's flags; the next ones have.
+            let single = of(SINGLES[class]);
+            let cannot = outline.has_payload && !matches!(single.pointer, Pointer::Bytes(_));
+            return if cannot { of(SINGLES[class + 1]) } else { single };
+        }
+        let (sparse, dense) = (of(SPARSES[class]), of(DENSES[class]));
+        if sparse.size(outline) < dense.size(outline) { sparse } else { dense }
+    }
+
+    /// Bytes of a node of this kind, without its payload.
+    pub(super) fn size(self, outline: &Outline) -> usize {
+        let count = outline.child_count;
+        match self.shape {
+            Shape::PayloadOnly => 1,
+            Shape::Single => match self.pointer {
+                Pointer::Bits4 => 2,
+                Pointer::Bits12 => 3,
+                Pointer::Bytes(bytes) => 2 + usize::from(bytes),
+            },
+            Shape::Sparse => 2 + count + self.pointer.bytes(count),
+            Shape::Dense => {
+                let (first, last) = outline.span;
+                3 + self.pointer.bytes(usize::from(last - first) + 1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordinal(child_count: usize, span: (u8, u8), distance_max: u64, has_payload: bool) -> u8 {
+        NodeType::choose(&Outline { child_count, span, distance_max, has_payload }).ordinal
+    }
+
+    #[test]
+    fn one_child_takes_the_narrowest_single_that_leaves_room_for_the_payload() {
+        let distances = [15, 16, 255, 256, 4095, 4096, 65_535, 65_536, 1 << 24, 1 << 32, 1 << 40];
+        let plain = distances.map(|distance| ordinal(1, (7, 7), distance, false));
+        assert_eq!(plain, [1, 2, 2, 3, 3, 4, 4, 12, 13, 14, 15]);
+        let with_payload = distances.map(|distance| ordinal(1, (7, 7), distance, true));
+        assert_eq!(with_payload, [2, 2, 2, 4, 4, 4, 4, 12, 13, 14, 15]);
+    }
+
+    #[test]
+    fn several_children_take_the_smaller_shape_and_dense_on_a_tie() {
+        assert_eq!(ordinal(2, (0, 1), 100, false), 10);
+        assert_eq!(ordinal(2, (0, 9), 100, false), 5);
+        assert_eq!(ordinal(2, (0, 9), 1000, false), 6);
+        assert_eq!(ordinal(2, (0, 9), 1 << 30, false), 9);
+        assert_eq!(ordinal(256, (0, 255), 200, false), 10);
+        // Two children of two bytes: sparse 2 + 2 + 4 = 8; dense of 2 and 3 bytes span: 3 + 4 = 7 and 3 + 6 = 9.
+        assert_eq!(ordinal(2, (0, 1), 5000, false), 11);
+        assert_eq!(ordinal(2, (0, 2), 5000, false), 7);
+    }
+}

@@ -1,0 +1,1 @@
+//! Round trips of tries through writer and walker.

@@ -1,0 +1,503 @@
+//! Writes a trie to a file from keys in ascending order, byte for byte as Cassandra does.
+//!
+//! Nodes stay in memory until the branch under some node no longer fits a page. Then that node's children are written,
+//! each branch whole inside a page: always the biggest that fits what is left of the page, and when none does, padding
+//! and the biggest of all. So memory is bounded by about a page of nodes for each level of unfinished nodes, and the
+//! width of pointers inside a branch is known to be small before anything is placed. A node whose children lie in
+//! earlier pages has pointers whose width depends on where it will be placed; its size is an estimate until then
+//! (`far_children`, `far_in_branch`).
+//!
+//! Keys may be long, and so may chains of nodes: nothing here recurses by their length.
+//! Source: `IncrementalTrieWriterPageAware` and `IncrementalDeepTrieWriterPageAware`.
+
+use super::node_type::{NodeType, Outline, Pointer, Shape};
+use super::sized_int::write_unsigned;
+use crate::block::PAGE_BYTES;
+use crate::error::Result;
+use crate::sequential_writer::SequentialWriter;
+
+/// What an entry of a trie carries.
+pub(crate) trait TriePayload: Copy {
+    /// Bytes after the node.
+    fn size(&self) -> usize;
+    /// The four bits in the node's first byte that tell the payload's form; not 0.
+    fn flags(&self) -> u8;
+    /// Appends `size` bytes.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+/// An index into the arena.
+type Id = u32;
+const NONE: Id = Id::MAX;
+const UNPLACED: u64 = u64::MAX;
+
+struct Node<P> {
+    payload: Option<P>,
+    /// Where it was written, or `UNPLACED`.
+    position: u64,
+    first_child: Id,
+    last_child: Id,
+    next_sibling: Id,
+    child_count: u16,
+    byte: u8,
+    /// A child is already written, outside the page this node will be in.
+    far_children: bool,
+    /// The same somewhere below a child that is not written yet.
+    far_in_branch: bool,
+    /// Bytes of all unwritten nodes below this one; too small an estimate with `far_in_branch`.
+    branch_size: u32,
+    /// Bytes of the node and its payload; an estimate with `far_children`.
+    node_size: u32,
+}
+
+impl<P> Node<P> {
+    fn new(byte: u8) -> Node<P> {
+        Node {
+            payload: None,
+            position: UNPLACED,
+            first_child: NONE,
+            last_child: NONE,
+            next_sibling: NONE,
+            child_count: 0,
+            byte,
+            // Until a node is complete nothing is known of its children's places.
+            far_children: true,
+            far_in_branch: false,
+            branch_size: 0,
+            node_size: 0,
+        }
+    }
+
+    fn total_size(&self) -> usize {
+        (self.branch_size + self.node_size) as usize
+    }
+}
+
+/// A step of a walk over unwritten nodes, children first.
+struct Visit {
+    node: Id,
+    next_child: Id,
+    /// Where the branch begins.
+    start: u64,
+}
+
+/// Builds one trie after another. The file is handed to each call, since others write into it between tries.
+pub(crate) struct TrieWriter<P> {
+    nodes: Vec<Node<P>>,
+    free: Vec<Id>,
+    /// Nodes of the last key, the root first: those that may still get children.
+    path: Vec<Id>,
+    last_key: Vec<u8>,
+    count: u64,
+    visits: Vec<Visit>,
+    bytes: Vec<u8>,
+}
+
+impl<P: TriePayload> TrieWriter<P> {
+    /// An empty trie.
+    pub(crate) fn new() -> TrieWriter<P> {
+        let mut writer = TrieWriter {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            path: Vec::new(),
+            last_key: Vec::new(),
+            count: 0,
+            visits: Vec::new(),
+            bytes: Vec::new(),
+        };
+        writer.reset();
+        writer
+    }
+
+    /// Begins another trie; keeps the memory.
+    pub(crate) fn reset(&mut self) {
+        self.nodes.clear();
+        self.free.clear();
+        self.last_key.clear();
+        self.count = 0;
+        self.path.clear();
+        self.nodes.push(Node::new(0));
+        self.path.push(0);
+    }
+
+    /// Entries of the present trie.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds an entry. The key must be greater than the one before.
+    pub(crate) fn add(&mut self, key: &[u8], payload: P, out: &mut SequentialWriter) -> Result<()> {
+        let shared = common_prefix(&self.last_key, key);
+        assert!(
+            self.count == 0 || (key.len() > shared && key.get(shared) > self.last_key.get(shared)),
+            "keys of a trie must ascend: {:02x?} after {:02x?}",
+            key,
+            self.last_key
+        );
+        self.count += 1;
+        while self.path.len() > shared + 1 {
+            self.complete_last(out)?;
+        }
+        for byte in &key[shared..] {
+            let child = self.add_child(*byte);
+            self.path.push(child);
+        }
+        if let Some(last) = self.path.last() {
+            self.nodes[*last as usize].payload = Some(payload);
+        }
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        Ok(())
+    }
+
+    /// Writes what is left and returns the root's position. Call `reset` before the next trie.
+    pub(crate) fn finish(&mut self, out: &mut SequentialWriter) -> Result<u64> {
+        let root = self.path[0];
+        while !self.path.is_empty() {
+            self.complete_last(out)?;
+        }
+        let mut size = self.measure(root, out.position());
+        if size > out.bytes_left_in_page() && size <= PAGE_BYTES {
+            out.pad_to_page()?;
+            size = self.measure(root, out.position());
+        }
+        if size > out.bytes_left_in_page() {
+            self.place_children(root, out)?;
+            if self.nodes[root as usize].node_size as usize > out.bytes_left_in_page() {
+                out.pad_to_page()?;
+                self.measure(root, out.position());
+            }
+        }
+        let position = self.write_branch(root, out)?;
+        self.forget_branch(root, position);
+        Ok(position)
+    }
+
+    fn add_child(&mut self, byte: u8) -> Id {
+        let node = Node::new(byte);
+        let child = match self.free.pop() {
+            Some(id) => {
+                self.nodes[id as usize] = node;
+                id
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as Id
+            }
+        };
+        let parent = self.path[self.path.len() - 1];
+        let parent = &mut self.nodes[parent as usize];
+        parent.child_count += 1;
+        let last = std::mem::replace(&mut parent.last_child, child);
+        if last == NONE {
+            parent.first_child = child;
+        } else {
+            self.nodes[last as usize].next_sibling = child;
+        }
+        child
+    }
+
+    /// Takes the last node off the path: it gets no more children. Places them if they cannot stay together with it.
+    fn complete_last(&mut self, out: &mut SequentialWriter) -> Result<()> {
+        let Some(id) = self.path.pop() else { return Ok(()) };
+        let mut branch_size = 0;
+        let (mut far_children, mut far_in_branch) = (false, false);
+        for child in self.children(id) {
+            branch_size += child.branch_size + child.node_size;
+            if child.position != UNPLACED {
+                far_children = true;
+            } else if child.far_children || child.far_in_branch {
+                far_in_branch = true;
+            }
+        }
+        self.nodes[id as usize].branch_size = branch_size;
+        let node_size = self.node_size(id, out.position());
+        if (node_size + branch_size) as usize >= PAGE_BYTES {
+            return self.place_children(id, out);
+        }
+        let node = &mut self.nodes[id as usize];
+        node.node_size = node_size;
+        node.far_children = far_children;
+        node.far_in_branch = far_in_branch;
+        Ok(())
+    }
+
+    /// Writes all children of a node that are not written yet.
+    ///
+    /// Calls itself only for a branch that grew beyond a page by pointers to earlier pages, a few levels at most.
+    fn place_children(&mut self, id: Id, out: &mut SequentialWriter) -> Result<()> {
+        // By size, then by byte: of equal ones the latest goes first, its own children being the nearest.
+        let mut waiting: Vec<(usize, u8, Id)> = Vec::new();
+        let mut child = self.nodes[id as usize].first_child;
+        while child != NONE {
+            let node = &self.nodes[child as usize];
+            if node.position == UNPLACED {
+                waiting.push((node.total_size(), node.byte, child));
+            }
+            child = node.next_sibling;
+        }
+        waiting.sort_unstable();
+        let mut left = out.bytes_left_in_page();
+        while !waiting.is_empty() {
+            let mut fitting = waiting.partition_point(|(size, ..)| *size <= left);
+            if fitting == 0 {
+                out.pad_to_page()?;
+                left = PAGE_BYTES;
+                fitting = waiting.len();
+            }
+            let (_, byte, child) = waiting.remove(fitting - 1);
+            let node = &self.nodes[child as usize];
+            if (node.far_children || node.far_in_branch) && self.measure(child, out.position()) > left {
+                if left == PAGE_BYTES {
+                    self.place_children(child, out)?;
+                    left = out.bytes_left_in_page();
+                }
+                let again = (self.nodes[child as usize].total_size(), byte, child);
+                let place = waiting.partition_point(|other| *other < again);
+                waiting.insert(place, again);
+                continue;
+            }
+            let position = self.write_branch(child, out)?;
+            self.forget_branch(child, position);
+            left = out.bytes_left_in_page();
+        }
+        let node = &mut self.nodes[id as usize];
+        node.branch_size = 0;
+        node.far_children = true;
+        node.far_in_branch = false;
+        let node_size = self.node_size(id, out.position());
+        self.nodes[id as usize].node_size = node_size;
+        Ok(())
+    }
+
+    /// Bytes that the branch of a node would take if it began at `start`. Corrects the estimates on the way.
+    fn measure(&mut self, id: Id, start: u64) -> usize {
+        let base = self.visits.len();
+        let mut position = self.measure_enter(id, start);
+        while self.visits.len() > base {
+            let Some(visit) = self.visits.last_mut() else { break };
+            let child = visit.next_child;
+            if child != NONE {
+                visit.next_child = self.nodes[child as usize].next_sibling;
+                position = self.measure_enter(child, position);
+                continue;
+            }
+            let (node, start) = (visit.node, visit.start);
+            self.visits.pop();
+            self.nodes[node as usize].branch_size = (position - start) as u32;
+            position = self.measure_node(node, start);
+        }
+        (position - start) as usize
+    }
+
+    /// Begins to measure a branch; the answer is where its first part ends, or the whole of it if nothing depends on
+    /// the place.
+    fn measure_enter(&mut self, id: Id, start: u64) -> u64 {
+        let node = &self.nodes[id as usize];
+        if node.far_in_branch {
+            self.visits.push(Visit { node: id, next_child: node.first_child, start });
+            return start;
+        }
+        self.measure_node(id, start)
+    }
+
+    fn measure_node(&mut self, id: Id, start: u64) -> u64 {
+        let node = &self.nodes[id as usize];
+        if node.far_children || node.far_in_branch {
+            let node_size = self.node_size(id, start + u64::from(node.branch_size));
+            self.nodes[id as usize].node_size = node_size;
+        }
+        start + self.nodes[id as usize].total_size() as u64
+    }
+
+    /// Writes the unwritten nodes of a branch, children first. Returns the position of its node.
+    fn write_branch(&mut self, id: Id, out: &mut SequentialWriter) -> Result<u64> {
+        debug_assert!(self.visits.is_empty());
+        let visit = |nodes: &[Node<P>], node: Id, start| Visit {
+            node,
+            next_child: nodes[node as usize].first_child,
+            start,
+        };
+        self.visits.push(visit(&self.nodes, id, out.position()));
+        while let Some(top) = self.visits.last_mut() {
+            let child = top.next_child;
+            if child != NONE {
+                top.next_child = self.nodes[child as usize].next_sibling;
+                if self.nodes[child as usize].position == UNPLACED {
+                    self.visits.push(visit(&self.nodes, child, out.position()));
+                }
+                continue;
+            }
+            let (node, start) = (top.node, top.start);
+            self.visits.pop();
+            self.write_node(node, start, out)?;
+        }
+        Ok(self.nodes[id as usize].position)
+    }
+
+    fn write_node(&mut self, id: Id, start: u64, out: &mut SequentialWriter) -> Result<()> {
+        let node = &self.nodes[id as usize];
+        let position = start + u64::from(node.branch_size);
+        assert_eq!(out.position(), position, "a trie's branch was not as long as it was measured");
+        let end = position + u64::from(node.node_size);
+        self.bytes.clear();
+        self.serialize(id, position);
+        out.write(&self.bytes)?;
+        assert_eq!(out.position(), end, "a trie's node was not as long as it was measured");
+        self.nodes[id as usize].position = position;
+        Ok(())
+    }
+
+    /// Keeps only the position of a branch that is written.
+    fn forget_branch(&mut self, id: Id, position: u64) {
+        let node = &mut self.nodes[id as usize];
+        node.position = position;
+        node.payload = None;
+        node.branch_size = 0;
+        node.node_size = 0;
+        node.far_children = false;
+        node.far_in_branch = false;
+        node.child_count = 0;
+        node.last_child = NONE;
+        let mut child = std::mem::replace(&mut node.first_child, NONE);
+        // The free list is also the list of what is to be looked through.
+        let mut seen = self.free.len();
+        loop {
+            while child != NONE {
+                self.free.push(child);
+                child = self.nodes[child as usize].next_sibling;
+            }
+            let Some(freed) = self.free.get(seen) else { return };
+            child = self.nodes[*freed as usize].first_child;
+            seen += 1;
+        }
+    }
+
+    fn children(&self, id: Id) -> impl Iterator<Item = &Node<P>> {
+        let mut next = self.nodes[id as usize].first_child;
+        std::iter::from_fn(move || {
+            let child = self.nodes.get(next as usize)?;
+            next = child.next_sibling;
+            Some(child)
+        })
+    }
+
+    /// Bytes of the node and its payload, if the node stood at `position`.
+    fn node_size(&self, id: Id, position: u64) -> u32 {
+        let outline = self.outline(id, position);
+        let payload = self.nodes[id as usize].payload.as_ref().map_or(0, TriePayload::size);
+        (NodeType::choose(&outline).size(&outline) + payload) as u32
+    }
+
+    fn outline(&self, id: Id, position: u64) -> Outline {
+        let node = &self.nodes[id as usize];
+        if node.child_count == 0 {
+            return Outline {
+                child_count: 0,
+                span: (0, 0),
+                distance_max: 0,
+                has_payload: node.payload.is_some(),
+            };
+        }
+        let first = &self.nodes[node.first_child as usize];
+        let last = &self.nodes[node.last_child as usize];
+        let distance_max = if node.far_children {
+            self.distance_max(node, id, position)
+        } else {
+            u64::from(node.branch_size - first.branch_size)
+        };
+        assert!(distance_max > 0, "a trie's child must lie before its parent");
+        Outline {
+            child_count: usize::from(node.child_count),
+            span: (first.byte, last.byte),
+            distance_max,
+            has_payload: node.payload.is_some(),
+        }
+    }
+
+    /// The distance to the farthest child: a written one, or the first unwritten, which is laid out first.
+    fn distance_max(&self, node: &Node<P>, id: Id, position: u64) -> u64 {
+        let mut farthest = 0;
+        let mut first_unplaced = None;
+        for child in self.children(id) {
+            if child.position != UNPLACED {
+                farthest = farthest.max(position - child.position);
+            } else if first_unplaced.is_none() {
+                first_unplaced = Some(u64::from(node.branch_size - child.branch_size));
+            }
+        }
+        farthest.max(first_unplaced.unwrap_or(0))
+    }
+
+    /// Appends the node, whose children all are written, to `bytes`.
+    fn serialize(&mut self, id: Id, position: u64) {
+        let outline = self.outline(id, position);
+        let kind = NodeType::choose(&outline);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let payload = self.nodes[id as usize].payload;
+        let flags = payload.as_ref().map_or(0, TriePayload::flags);
+        let head = kind.ordinal << 4;
+        match kind.shape {
+            Shape::PayloadOnly => bytes.push(head | flags),
+            Shape::Single => {
+                let child = &self.nodes[self.nodes[id as usize].first_child as usize];
+                let distance = position - child.position;
+                match kind.pointer {
+                    Pointer::Bits4 => bytes.extend_from_slice(&[head | distance as u8, child.byte]),
+                    Pointer::Bits12 => {
+                        bytes.extend_from_slice(&[head | (distance >> 8) as u8, distance as u8, child.byte]);
+                    }
+                    Pointer::Bytes(width) => {
+                        bytes.extend_from_slice(&[head | flags, child.byte]);
+                        write_unsigned(distance, usize::from(width), &mut bytes);
+                    }
+                }
+            }
+            Shape::Sparse => {
+                bytes.extend_from_slice(&[head | flags, outline.child_count as u8]);
+                bytes.extend(self.children(id).map(|child| child.byte));
+                let distances = self.children(id).map(|child| position - child.position);
+                write_pointers(kind.pointer, distances, &mut bytes);
+            }
+            Shape::Dense => {
+                let (first, last) = outline.span;
+                bytes.extend_from_slice(&[head | flags, first, last - first]);
+                let mut children = self.children(id).peekable();
+                let distances = (first..=last).map(|byte| {
+                    children.next_if(|child| child.byte == byte).map_or(0, |child| position - child.position)
+                });
+                write_pointers(kind.pointer, distances, &mut bytes);
+            }
+        }
+        if let Some(payload) = payload {
+            payload.write(&mut bytes);
+        }
+        self.bytes = bytes;
+    }
+}
+
+/// Appends pointers; those of 12 bits two in three bytes, an odd last one with four zero bits after it.
+fn write_pointers(pointer: Pointer, distances: impl Iterator<Item = u64>, bytes: &mut Vec<u8>) {
+    match pointer {
+        Pointer::Bytes(width) => {
+            distances.for_each(|distance| write_unsigned(distance, usize::from(width), bytes));
+        }
+        Pointer::Bits4 | Pointer::Bits12 => {
+            let mut half = None;
+            for distance in distances {
+                match half.take() {
+                    None => {
+                        bytes.push((distance >> 4) as u8);
+                        half = Some((distance << 4) as u8);
+                    }
+                    Some(high) => bytes.extend_from_slice(&[high | (distance >> 8) as u8, distance as u8]),
+                }
+            }
+            bytes.extend(half);
+        }
+    }
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
