@@ -1,7 +1,7 @@
 //! Files and folders as the storage engine needs them.
 //!
 //! Durability follows POSIX: bytes are durable after `sync`, names (create, rename, link, remove) after
-//! `sync_dir` of the folder. Every error names its path.
+//! `sync_dir` of the folder. Every error names its path: it carries a [`PathError`](crate::PathError).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ pub trait Disk: Send + Sync {
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Creates a file that must not exist, for reading and writing.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Takes the exclusive lock on `path` (created if absent) and writes `holder` into it. `Err(WouldBlock)` with the
-    /// present holder's text as the message when another process holds it. Released when the value is dropped.
+    /// Takes the exclusive lock on `path` (created if absent) and writes `holder` into it. `Err(WouldBlock)` carrying a
+    /// [`LockHeld`](crate::LockHeld) with the present holder's text when another process (or another lock of this one)
+    /// holds it. Released when the value is dropped; the text stays.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>>;
     /// Renames, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -48,7 +49,8 @@ pub trait File: Send + Sync {
     fn try_read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool>;
     /// Writes all of `buf` at `offset`, extending the file.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// Reserves and zero-fills up to `size` bytes, so that a full disk shows here and not later.
+    /// Reserves and zero-fills up to `size` bytes and syncs, so that a full disk shows here and not later. Bytes the
+    /// file has already are kept; a file of `size` bytes or more is left as it is. On an error the old length is back.
     fn allocate(&self, size: u64) -> io::Result<()>;
     /// Cuts or extends to `size`.
     fn set_size(&self, size: u64) -> io::Result<()>;

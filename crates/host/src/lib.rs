@@ -1,13 +1,21 @@
 //! What the machine is: files, clocks, randomness and background work behind small traits.
 //!
 //! `real` is the only place of the project that names std::fs, SystemTime, std::thread and OS randomness; `sim` is
-//! a machine in memory that knows written from synced and runs background work in a seeded order.
+//! a machine in memory that knows written from synced and runs background work in a seeded order. `memory` is the
+//! disk of both `sim` and a server that keeps nothing (`--memory`).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends at the first surprise"))]
 
 mod disk;
+mod error;
+pub mod memory;
+pub mod real;
+pub mod sim;
 mod tasks;
 mod time;
 
 pub use disk::{Disk, File};
+pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
 pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};
 pub use time::{Clock, Random};
 
@@ -25,3 +33,6 @@ pub struct Host {
     /// Its background work.
     pub tasks: Arc<dyn Tasks>,
 }
+
+#[cfg(test)]
+mod disk_tests;

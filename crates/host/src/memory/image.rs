@@ -1,0 +1,126 @@
+//! Copies of a disk, and what a crash leaves of one.
+
+use super::inode::{Held, Inode, Tear};
+use super::journal::Change;
+use super::space::Space;
+use super::tree::{Dir, DirId, Entry, ROOT, Stored, Tree};
+use crate::sim::Sequence;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+impl Tree {
+    /// A disk of its own with the same bytes and names, present and durable. Locks are free: their holders are elsewhere.
+    pub(crate) fn fork(&self) -> Tree {
+        let mut copies = Copies::new(self.space.capacity());
+        let dirs = self.dirs.iter().map(|(id, dir)| (*id, copies.dir(dir))).collect();
+        let journal = self.journal.as_ref().map(|journal| journal.iter().map(|c| copies.change(c)).collect());
+        copies.space.set_used(copies.held.values().map(|held| held.inode.size()).sum());
+        Tree { dirs, next: self.next, journal, space: copies.space }
+    }
+
+    /// Takes away what is not durable; with `chance`, a random part of it stays: single names, and of bytes single blocks
+    /// of 512 bytes or 4 KiB. For a fork only, as it takes the files from under those who have them open.
+    pub(crate) fn crash(&mut self, chance: Option<&Sequence>) {
+        let tear = chance.map(|chance| {
+            let block_bytes = if chance.coin() { 512 } else { 4096 };
+            // Sometimes nearly nothing is lost, sometimes nearly all: halves alone would never show the single gap.
+            let keep_percent = [10, 50, 90][usize::from(chance.coin()) + usize::from(chance.coin())];
+            Tear { chance, block_bytes, keep_percent }
+        });
+        if let Some(tear) = &tear {
+            self.settle_some(tear);
+        }
+        self.journal = Some(Vec::new());
+        self.drop_unreachable();
+        let mut held: HashMap<*const Inode, Arc<Held>> = HashMap::new();
+        let space = Arc::new(Space::new(self.space.capacity()));
+        for dir in self.dirs.values_mut() {
+            let present = dir.stored.iter().map(|(name, stored)| {
+                let entry = match stored {
+                    Stored::Dir(id) => Entry::Dir(*id),
+                    Stored::File(inode) => {
+                        Entry::File(Arc::clone(held.entry(Arc::as_ptr(inode)).or_insert_with(|| {
+                            inode.crash(tear.as_ref());
+                            Arc::new(Held::new(Arc::clone(inode), Arc::clone(&space)))
+                        })))
+                    }
+                };
+                (name.clone(), entry)
+            });
+            dir.names = present.collect();
+        }
+        space.set_used(held.values().map(|held| held.inode.size()).sum());
+        self.space = space;
+    }
+
+    fn drop_unreachable(&mut self) {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![ROOT];
+        while let Some(id) = next.pop() {
+            if reached.insert(id)
+                && let Some(dir) = self.dirs.get(&id)
+            {
+                next.extend(dir.stored.values().filter_map(|stored| match stored {
+                    Stored::Dir(below) => Some(*below),
+                    Stored::File(_) => None,
+                }));
+            }
+        }
+        self.dirs.retain(|id: &DirId, _| reached.contains(id));
+    }
+}
+
+/// The files copied so far: two names of one file stay two names of one file.
+struct Copies {
+    inodes: HashMap<*const Inode, Arc<Inode>>,
+    held: HashMap<*const Inode, Arc<Held>>,
+    space: Arc<Space>,
+}
+
+impl Copies {
+    fn new(capacity: u64) -> Copies {
+        Copies { inodes: HashMap::new(), held: HashMap::new(), space: Arc::new(Space::new(capacity)) }
+    }
+
+    fn dir(&mut self, dir: &Dir) -> Dir {
+        let names: BTreeMap<_, _> = dir.names.iter().map(|(name, e)| (name.clone(), self.entry(e))).collect();
+        let stored = dir.stored.iter().map(|(name, s)| (name.clone(), self.stored(s))).collect();
+        Dir { names, stored }
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Entry {
+        match entry {
+            Entry::Dir(id) => Entry::Dir(*id),
+            Entry::File(held) => {
+                let inode = self.inode(&held.inode);
+                let space = &self.space;
+                let copy = self
+                    .held
+                    .entry(Arc::as_ptr(&inode))
+                    .or_insert_with(|| Arc::new(Held::new(Arc::clone(&inode), Arc::clone(space))));
+                Entry::File(Arc::clone(copy))
+            }
+        }
+    }
+
+    fn stored(&mut self, stored: &Stored) -> Stored {
+        match stored {
+            Stored::Dir(id) => Stored::Dir(*id),
+            Stored::File(inode) => Stored::File(self.inode(inode)),
+        }
+    }
+
+    fn change(&mut self, change: &Change) -> Change {
+        match change {
+            Change::Add { at, what } => Change::Add { at: at.clone(), what: self.stored(what) },
+            Change::Remove { at } => Change::Remove { at: at.clone() },
+            Change::Move { from, to, what } => {
+                Change::Move { from: from.clone(), to: to.clone(), what: self.stored(what) }
+            }
+        }
+    }
+
+    fn inode(&mut self, inode: &Arc<Inode>) -> Arc<Inode> {
+        Arc::clone(self.inodes.entry(Arc::as_ptr(inode)).or_insert_with(|| Arc::new(inode.fork())))
+    }
+}

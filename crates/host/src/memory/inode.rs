@@ -1,0 +1,222 @@
+//! One file's bytes: the present ones and, tracked, those that a crash leaves.
+//!
+//! `Inode` is what names stand for; `Held` is its being in use (a present name or an open file), which takes room on the
+//! disk and can be locked. A name that only a crash would bring back keeps the `Inode` but takes no room.
+//! Lock order: `present`, then `durable`.
+
+use super::pages::{FILE_BYTES_MAX, Pages};
+use super::space::Space;
+use crate::sim::Sequence;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Blocks in which a failed sync loses bytes: the page of Linux's page cache.
+const LOST_BLOCK_BYTES: usize = 4096;
+
+pub(crate) struct Inode {
+    present: RwLock<Pages>,
+    durable: Option<Mutex<Durable>>,
+}
+
+#[derive(Clone, Default)]
+struct Durable {
+    pages: Pages,
+    /// Blocks that a failed sync has dropped. As on Linux, a later sync passes over them until they are written again.
+    lost: BTreeSet<u64>,
+}
+
+impl Inode {
+    pub(crate) fn new(tracked: bool) -> Inode {
+        Inode { present: RwLock::default(), durable: tracked.then(Mutex::default) }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.present.read().size()
+    }
+
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> bool {
+        self.present.read().read(buf, offset)
+    }
+
+    /// Makes the present bytes and length durable, but for those lost.
+    pub(crate) fn sync(&self) {
+        let Some(durable) = &self.durable else { return };
+        let present = self.present.read();
+        let mut durable = durable.lock();
+        let old = std::mem::replace(&mut durable.pages, present.clone());
+        let Durable { pages, lost } = &mut *durable;
+        for block in lost.iter() {
+            pages.copy_block(&old, *block, LOST_BLOCK_BYTES);
+        }
+    }
+
+    /// A sync that fails: some of the unsynced blocks reach the disk, the others are lost.
+    pub(crate) fn fail_sync(&self, chance: &Sequence) {
+        let Some(durable) = &self.durable else { return };
+        let present = self.present.read();
+        let mut durable = durable.lock();
+        let Durable { pages, lost } = &mut *durable;
+        let size = if chance.coin() { present.size() } else { pages.size() };
+        let tear = Tear { chance, block_bytes: LOST_BLOCK_BYTES, keep_percent: 50 };
+        *pages = torn(pages, &present, size, &tear, &mut |block| {
+            lost.insert(block);
+        });
+    }
+
+    /// Makes what a crash leaves the present: of the unsynced bytes nothing, or with `tear` some.
+    pub(crate) fn crash(&self, tear: Option<&Tear<'_>>) {
+        let Some(durable) = &self.durable else { return };
+        let mut present = self.present.write();
+        let mut durable = durable.lock();
+        if let Some(tear) = tear {
+            let size = torn_size(durable.pages.size(), present.size(), tear);
+            durable.pages = torn(&durable.pages, &present, size, tear, &mut |_| {});
+        }
+        durable.lost.clear();
+        present.clone_from(&durable.pages);
+    }
+
+    /// A copy of everything, for a machine of its own.
+    pub(crate) fn fork(&self) -> Inode {
+        let present = self.present.read();
+        let durable = self.durable.as_ref().map(|durable| Mutex::new(durable.lock().clone()));
+        Inode { present: RwLock::new(present.clone()), durable }
+    }
+
+    /// Inverts a bit of the byte at `offset`, on the medium and in memory. False when the file ends before.
+    pub(crate) fn flip_bit(&self, offset: u64, bit: u8) -> bool {
+        let flip = |pages: &mut Pages| {
+            let mut byte = [0];
+            let found = pages.read(&mut byte, offset);
+            if found {
+                byte[0] ^= 1 << (bit % 8);
+                pages.write(&byte, offset);
+            }
+            found
+        };
+        let found = flip(&mut self.present.write());
+        if let Some(durable) = &self.durable {
+            flip(&mut durable.lock().pages);
+        }
+        found
+    }
+
+    fn rewritten(&self, from: u64, to: u64) {
+        if let Some(durable) = &self.durable {
+            let block = LOST_BLOCK_BYTES as u64;
+            durable.lock().lost.retain(|lost| (lost + 1) * block <= from || lost * block >= to);
+        }
+    }
+}
+
+/// How a crash or a failed sync treats what is not durable.
+pub(crate) struct Tear<'a> {
+    pub(crate) chance: &'a Sequence,
+    /// The unit in which bytes survive.
+    pub(crate) block_bytes: usize,
+    /// Of a hundred blocks or names, how many survive.
+    pub(crate) keep_percent: u64,
+}
+
+impl Tear<'_> {
+    pub(crate) fn keeps(&self) -> bool {
+        self.chance.below(100) < self.keep_percent
+    }
+}
+
+/// `old` with each differing block of `new` taken or, by chance, not; cut to `size`, which is one of theirs or between.
+fn torn(old: &Pages, new: &Pages, size: u64, tear: &Tear<'_>, lost: &mut dyn FnMut(u64)) -> Pages {
+    let mut torn = old.clone();
+    torn.set_size(old.size().max(new.size()));
+    for block in new.differing_blocks(old, tear.block_bytes) {
+        if tear.keeps() {
+            torn.copy_block(new, block, tear.block_bytes);
+        } else {
+            lost(block);
+        }
+    }
+    torn.set_size(size);
+    torn
+}
+
+/// The length after a crash: the old, the new, or that of some block between, since a file grows write by write.
+fn torn_size(old: u64, new: u64, tear: &Tear<'_>) -> u64 {
+    match tear.chance.below(3) {
+        0 => old,
+        1 => new,
+        _ => {
+            let (low, high) = (old.min(new), old.max(new));
+            let between = low + tear.chance.below(high - low + 1);
+            between.next_multiple_of(tear.block_bytes as u64).clamp(low, high)
+        }
+    }
+}
+
+/// An inode in use.
+pub(crate) struct Held {
+    pub(crate) inode: Arc<Inode>,
+    pub(crate) locked: AtomicBool,
+    space: Arc<Space>,
+}
+
+impl Held {
+    pub(crate) fn new(inode: Arc<Inode>, space: Arc<Space>) -> Held {
+        Held { inode, locked: AtomicBool::new(false), space }
+    }
+
+    /// Writes all of `buf`, or on a full disk the part that fits and `StorageFull`.
+    pub(crate) fn write(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
+        let end = end.ok_or(io::ErrorKind::FileTooLarge)?;
+        let mut present = self.inode.present.write();
+        let wanted = if buf.is_empty() { 0 } else { end.saturating_sub(present.size()) };
+        let taken = if wanted == 0 { 0 } else { self.space.take_up_to(wanted) };
+        let result = if taken == wanted {
+            present.write(buf, offset);
+            Ok(())
+        } else {
+            let room = (present.size() + taken).saturating_sub(offset);
+            let fits = usize::try_from(room).map_or(buf.len(), |room| room.min(buf.len()));
+            let before = present.size();
+            present.write(&buf[..fits], offset);
+            self.space.give(taken - (present.size() - before));
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        self.inode.rewritten(offset, end);
+        result
+    }
+
+    /// Cuts or extends; `StorageFull`, and nothing done, when that does not fit.
+    pub(crate) fn set_size(&self, size: u64) -> io::Result<()> {
+        self.resize(&mut self.inode.present.write(), size)
+    }
+
+    /// Extends to `size` if the file is shorter; errors as `set_size`.
+    pub(crate) fn grow(&self, size: u64) -> io::Result<()> {
+        let mut present = self.inode.present.write();
+        if present.size() >= size { Ok(()) } else { self.resize(&mut present, size) }
+    }
+
+    fn resize(&self, present: &mut Pages, size: u64) -> io::Result<()> {
+        if size > FILE_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let old = present.size();
+        if size > old && !self.space.take(size - old) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        present.set_size(size);
+        self.space.give(old.saturating_sub(size));
+        self.inode.rewritten(old.min(size), u64::MAX);
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.space.give(self.inode.size());
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of names: which changes a `sync_dir` makes durable, and which a crash keeps.
+//!
+//! The model is POSIX's, harsher than any one file system: a name is durable after `sync_dir` of its folder, and a
+//! change not yet durable survives a crash or not, on its own. Three things are granted, as no file system in use does
+//! otherwise: changes of one name keep their order, a rename never leaves a file without both names, and a folder has
+//! one name.
+
+use super::inode::Tear;
+use super::tree::{DirId, Stored, Tree};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+/// A name in a folder.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    pub(crate) dir: DirId,
+    pub(crate) name: OsString,
+}
+
+/// A change of names that is not durable yet.
+#[derive(Clone)]
+pub(crate) enum Change {
+    Add { at: Name, what: Stored },
+    Remove { at: Name },
+    Move { from: Name, to: Name, what: Stored },
+}
+
+impl Tree {
+    /// Makes the changes in `dir` durable.
+    ///
+    /// A rename into `dir` from elsewhere makes the new name durable and leaves the old one's removal for the other
+    /// folder's sync. A rename out of `dir` becomes durable whole, and before it whatever happened to its new name.
+    pub(crate) fn settle(&mut self, dir: DirId) {
+        let Some(journal) = self.journal.take() else { return };
+        let whole = settled_whole(&journal, dir);
+        let mut left = Vec::new();
+        for (change, whole) in journal.into_iter().zip(whole) {
+            match change {
+                change if whole => self.store(change),
+                Change::Move { from, to, what } if to.dir == dir => {
+                    self.store(Change::Add { at: to, what });
+                    left.push(Change::Remove { at: from });
+                }
+                change => left.push(change),
+            }
+        }
+        self.journal = Some(left);
+    }
+
+    /// Settles a random part of the changes, as a crash does, and forgets the others.
+    pub(crate) fn settle_some(&mut self, tear: &Tear<'_>) {
+        let mut undone = BTreeSet::new();
+        for change in self.journal.replace(Vec::new()).unwrap_or_default() {
+            let kept = tear.keeps() && change.names().iter().flatten().all(|name| !undone.contains(*name));
+            if kept {
+                self.store(change);
+            } else {
+                undone.extend(change.names().into_iter().flatten().cloned());
+            }
+        }
+    }
+
+    fn store(&mut self, change: Change) {
+        match change {
+            Change::Add { at, what } => self.store_name(at, what),
+            Change::Remove { at } => self.drop_name(&at),
+            Change::Move { from, to, what } => {
+                self.drop_name(&from);
+                self.store_name(to, what);
+            }
+        }
+    }
+
+    fn store_name(&mut self, at: Name, what: Stored) {
+        if let Some(dir) = self.dirs.get_mut(&at.dir) {
+            dir.stored.insert(at.name, what);
+        }
+    }
+
+    fn drop_name(&mut self, at: &Name) {
+        if let Some(dir) = self.dirs.get_mut(&at.dir) {
+            dir.stored.remove(&at.name);
+        }
+    }
+}
+
+impl Change {
+    fn names(&self) -> [Option<&Name>; 2] {
+        match self {
+            Change::Add { at, .. } | Change::Remove { at } => [Some(at), None],
+            Change::Move { from, to, .. } => [Some(from), Some(to)],
+        }
+    }
+}
+
+/// For each change whether it becomes durable whole by a sync of `dir`.
+///
+/// Runs backwards: a change that settles needs the earlier ones of its names that lie in other folders.
+fn settled_whole(journal: &[Change], dir: DirId) -> Vec<bool> {
+    let mut needed: BTreeSet<&Name> = BTreeSet::new();
+    let mut whole = vec![false; journal.len()];
+    for (change, whole) in journal.iter().zip(&mut whole).rev() {
+        let asked = change.names().iter().flatten().any(|name| needed.contains(*name));
+        *whole = asked
+            || match change {
+                Change::Add { at, .. } | Change::Remove { at } => at.dir == dir,
+                Change::Move { from, to, what } => {
+                    from.dir == dir || (to.dir == dir && matches!(what, Stored::Dir(_)))
+                }
+            };
+        if *whole {
+            needed.extend(change.names().into_iter().flatten().filter(|name| name.dir != dir));
+        }
+    }
+    whole
+}

@@ -1,0 +1,52 @@
+//! The lock that keeps two processes out of one data directory: `flock`, freed by the system however a process ends.
+
+use crate::error::{held, on};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Locks `path` and writes `holder` into it. The open file is the lock.
+pub(super) fn lock_file(path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false) // before the lock is ours, the text is the holder's
+        .open(path)
+        .map_err(|e| on("open the lock file", path, e))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let mut text = Vec::new();
+            file.read_to_end(&mut text).map_err(|e| on("read the lock file", path, e))?;
+            return Err(held(path, String::from_utf8_lossy(&text).trim().to_owned()));
+        }
+        Err(e) => return Err(on("lock", path, e.into())),
+    }
+    file.set_len(0)
+        .and_then(|()| file.write_all(holder.as_bytes()))
+        .map_err(|e| on("write the lock file", path, e))?;
+    Ok(Box::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock_holder;
+
+    #[test]
+    fn a_second_lock_is_refused_with_the_holders_text_until_the_first_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = lock_file(&path, "a rather long text of pid 1").unwrap();
+        let error = lock_file(&path, "pid 2").err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(lock_holder(&error), Some("a rather long text of pid 1"));
+        assert!(error.to_string().contains("lock"), "{error}");
+        drop(first);
+        let _second = lock_file(&path, "pid 2").unwrap();
+        assert_eq!(lock_holder(&lock_file(&path, "pid 3").err().unwrap()), Some("pid 2"));
+    }
+}

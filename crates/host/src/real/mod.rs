@@ -1,0 +1,9 @@
+//! The machine as it is: the only place that names std::fs, SystemTime, std::thread and OS randomness.
+
+mod files;
+mod locks;
+mod machine;
+mod tasks;
+mod time;
+
+pub use machine::host;

@@ -1,0 +1,91 @@
+//! Machines kept as they were around a sync, for tests that ask what a crash at that moment leaves.
+
+use super::Machine;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+
+/// On which side of a sync's effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Called, nothing durable yet.
+    Before,
+    /// Durable (or failed), not yet returned to its caller.
+    After,
+}
+
+/// A machine as it was at one sync.
+#[derive(Clone)]
+pub struct Cut {
+    /// Which sync of the machine's life, from 1, files and folders together.
+    pub number: u64,
+    /// On which side of it.
+    pub when: When,
+    /// What was synced.
+    pub path: PathBuf,
+    /// A machine of its own with everything written until then: `crash_image` says what a crash leaves of it.
+    pub machine: Machine,
+}
+
+type Watcher = Box<dyn FnMut(&Cut) + Send>;
+
+#[derive(Default)]
+pub(crate) struct Cuts {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    syncs: u64,
+    asked: Vec<(u64, When)>,
+    taken: Vec<Cut>,
+    watcher: Option<Watcher>,
+}
+
+impl Cuts {
+    /// Numbers a sync that begins.
+    pub(crate) fn begin(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.syncs += 1;
+        state.syncs
+    }
+
+    pub(crate) fn syncs(&self) -> u64 {
+        self.state.lock().syncs
+    }
+
+    /// Asks for the machine at the `nth` sync from now.
+    pub(crate) fn ask(&self, nth: u64, when: When) {
+        let mut state = self.state.lock();
+        let number = state.syncs + nth.max(1);
+        state.asked.push((number, when));
+    }
+
+    pub(crate) fn watch(&self, watcher: Option<Watcher>) {
+        self.state.lock().watcher = watcher;
+    }
+
+    pub(crate) fn wanted(&self, number: u64, when: When) -> bool {
+        let state = self.state.lock();
+        state.watcher.is_some() || state.asked.contains(&(number, when))
+    }
+
+    /// Keeps a cut that was asked for, and shows it to the watcher, which may use the machine it was taken from.
+    pub(crate) fn keep(&self, cut: Cut) {
+        let mut state = self.state.lock();
+        let watcher = state.watcher.take();
+        let asked = state.asked.len();
+        state.asked.retain(|wanted| *wanted != (cut.number, cut.when));
+        if state.asked.len() < asked {
+            state.taken.push(cut.clone());
+        }
+        drop(state);
+        if let Some(mut watcher) = watcher {
+            watcher(&cut);
+            self.state.lock().watcher.get_or_insert(watcher);
+        }
+    }
+
+    pub(crate) fn take(&self) -> Vec<Cut> {
+        std::mem::take(&mut self.state.lock().taken)
+    }
+}

@@ -1,0 +1,128 @@
+//! Calls of the disk: counted by kind, and failing when a test has asked for it.
+
+use parking_lot::Mutex;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A kind of call. Asking for a size, or whether a name exists, is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `open`, `open_write`.
+    Open,
+    /// `create`.
+    Create,
+    /// `read_exact_at`, and `try_read_exact_at` when it does read.
+    Read,
+    /// `write_all_at`. A failing one leaves a random beginning of its bytes written.
+    Write,
+    /// `allocate`.
+    Allocate,
+    /// `set_size`.
+    SetSize,
+    /// `File::sync`. A failing one makes some unsynced 4 KiB blocks durable and loses the others: they still read as
+    /// written, but no later sync makes them durable unless they are written again.
+    Sync,
+    /// `sync_dir`. A failing one makes nothing durable; a later one may.
+    SyncDir,
+    /// `rename`; its path is the old name.
+    Rename,
+    /// `hard_link`; its path is the present name.
+    Link,
+    /// `remove`.
+    Remove,
+    /// `remove_dir`.
+    RemoveDir,
+    /// `create_dir_all`.
+    CreateDir,
+    /// `list`.
+    List,
+    /// `lock`.
+    Lock,
+}
+
+const CALL_KINDS: usize = Call::Lock as usize + 1;
+
+/// A failure to come.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    call: Call,
+    left: u64,
+    error: io::ErrorKind,
+    lasting: bool,
+    path: Option<String>,
+}
+
+impl Fault {
+    /// Fails the `nth` call of a kind from when the fault is set, 1 being the next, with an error of this kind.
+    #[must_use]
+    pub fn new(call: Call, nth: u64, error: io::ErrorKind) -> Fault {
+        Fault { call, left: nth.max(1), error, lasting: false, path: None }
+    }
+
+    /// Also fails every such call after it.
+    #[must_use]
+    pub fn lasting(self) -> Fault {
+        Fault { lasting: true, ..self }
+    }
+
+    /// Counts and fails only calls whose path contains `part`.
+    #[must_use]
+    pub fn on(self, part: &str) -> Fault {
+        Fault { path: Some(part.to_owned()), ..self }
+    }
+
+    /// Counts a call that fits. Whether it is to fail.
+    fn strikes(&mut self, call: Call, path: &Path) -> bool {
+        let fits = self.call == call
+            && self.path.as_ref().is_none_or(|part| path.to_string_lossy().contains(part.as_str()));
+        if !fits || self.left == 0 {
+            return fits && self.lasting;
+        }
+        self.left -= 1;
+        self.left == 0
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Faults {
+    counts: [AtomicU64; CALL_KINDS],
+    struck: AtomicU64,
+    set: Mutex<Vec<Fault>>,
+}
+
+impl Faults {
+    pub(crate) fn set(&self, fault: Fault) {
+        self.set.lock().push(fault);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.set.lock().clear();
+    }
+
+    /// Counts a call; the error if a fault strikes it. Each fault counts it, whichever strikes first.
+    pub(crate) fn call(&self, call: Call, path: &Path) -> io::Result<()> {
+        self.counts[call as usize].fetch_add(1, Ordering::Relaxed);
+        let mut error = None;
+        for fault in self.set.lock().iter_mut() {
+            if fault.strikes(call, path) {
+                error.get_or_insert(fault.error);
+            }
+        }
+        match error {
+            None => Ok(()),
+            Some(kind) => {
+                self.struck.fetch_add(1, Ordering::Relaxed);
+                Err(kind.into())
+            }
+        }
+    }
+
+    pub(crate) fn count(&self, call: Call) -> u64 {
+        self.counts[call as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn struck(&self) -> u64 {
+        self.struck.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,220 @@
+//! The simulated machine as a test holds it.
+
+use super::clock::VirtualClock;
+use super::cuts::{Cut, When};
+use super::faults::{Call, Fault};
+use super::random::{Sequence, derive};
+use super::tasks::Steps;
+use super::watch::Watch;
+use crate::error::on;
+use crate::memory::{MemoryDisk, Shared, Tree};
+use crate::{Clock, Host};
+use parking_lot::RwLock;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a crash leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survives {
+    /// Bytes and names made durable, nothing else: the machine lost power before its caches reached the disk.
+    OnlySynced,
+    /// Everything: only the process died. What is not durable can still be lost by a later crash.
+    EverythingWritten,
+    /// What is durable, and by chance each unsynced block (512 bytes or 4 KiB) and each change of a name.
+    Torn {
+        /// Of the chance: the same seed leaves the same.
+        seed: u64,
+    },
+}
+
+/// A machine in memory. Cloning shares it; crash images are machines of their own.
+#[derive(Clone)]
+pub struct Machine {
+    shared: Arc<Shared>,
+    clock: Arc<VirtualClock>,
+    random: Arc<Sequence>,
+    tasks: Arc<Steps>,
+    seed: u64,
+}
+
+impl Machine {
+    /// A machine with an empty disk of unlimited size, at 2025-01-01. `seed` decides the order of background steps, the
+    /// random bytes and how faulty calls fail.
+    #[must_use]
+    pub fn new(seed: u64) -> Machine {
+        Machine::build(Tree::new(true, u64::MAX), seed, VirtualClock::new())
+    }
+
+    /// What the engine is given.
+    #[must_use]
+    pub fn host(&self) -> Host {
+        Host {
+            disk: Arc::new(MemoryDisk { shared: Arc::clone(&self.shared) }),
+            clock: Arc::clone(&self.clock) as _,
+            random: Arc::clone(&self.random) as _,
+            tasks: Arc::clone(&self.tasks) as _,
+        }
+    }
+
+    /// The machine after a loss of power: `crash_image(OnlySynced)`.
+    #[must_use]
+    pub fn crash(&self) -> Machine {
+        self.crash_image(Survives::OnlySynced)
+    }
+
+    /// A machine started after a crash of this one: no locks, no faults, no workers, no capacity lost; the wall clock
+    /// goes on, the random bytes are others. This one stays as it is.
+    #[must_use]
+    pub fn crash_image(&self, survives: Survives) -> Machine {
+        let mut tree = self.shared.tree.read().fork();
+        match survives {
+            Survives::OnlySynced => tree.crash(None),
+            Survives::EverythingWritten => {}
+            Survives::Torn { seed } => tree.crash(Some(&Sequence::new(derive(seed, 4)))),
+        }
+        Machine::over(tree, self.seed, self.clock.restarted())
+    }
+
+    /// Fails calls to come. Several faults may be set; each counts on its own.
+    pub fn fail(&self, fault: Fault) {
+        self.watch().faults.set(fault);
+    }
+
+    /// Takes back all faults.
+    pub fn clear_faults(&self) {
+        self.watch().faults.clear();
+    }
+
+    /// How many calls have failed by a fault.
+    #[must_use]
+    pub fn faults_struck(&self) -> u64 {
+        self.watch().faults.struck()
+    }
+
+    /// How many calls of a kind there have been, failed ones too.
+    #[must_use]
+    pub fn calls(&self, call: Call) -> u64 {
+        self.watch().faults.count(call)
+    }
+
+    /// How many syncs of files and folders there have been.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.watch().cuts.syncs()
+    }
+
+    /// Keeps the machine as it is before or after the `nth` sync (of a file or folder) from now, 1 being the next.
+    pub fn on_sync(&self, nth: u64, when: When) {
+        self.watch().cuts.ask(nth, when);
+    }
+
+    /// The machines kept by `on_sync` since this was last asked.
+    #[must_use]
+    pub fn take_cuts(&self) -> Vec<Cut> {
+        self.watch().cuts.take()
+    }
+
+    /// Shows `watcher` the machine before and after each sync to come. Copying it shares pages: cheap, but it walks all
+    /// names. The watcher's own syncs on this machine are not shown.
+    pub fn on_every_sync(&self, watcher: impl FnMut(&Cut) + Send + 'static) {
+        self.watch().cuts.watch(Some(Box::new(watcher)));
+    }
+
+    /// Ends `on_every_sync`.
+    pub fn stop_watching(&self) {
+        self.watch().cuts.watch(None);
+    }
+
+    /// Limits the disk to this many bytes of file lengths; what is there stays. `u64::MAX`: no limit.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.shared.tree.read().space.set_capacity(bytes);
+    }
+
+    /// Bytes of file lengths on the disk, those of removed files still open too.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.shared.tree.read().space.used()
+    }
+
+    /// Inverts bit `bit` (0 to 7) of the byte at `offset`, as a failing medium does: no sync brings the old one back.
+    ///
+    /// # Errors
+    /// `NotFound`, or `UnexpectedEof` when the file ends before.
+    pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
+        let found = self.shared.tree.read().find_file(path);
+        let flipped = found.and_then(|file| {
+            if file.inode.flip_bit(offset, bit) { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        });
+        flipped.map_err(|e| on("flip a bit of", path, e))
+    }
+
+    /// Lets this many of a hundred `try_read_exact_at` find nothing in memory. 0 at first.
+    pub fn set_cold_reads(&self, percent: u64) {
+        self.watch().set_cold(percent);
+    }
+
+    /// Moves both clocks forward.
+    pub fn advance(&self, ns: u64) {
+        self.clock.advance(ns);
+    }
+
+    /// Sets the wall clock, forward or back; the monotonic clock does not notice.
+    pub fn set_wall_us(&self, wall_us: i64) {
+        self.clock.set_wall_us(wall_us);
+    }
+
+    /// Runs a step of one worker that can run. False when none can without the clock moving.
+    pub fn step(&self) -> bool {
+        self.tasks.step()
+    }
+
+    /// Runs steps until no worker can run without the clock moving. How many it ran.
+    ///
+    /// # Panics
+    /// After ten million steps: a worker asks for another step each time.
+    pub fn run_until_idle(&self) -> u64 {
+        self.tasks.run_until_idle()
+    }
+
+    /// Drops all workers where they stand, and ignores new ones: the process is dead. Workers hold the host and the
+    /// host the workers, so this is also what gives their memory back. Every join then returns; `wait_until` for
+    /// something not there yet panics, so a value that waits when dropped is better forgotten (`mem::forget`).
+    pub fn end_tasks(&self) {
+        self.tasks.end();
+    }
+
+    /// A machine of another life over what a crash left.
+    pub(super) fn over(tree: Tree, seed: u64, clock: VirtualClock) -> Machine {
+        Machine::build(tree, derive(seed, 5), clock)
+    }
+
+    fn build(tree: Tree, seed: u64, clock: VirtualClock) -> Machine {
+        let clock = Arc::new(clock);
+        let watch = Watch::new(seed, Arc::clone(&clock));
+        Machine {
+            shared: Arc::new(Shared { tree: RwLock::new(tree), watch: Some(watch) }),
+            random: Arc::new(Sequence::new(derive(seed, 1))),
+            tasks: Arc::new(Steps::new(derive(seed, 2), Arc::clone(&clock))),
+            clock,
+            seed,
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        match &self.shared.watch {
+            Some(watch) => watch,
+            None => unreachable!("`build` gives each machine's disk a watch"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let now = self.clock.monotonic_ns();
+        f.debug_struct("Machine")
+            .field("seed", &self.seed)
+            .field("monotonic_ns", &now)
+            .finish_non_exhaustive()
+    }
+}
