@@ -1,22 +1,20 @@
 //! Writes Data.db in compressed chunks, each followed by the CRC32 of its stored bytes.
 //!
-//! Chunks compress straight into the buffer of the file's end: no copy between. Follows Cassandra's
-//! `CompressedSequentialWriter`, its padding of a short last chunk included.
+//! Follows Cassandra's `CompressedSequentialWriter`, its padding of a short last chunk included.
 
-use super::appender::Appender;
-use super::info::CompressionInfo;
+use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
 use crate::checksum::crc32;
-use crate::error::Result;
-use helenus_host::File;
+use crate::error::{Error, Result};
+use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
-use std::path::Path;
-use std::sync::Arc;
 
 /// A writer of chunks. Positions are those of the uncompressed bytes.
 pub struct ChunkWriter {
-    out: Appender,
+    out: SequentialWriter,
     info: CompressionInfo,
     chunk: Vec<u8>,
+    // The compressed form of one chunk; as long as the compressor may need.
+    compressed: Vec<u8>,
 }
 
 /// What a finished compressed file needs beside it.
@@ -31,13 +29,13 @@ pub struct CompressedFile {
 }
 
 impl ChunkWriter {
-    /// Writes into an empty file. `params.class` must name a compressor; else and for unsupported parameters
+    /// Writes from the start of a file. `params.class` must name a compressor; else and for unsupported parameters
     /// `Unsupported`.
-    pub fn new(file: Arc<dyn File>, path: &Path, params: &CompressionParams) -> Result<ChunkWriter> {
-        let class = params.class.as_deref().unwrap_or("");
-        let info = CompressionInfo::new(params, class, path)?;
-        let chunk = Vec::with_capacity(info.chunk_bytes as usize);
-        Ok(ChunkWriter { out: Appender::new(file, path), info, chunk })
+    pub fn new(out: SequentialWriter, params: &CompressionParams) -> Result<ChunkWriter> {
+        let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
+        let chunk_bytes = info.chunk_bytes as usize;
+        let compressed = vec![0; info.compressor.bound(chunk_bytes)];
+        Ok(ChunkWriter { out, info, chunk: Vec::with_capacity(chunk_bytes), compressed })
     }
 
     /// Bytes written so far, before compression.
@@ -47,7 +45,7 @@ impl ChunkWriter {
 
     /// Bytes of the file so far, without the chunk that is being filled.
     pub fn stored_bytes(&self) -> u64 {
-        self.out.size()
+        self.out.position()
     }
 
     /// Appends bytes.
@@ -69,30 +67,31 @@ impl ChunkWriter {
         if !self.chunk.is_empty() {
             self.end_chunk()?;
         }
-        let (size, digest) = self.out.finish()?;
-        self.info.stored_length = size;
-        let compressed_bytes = size - self.info.chunk_count() * super::info::CHUNK_CRC_BYTES;
-        Ok(CompressedFile { info: self.info, digest, compressed_bytes })
+        let finished = self.out.finish()?;
+        self.info.stored_length = finished.size;
+        let compressed_bytes = finished.size - self.info.chunk_count() * CHUNK_CRC_BYTES;
+        Ok(CompressedFile { info: self.info, digest: finished.crc32, compressed_bytes })
     }
 
     fn end_chunk(&mut self) -> Result<()> {
-        let (compressor, chunk) = (self.info.compressor, &self.chunk);
-        self.info.push(self.out.size(), self.out.path())?;
-        let compressed =
-            self.out.append_with(compressor.bound(chunk.len()), |room| compressor.compress(chunk, room));
-        let mut stored = compressed.map_err(|source| self.out.io(std::io::Error::other(source)))?;
+        self.info.push(self.out.position(), self.out.path())?;
+        self.info.data_length += self.chunk.len() as u64;
+        let compressed = self.info.compressor.compress(&self.chunk, &mut self.compressed);
+        let len = compressed.map_err(|source| {
+            let source = std::io::Error::other(source);
+            Error::Io { file: self.out.path().to_owned(), source }
+        })?;
         let max = self.info.max_compressed_bytes as usize;
-        if stored >= max {
+        let stored = if len < max {
+            self.compressed.get(..len).unwrap_or(&[])
+        } else {
             // Stored as it is; a short one is padded, for its stored length tells that it is not compressed.
-            self.out.take_back(stored);
-            self.out.append(chunk);
-            stored = chunk.len().max(max);
-            self.out.pad(stored - chunk.len());
-        }
-        let crc = crc32(self.out.tail(stored));
-        self.info.data_length += chunk.len() as u64;
+            self.chunk.resize(self.chunk.len().max(max), 0);
+            &self.chunk
+        };
+        self.out.write(stored)?;
+        self.out.write(&crc32(stored).to_be_bytes())?;
         self.chunk.clear();
-        self.out.append(&crc.to_be_bytes());
-        self.out.write_if_full()
+        Ok(())
     }
 }

@@ -3,10 +3,8 @@
 use super::chunk_writer::{ChunkWriter, CompressedFile};
 use super::plain::{PlainFile, PlainWriter};
 use crate::error::Result;
-use helenus_host::File;
+use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Writes Data.db. Positions are those of the data before compression, as the index holds them.
 #[expect(clippy::large_enum_variant, reason = "one a table being written; a box would buy nothing")]
@@ -27,11 +25,12 @@ pub enum WrittenData {
 }
 
 impl DataWriter {
-    /// Writes into an empty file, compressed as the parameters say. `Unsupported` for parameters not handled.
-    pub fn new(file: Arc<dyn File>, path: &Path, params: &CompressionParams) -> Result<DataWriter> {
+    /// Writes from the start of a file, compressed as the parameters say. `Unsupported` for parameters not handled.
+    /// The file needs no page checksums: chunks and blocks have their own.
+    pub fn new(out: SequentialWriter, params: &CompressionParams) -> Result<DataWriter> {
         Ok(match &params.class {
-            Some(_) => DataWriter::Compressed(ChunkWriter::new(file, path, params)?),
-            None => DataWriter::Plain(PlainWriter::new(file, path)),
+            Some(_) => DataWriter::Compressed(ChunkWriter::new(out, params)?),
+            None => DataWriter::Plain(PlainWriter::new(out)),
         })
     }
 

@@ -3,7 +3,6 @@
 //! `DataWriter` and `DataBlocks` are what the writer and reader of rows use; which of the two kinds a file is stands
 //! only here. A compressor is a file; a new one is a file, a variant of `Compressor` and its five lines there.
 
-mod appender;
 mod blocks;
 mod chunk_writer;
 mod compressor;

@@ -3,13 +3,11 @@
 //! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write 16
 //! KiB blocks; the file says its own length, so others' are read too.
 
-use super::appender::Appender;
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
-use helenus_host::File;
+use crate::sequential_writer::SequentialWriter;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes of a block in files written here.
 pub const PLAIN_BLOCK_BYTES: usize = 16 * 1024;
@@ -99,7 +97,7 @@ impl PlainBlocks {
 
 /// Writes an uncompressed data file and gathers CRC.db.
 pub struct PlainWriter {
-    out: Appender,
+    out: SequentialWriter,
     crcs: BlockCrcs,
     block_crc: Crc32,
     block_len: usize,
@@ -117,15 +115,15 @@ pub struct PlainFile {
 }
 
 impl PlainWriter {
-    /// Writes into an empty file.
-    pub fn new(file: Arc<dyn File>, path: &Path) -> PlainWriter {
+    /// Writes from the start of a file.
+    pub fn new(out: SequentialWriter) -> PlainWriter {
         let crcs = BlockCrcs { block_bytes: PLAIN_BLOCK_BYTES, crcs: Vec::new() };
-        PlainWriter { out: Appender::new(file, path), crcs, block_crc: Crc32::default(), block_len: 0 }
+        PlainWriter { out, crcs, block_crc: Crc32::default(), block_len: 0 }
     }
 
     /// Bytes written so far.
     pub fn position(&self) -> u64 {
-        self.out.size()
+        self.out.position()
     }
 
     /// Appends bytes.
@@ -140,8 +138,7 @@ impl PlainWriter {
                 self.end_block();
             }
         }
-        self.out.append(bytes);
-        self.out.write_if_full()
+        self.out.write(bytes)
     }
 
     /// Ends the last block and makes the file durable.
@@ -149,8 +146,8 @@ impl PlainWriter {
         if self.block_len > 0 {
             self.end_block();
         }
-        let (size, digest) = self.out.finish()?;
-        Ok(PlainFile { crcs: self.crcs, digest, size })
+        let finished = self.out.finish()?;
+        Ok(PlainFile { crcs: self.crcs, digest: finished.crc32, size: finished.size })
     }
 
     fn end_block(&mut self) {

@@ -1,0 +1,233 @@
+//! Gathers statistics while a file is written (Cassandra's `MetadataCollector`).
+//!
+//! The writer of rows calls, for each partition: `start_partition`, for each row and marker `row` or `marker`,
+//! `end_partition`. Nothing is allocated a cell.
+
+use super::cardinality::Cardinality;
+use super::clustering_range::{ClusteringBound, ClusteringRange};
+use super::histogram::{CELL_COUNT_BUCKETS, EstimatedHistogram, PARTITION_SIZE_BUCKETS};
+use super::stats::Stats;
+use super::tombstone_histogram::TombstoneHistogramBuilder;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::range_tombstone::{BoundKind, MarkerView};
+use helenus_model::row::RowView;
+
+/// Statistics of a file being written.
+#[derive(Clone, Debug)]
+pub struct StatisticsCollector {
+    partitions: Cardinality,
+    partition_sizes: EstimatedHistogram,
+    partition_cells: EstimatedHistogram,
+    cells: u64,
+    timestamps_us: Option<(i64, i64)>,
+    local_deletions_s: Option<(i64, i64)>,
+    ttls_s: Option<(i32, i32)>,
+    drop_times: TombstoneHistogramBuilder,
+    columns_set: i64,
+    rows: i64,
+    has_partition_deletions: bool,
+    has_legacy_counter_shards: bool,
+    first: Option<Extreme>,
+    last: Option<Extreme>,
+}
+
+/// The first or last clustering so far: its order, and what the file will hold of it.
+#[derive(Clone, Debug)]
+struct Extreme {
+    key: Vec<u8>,
+    kind: BoundKind,
+    values: Vec<Option<Vec<u8>>>,
+}
+
+impl Default for StatisticsCollector {
+    fn default() -> StatisticsCollector {
+        StatisticsCollector {
+            partitions: Cardinality::default(),
+            partition_sizes: EstimatedHistogram::new(PARTITION_SIZE_BUCKETS),
+            partition_cells: EstimatedHistogram::new(CELL_COUNT_BUCKETS),
+            cells: 0,
+            timestamps_us: None,
+            local_deletions_s: None,
+            ttls_s: None,
+            drop_times: TombstoneHistogramBuilder::default(),
+            columns_set: 0,
+            rows: 0,
+            has_partition_deletions: false,
+            has_legacy_counter_shards: false,
+            first: None,
+            last: None,
+        }
+    }
+}
+
+impl StatisticsCollector {
+    /// A partition begins: its serialised key and its deletion.
+    pub fn start_partition(&mut self, key: &[u8], deletion: DeletionTime) {
+        self.partitions.add(key);
+        self.cells = 0;
+        self.has_partition_deletions |= !deletion.is_live();
+        self.deletion(deletion);
+    }
+
+    /// The static row, with a static column at least.
+    pub fn static_row(&mut self, row: RowView<'_>) {
+        self.row_content(row);
+    }
+
+    /// A row.
+    pub fn row(&mut self, row: RowView<'_>) {
+        self.position(&row.row.key, None, &row.row.clustering, row.data);
+        self.row_content(row);
+    }
+
+    /// A range-tombstone marker.
+    pub fn marker(&mut self, marker: MarkerView<'_>) {
+        let buf = marker.marker;
+        if let Some(kind) = buf.kind().filter(|kind| !kind.is_boundary()) {
+            self.position(&buf.key, Some(kind), &buf.clustering, marker.data);
+        }
+        self.deletion(buf.close);
+        self.deletion(buf.open);
+    }
+
+    /// The partition ends, having taken so many bytes of data.
+    pub fn end_partition(&mut self, bytes: u64) {
+        self.partition_sizes.add(bytes);
+        self.partition_cells.add(self.cells);
+    }
+
+    /// A counter has shards of before Cassandra 2.1.
+    pub fn legacy_counter_shards(&mut self) {
+        self.has_legacy_counter_shards = true;
+    }
+
+    /// Partitions that are counted, each once.
+    pub fn partitions(&self) -> &Cardinality {
+        &self.partitions
+    }
+
+    /// What was gathered. Of the rest, the level is 0, `compression_ratio` -1, the keys empty, the types none, and all
+    /// that concerns repair, commit log and host absent: the caller sets what it knows.
+    pub fn finish(self) -> (Cardinality, Stats) {
+        let bound = |extreme: Option<Extreme>, none: ClusteringBound| {
+            extreme.map_or(none, |e| ClusteringBound { kind: e.kind, values: e.values })
+        };
+        let empty = ClusteringRange::EMPTY;
+        let (timestamp_us_min, timestamp_us_max) = self.timestamps_us.unwrap_or((i64::MIN, i64::MAX));
+        let (local_deletion_s_min, local_deletion_s_max) =
+            self.local_deletions_s.unwrap_or((NO_EXPIRY, NO_EXPIRY));
+        let (ttl_s_min, ttl_s_max) = self.ttls_s.unwrap_or((0, 0));
+        let stats = Stats {
+            partition_sizes: self.partition_sizes,
+            partition_cells: self.partition_cells,
+            commit_log_intervals: Vec::new(),
+            timestamp_us_min,
+            timestamp_us_max,
+            local_deletion_s_min,
+            local_deletion_s_max,
+            ttl_s_min,
+            ttl_s_max,
+            compression_ratio: -1.0,
+            tombstone_drop_times: self.drop_times.finish(),
+            level: 0,
+            repaired_at_ms: 0,
+            clustering_types: Vec::new(),
+            clustering_range: ClusteringRange {
+                start: bound(self.first, empty.start),
+                end: bound(self.last, empty.end),
+            },
+            has_legacy_counter_shards: self.has_legacy_counter_shards,
+            columns_set: self.columns_set,
+            rows: self.rows,
+            pending_repair: None,
+            is_transient: false,
+            originating_host_id: None,
+            has_partition_deletions: self.has_partition_deletions,
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            token_space_coverage: f64::NAN,
+        };
+        (self.partitions, stats)
+    }
+
+    fn row_content(&mut self, row: RowView<'_>) {
+        self.liveness(row.row.liveness);
+        self.deletion(row.row.deletion);
+        for (_, deletion) in &row.row.complex_deletions {
+            self.deletion(*deletion);
+        }
+        let mut column = None;
+        for cell in &row.row.cells {
+            self.cell(cell);
+            if column.replace(cell.column) != Some(cell.column) {
+                self.columns_set += 1;
+            }
+        }
+        self.cells += row.row.cells.len() as u64;
+        self.rows += 1;
+    }
+
+    fn liveness(&mut self, liveness: Liveness) {
+        if !liveness.is_none() {
+            widen(&mut self.timestamps_us, liveness.timestamp_us);
+            widen(&mut self.ttls_s, liveness.ttl_s);
+            self.local_deletion(liveness.expires_s);
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell) {
+        widen(&mut self.timestamps_us, cell.timestamp_us);
+        widen(&mut self.ttls_s, cell.ttl_s);
+        self.local_deletion(cell.local_deletion_s);
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime) {
+        if !deletion.is_live() {
+            widen(&mut self.timestamps_us, deletion.timestamp_us);
+            self.local_deletion(deletion.local_s);
+        }
+    }
+
+    fn local_deletion(&mut self, seconds: i64) {
+        widen(&mut self.local_deletions_s, seconds);
+        if seconds != NO_EXPIRY {
+            self.drop_times.add(seconds);
+        }
+    }
+
+    /// A row (no kind) may be first and last, the start of a deletion only first, its end only last: what it opens
+    /// also closes.
+    fn position(&mut self, key: &[u8], kind: Option<BoundKind>, clustering: &[Span], data: &[u8]) {
+        let is_start = |kind| matches!(kind, BoundKind::InclStart | BoundKind::ExclStart);
+        if kind.is_none_or(is_start) && self.first.as_ref().is_none_or(|first| key < first.key.as_slice()) {
+            keep(&mut self.first, key, kind.unwrap_or(BoundKind::InclStart), (clustering, data));
+        }
+        if !kind.is_some_and(is_start) && self.last.as_ref().is_none_or(|last| key > last.key.as_slice()) {
+            keep(&mut self.last, key, kind.unwrap_or(BoundKind::InclEnd), (clustering, data));
+        }
+    }
+}
+
+fn widen<T: Ord + Copy>(range: &mut Option<(T, T)>, value: T) {
+    *range = Some(range.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+}
+
+/// Replaces an extreme in its own buffers: clusterings often ascend, so this happens for most rows of a partition.
+fn keep(extreme: &mut Option<Extreme>, key: &[u8], kind: BoundKind, (spans, data): (&[Span], &[u8])) {
+    let kept = extreme.get_or_insert_with(|| Extreme { key: Vec::new(), kind, values: Vec::new() });
+    kept.key.clear();
+    kept.key.extend_from_slice(key);
+    kept.kind = kind;
+    kept.values.resize(spans.len(), None);
+    for (slot, span) in kept.values.iter_mut().zip(spans) {
+        match span.get(data) {
+            None => *slot = None,
+            Some(value) => {
+                let slot = slot.get_or_insert_default();
+                slot.clear();
+                slot.extend_from_slice(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Statistics.db as a file: the table of its parts, their checksums.
+//!
+//! Layout (Cassandra's `MetadataSerializer` from `na` on, big endian): number of parts (i32), CRC32; for each part its
+//! type and offset (i32 each), CRC32 of all so far without the first CRC; the parts, each with its CRC32 behind it.
+
+use super::cardinality::Cardinality;
+use super::header::Header;
+use super::input::Input;
+use super::stats::Stats;
+use crate::checksum::{Crc32, crc32};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// The partitioner of every table here.
+pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+
+const PARTS: usize = 4;
+const CRC_BYTES: usize = 4;
+
+/// What must fit the table that the file is opened for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// Class name of the partitioner.
+    pub partitioner: String,
+    /// Wanted rate of false positives of the Bloom filter.
+    pub bloom_filter_fp_chance: f64,
+}
+
+/// Content of Statistics.db.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    /// Partitioner and filter.
+    pub validation: Validation,
+    /// The partition keys, counted.
+    pub partitions: Cardinality,
+    /// The content.
+    pub stats: Stats,
+    /// The encoding.
+    pub header: Header,
+}
+
+impl Statistics {
+    /// The component's bytes, version `da`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut validation = Vec::new();
+        let name = self.validation.partitioner.as_bytes();
+        validation.extend_from_slice(&(name.len() as u16).to_be_bytes());
+        validation.extend_from_slice(name);
+        validation.extend_from_slice(&self.validation.bloom_filter_fp_chance.to_be_bytes());
+        let mut parts = [validation, Vec::new(), Vec::new(), Vec::new()];
+        let [_, compaction, stats, header] = &mut parts;
+        self.partitions.write(compaction);
+        self.stats.write(stats);
+        self.header.write(header);
+
+        let mut out = (PARTS as u32).to_be_bytes().to_vec();
+        let mut crc = Crc32::default();
+        crc.update(&out);
+        out.extend_from_slice(&crc.value().to_be_bytes());
+        let mut offset = 4 + CRC_BYTES + 8 * PARTS + CRC_BYTES;
+        for (part_type, part) in parts.iter().enumerate() {
+            let entry = [(part_type as u32).to_be_bytes(), (offset as u32).to_be_bytes()].concat();
+            crc.update(&entry);
+            out.extend_from_slice(&entry);
+            offset += part.len() + CRC_BYTES;
+        }
+        out.extend_from_slice(&crc.value().to_be_bytes());
+        for part in &parts {
+            out.extend_from_slice(part);
+            out.extend_from_slice(&crc32(part).to_be_bytes());
+        }
+        out
+    }
+
+    /// Understands the component `file`, version `da`. `Corrupt` when a checksum does not match or a part is missing
+    /// or malformed.
+    pub fn read(bytes: &[u8], file: &Path) -> Result<Statistics> {
+        let mut parts = [const { None }; PARTS];
+        for (part_type, offset, part) in split(bytes, file)? {
+            if let Some(slot) = parts.get_mut(part_type as usize) {
+                *slot = Some(Input::new(part, offset as u64, file));
+            }
+        }
+        let [Some(mut validation), Some(mut compaction), Some(mut stats), Some(mut header)] = parts else {
+            return Err(corrupt(file, 0, "validation, compaction, stats or header is missing"));
+        };
+        let read = Statistics {
+            validation: Validation {
+                partitioner: validation.short_text()?,
+                bloom_filter_fp_chance: validation.f64()?,
+            },
+            partitions: Cardinality::read(&mut compaction)?,
+            stats: Stats::read(&mut stats)?,
+            header: Header::read(&mut header)?,
+        };
+        for part in [validation, compaction, stats, header] {
+            if !part.is_empty() {
+                return Err(part.corrupt("bytes are left over"));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Type, offset and bytes of each part, checksums verified.
+fn split<'a>(bytes: &'a [u8], file: &Path) -> Result<Vec<(u32, usize, &'a [u8])>> {
+    let mut input = Input::new(bytes, 0, file);
+    let count = input.u32()?;
+    let mut crc = Crc32::default();
+    crc.update(&count.to_be_bytes());
+    if input.u32()? != crc.value() {
+        return Err(corrupt(file, 0, "the checksum of the number of parts does not match"));
+    }
+    let count = input.count(u64::from(count), 8)?;
+    let mut entries = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (part_type, offset) = (input.u32()?, input.u32()?);
+        crc.update(&part_type.to_be_bytes());
+        crc.update(&offset.to_be_bytes());
+        entries.push((part_type, offset as usize));
+    }
+    if input.u32()? != crc.value() {
+        return Err(corrupt(file, 8, "the checksum of the table of parts does not match"));
+    }
+    let ends = entries.iter().skip(1).map(|(_, offset)| *offset).chain([bytes.len()]);
+    let part = |((part_type, offset), end): ((u32, usize), usize)| {
+        let with_crc = bytes.get(offset..end).and_then(|part| part.split_last_chunk::<CRC_BYTES>());
+        let Some((part, crc)) = with_crc else {
+            return Err(corrupt(file, offset, "a part lies outside the file"));
+        };
+        if *crc != crc32(part).to_be_bytes() {
+            return Err(corrupt(file, offset, "the part's checksum does not match"));
+        }
+        Ok((part_type, offset, part))
+    };
+    entries.iter().copied().zip(ends).map(part).collect()
+}
+
+fn corrupt(file: &Path, offset: usize, problem: &str) -> Error {
+    Error::Corrupt { file: file.to_owned(), offset: offset as u64, problem: problem.into() }
+}

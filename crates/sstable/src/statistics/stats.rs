@@ -1,0 +1,198 @@
+//! The stats part of Statistics.db, as version `da` writes it (Cassandra's `StatsMetadata`).
+
+use super::clustering_range::ClusteringRange;
+use super::histogram::EstimatedHistogram;
+use super::input::{Input, write_vint_bytes, write_vint_texts};
+use super::tombstone_histogram::TombstoneHistogram;
+use crate::error::Result;
+use helenus_model::deletion::NO_EXPIRY;
+use uuid::Uuid;
+
+/// A place in the commit log of the node that wrote the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommitLogPosition {
+    /// Segment.
+    pub segment: i64,
+    /// Byte within it.
+    pub position: i32,
+}
+
+impl CommitLogPosition {
+    /// No place.
+    pub const NONE: CommitLogPosition = CommitLogPosition { segment: -1, position: 0 };
+}
+
+/// What is known of a file's content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Bytes of partitions.
+    pub partition_sizes: EstimatedHistogram,
+    /// Cells of partitions.
+    pub partition_cells: EstimatedHistogram,
+    /// What of the commit log the file makes unneeded: from and to, ascending.
+    pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+    /// Smallest timestamp, microseconds; `i64::MIN` without any.
+    pub timestamp_us_min: i64,
+    /// Greatest timestamp, microseconds; `i64::MAX` without any.
+    pub timestamp_us_max: i64,
+    /// Smallest local deletion time, seconds; `NO_EXPIRY` when nothing is deleted or expires.
+    pub local_deletion_s_min: i64,
+    /// Greatest local deletion time, seconds; `NO_EXPIRY` when something neither is deleted nor expires.
+    pub local_deletion_s_max: i64,
+    /// Smallest TTL, seconds; 0 for none.
+    pub ttl_s_min: i32,
+    /// Greatest TTL, seconds.
+    pub ttl_s_max: i32,
+    /// Compressed over uncompressed size; -1 when not compressed.
+    pub compression_ratio: f64,
+    /// When tombstones and expiring data become droppable.
+    pub tombstone_drop_times: TombstoneHistogram,
+    /// Level of levelled compaction.
+    pub level: i32,
+    /// When it was repaired, milliseconds; 0 for never.
+    pub repaired_at_ms: i64,
+    /// Class names of the clustering columns' types.
+    pub clustering_types: Vec<String>,
+    /// The clusterings that occur.
+    pub clustering_range: ClusteringRange,
+    /// Whether counters have shards of before Cassandra 2.1.
+    pub has_legacy_counter_shards: bool,
+    /// Columns with a value, summed over rows.
+    pub columns_set: i64,
+    /// Rows, static ones included.
+    pub rows: i64,
+    /// Repair session the file waits for.
+    pub pending_repair: Option<Uuid>,
+    /// Whether the replica was transient.
+    pub is_transient: bool,
+    /// Host id of the node that wrote the file.
+    pub originating_host_id: Option<Uuid>,
+    /// Whether a partition was deleted whole.
+    pub has_partition_deletions: bool,
+    /// Serialised key of the first partition.
+    pub first_key: Vec<u8>,
+    /// Serialised key of the last partition.
+    pub last_key: Vec<u8>,
+    /// Part of the token ring that the file spans, NaN when unknown.
+    pub token_space_coverage: f64,
+}
+
+impl Stats {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let none = CommitLogPosition::NONE;
+        self.partition_sizes.write(out);
+        self.partition_cells.write(out);
+        write_position(self.commit_log_intervals.last().map_or(none, |(_, to)| *to), out);
+        out.extend_from_slice(&self.timestamp_us_min.to_be_bytes());
+        out.extend_from_slice(&self.timestamp_us_max.to_be_bytes());
+        write_deletion_time(self.local_deletion_s_min, out);
+        write_deletion_time(self.local_deletion_s_max, out);
+        out.extend_from_slice(&self.ttl_s_min.to_be_bytes());
+        out.extend_from_slice(&self.ttl_s_max.to_be_bytes());
+        out.extend_from_slice(&self.compression_ratio.to_be_bytes());
+        self.tombstone_drop_times.write(out);
+        out.extend_from_slice(&self.level.to_be_bytes());
+        out.extend_from_slice(&self.repaired_at_ms.to_be_bytes());
+        write_vint_texts(&self.clustering_types, out);
+        self.clustering_range.write(&self.clustering_types, out);
+        out.push(u8::from(self.has_legacy_counter_shards));
+        out.extend_from_slice(&self.columns_set.to_be_bytes());
+        out.extend_from_slice(&self.rows.to_be_bytes());
+        write_position(self.commit_log_intervals.first().map_or(none, |(from, _)| *from), out);
+        out.extend_from_slice(&(self.commit_log_intervals.len() as u32).to_be_bytes());
+        for (from, to) in &self.commit_log_intervals {
+            write_position(*from, out);
+            write_position(*to, out);
+        }
+        write_uuid(self.pending_repair, out);
+        out.push(u8::from(self.is_transient));
+        write_uuid(self.originating_host_id, out);
+        out.push(u8::from(self.has_partition_deletions));
+        write_vint_bytes(&self.first_key, out);
+        write_vint_bytes(&self.last_key, out);
+        out.extend_from_slice(&self.token_space_coverage.to_be_bytes());
+    }
+
+    pub(super) fn read(input: &mut Input<'_>) -> Result<Stats> {
+        let partition_sizes = EstimatedHistogram::read(input)?;
+        let partition_cells = EstimatedHistogram::read(input)?;
+        read_position(input)?; // the end of the intervals that follow
+        let (timestamp_us_min, timestamp_us_max) = (input.i64()?, input.i64()?);
+        let (local_deletion_s_min, local_deletion_s_max) =
+            (read_deletion_time(input)?, read_deletion_time(input)?);
+        let (ttl_s_min, ttl_s_max) = (input.i32()?, input.i32()?);
+        let compression_ratio = input.f64()?;
+        let tombstone_drop_times = TombstoneHistogram::read(input)?;
+        let level = input.i32()?;
+        let repaired_at_ms = input.i64()?;
+        let clustering_types = input.vint_texts()?;
+        let clustering_range = ClusteringRange::read(&clustering_types, input)?;
+        let has_legacy_counter_shards = input.bool()?;
+        let (columns_set, rows) = (input.i64()?, input.i64()?);
+        read_position(input)?; // the start of the intervals that follow
+        let count = input.u32()?;
+        let count = input.count(u64::from(count), 24)?;
+        let interval = |input: &mut Input<'_>| Ok((read_position(input)?, read_position(input)?));
+        let commit_log_intervals = (0..count).map(|_| interval(input)).collect::<Result<_>>()?;
+        Ok(Stats {
+            partition_sizes,
+            partition_cells,
+            commit_log_intervals,
+            timestamp_us_min,
+            timestamp_us_max,
+            local_deletion_s_min,
+            local_deletion_s_max,
+            ttl_s_min,
+            ttl_s_max,
+            compression_ratio,
+            tombstone_drop_times,
+            level,
+            repaired_at_ms,
+            clustering_types,
+            clustering_range,
+            has_legacy_counter_shards,
+            columns_set,
+            rows,
+            pending_repair: read_uuid(input)?,
+            is_transient: input.bool()?,
+            originating_host_id: read_uuid(input)?,
+            has_partition_deletions: input.bool()?,
+            first_key: input.vint_bytes()?.to_vec(),
+            last_key: input.vint_bytes()?.to_vec(),
+            token_space_coverage: input.f64()?,
+        })
+    }
+}
+
+fn write_position(position: CommitLogPosition, out: &mut Vec<u8>) {
+    out.extend_from_slice(&position.segment.to_be_bytes());
+    out.extend_from_slice(&position.position.to_be_bytes());
+}
+
+fn read_position(input: &mut Input<'_>) -> Result<CommitLogPosition> {
+    Ok(CommitLogPosition { segment: input.i64()?, position: input.i32()? })
+}
+
+/// Seconds as an unsigned 32-bit number, all ones for none.
+fn write_deletion_time(seconds: i64, out: &mut Vec<u8>) {
+    let number = if seconds == NO_EXPIRY { u32::MAX } else { seconds as u32 };
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+fn read_deletion_time(input: &mut Input<'_>) -> Result<i64> {
+    Ok(match input.u32()? {
+        u32::MAX => NO_EXPIRY,
+        seconds => i64::from(seconds),
+    })
+}
+
+fn write_uuid(uuid: Option<Uuid>, out: &mut Vec<u8>) {
+    out.push(u8::from(uuid.is_some()));
+    if let Some(uuid) = uuid {
+        out.extend_from_slice(uuid.as_bytes());
+    }
+}
+
+fn read_uuid(input: &mut Input<'_>) -> Result<Option<Uuid>> {
+    if input.bool()? { Ok(Some(input.uuid()?)) } else { Ok(None) }
+}
