@@ -75,8 +75,8 @@ impl Liveness {
 
     /// Whether this marker replaces `other`.
     ///
-    /// The greater timestamp; on a tie one already expired loses to none, an expiring one beats a permanent one, then
-    /// the later expiry (`LivenessInfo.supersedes`).
+    /// The greater timestamp; on a tie one already expired beats any other, an expiring one beats a permanent one, then
+    /// the later expiry, then the lower TTL (`LivenessInfo.supersedes`).
     pub fn supersedes(self, other: Liveness) -> bool {
         if self.timestamp_us != other.timestamp_us {
             return self.timestamp_us > other.timestamp_us;
@@ -88,6 +88,6 @@ impl Liveness {
         if (self.ttl_s != 0) != (other.ttl_s != 0) {
             return self.ttl_s != 0;
         }
-        self.expires_s > other.expires_s
+        self.expires_s > other.expires_s || (self.expires_s == other.expires_s && self.ttl_s < other.ttl_s)
     }
 }

@@ -1,10 +1,18 @@
 //! What a row is: types, schema, rows, deletions and how they reconcile. Pure: no I/O, no clock, no threads.
 
+pub mod byte_comparable;
 pub mod cell;
 pub mod deletion;
 pub mod filter;
+pub mod merge;
+pub mod murmur3;
+pub mod mutation;
+pub mod packed;
 pub mod range_tombstone;
+pub mod reconcile;
 pub mod row;
 pub mod schema;
+pub mod token;
 pub mod types;
 pub mod unfiltered;
+pub mod vint;

@@ -1,0 +1,496 @@
+//! Appending: records into the buffer, the buffer to the operating system, segments one after another.
+
+use super::record::{self, HEAD, LogPosition};
+use super::segment::{SEGMENT_HEAD, Segment, content_bytes_max, segment_path};
+use super::sync::SyncWorker;
+use super::ticket::Ticket;
+use crate::error::{Error, Result};
+use helenus_host::{Host, Signal, TaskHandle};
+use helenus_model::mutation::Mutation;
+use helenus_model::schema::{Table, TableId};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Once the operating system has it; synced every `period_ms`. Survives the process, not the machine.
+    Periodic {
+        /// Milliseconds between syncs.
+        period_ms: u64,
+    },
+    /// Once it is synced; each sync begins when a write waits for it.
+    Batch,
+    /// Once it is synced; the next sync begins when the last has ended, and takes all that wait.
+    Group,
+}
+
+impl SyncMode {
+    /// Whether an acknowledgement waits for the disk.
+    pub fn waits_for_sync(self) -> bool {
+        !matches!(self, SyncMode::Periodic { .. })
+    }
+}
+
+/// How the log is kept.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// The folder of the segments.
+    pub dir: PathBuf,
+    /// When a write is acknowledged.
+    pub mode: SyncMode,
+    /// Size of a full-grown segment; the first ones are smaller, so that a start and a small database cost little.
+    pub segment_bytes: u32,
+}
+
+/// Size of the first segment of a process.
+const SEGMENT_BYTES_FIRST: u32 = 1 << 20;
+
+/// The log of a database.
+pub struct CommitLog {
+    pub(super) host: Host,
+    pub(super) options: LogOptions,
+    state: Mutex<State>,
+    /// Held while bytes go to the operating system, so that they go in order and together.
+    writing: Mutex<()>,
+    pub(super) written: AtomicU64,
+    pub(super) synced: AtomicU64,
+    pub(super) changed: Signal,
+    failure: OnceLock<String>,
+    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
+}
+
+struct State {
+    active: Option<Active>,
+    /// Segments before the active one, oldest first.
+    closed: VecDeque<Closed>,
+    next_number: u32,
+    /// Last bytes of closed segments, still to be handed to the operating system, oldest first.
+    pending: VecDeque<Chunk>,
+    /// Closed segments whose last bytes are written but not yet synced.
+    unsynced: Vec<Arc<Segment>>,
+    /// How far each table's writes are in its SSTables.
+    flushed: BTreeMap<TableId, LogPosition>,
+    timestamp_reserve_us: i64,
+    stopping: bool,
+}
+
+/// Bytes on their way to a segment.
+struct Chunk {
+    segment: Arc<Segment>,
+    bytes: Vec<u8>,
+    at: u32,
+    /// Whether the segment is complete with them.
+    last: bool,
+}
+
+struct Active {
+    segment: Arc<Segment>,
+    /// Bytes not yet handed to the operating system, and where they begin in the segment.
+    buffer: Vec<u8>,
+    buffer_at: u32,
+    /// Layouts already described in this segment: the column numbers below this are.
+    layouts: HashMap<TableId, u16>,
+    dirty: HashMap<TableId, LogPosition>,
+}
+
+struct Closed {
+    path: PathBuf,
+    number: u32,
+    /// Last position of each table with writes here.
+    dirty: HashMap<TableId, LogPosition>,
+}
+
+impl Active {
+    fn end(&self) -> u32 {
+        self.buffer_at + self.buffer.len() as u32
+    }
+
+    fn put(&mut self, content: &[u8]) -> LogPosition {
+        self.buffer.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        self.buffer.extend_from_slice(&record::checksum(self.segment.number, content).to_le_bytes());
+        self.buffer.extend_from_slice(content);
+        LogPosition::new(self.segment.number, self.end())
+    }
+}
+
+/// What the last run left, as `replay` found it.
+#[derive(Default)]
+pub(crate) struct LeftOver {
+    /// Segments by number with the last position of each table in them.
+    pub(crate) segments: Vec<(u32, HashMap<TableId, LogPosition>)>,
+    /// How far each table is flushed.
+    pub(crate) flushed: BTreeMap<TableId, LogPosition>,
+    /// Server timestamps up to this may have been given out.
+    pub(crate) timestamp_reserve_us: i64,
+}
+
+impl CommitLog {
+    /// Opens the log for writing, behind what `replay` read. The first segment is made by the first write.
+    pub(crate) fn open(host: &Host, options: LogOptions, left: LeftOver) -> Result<Arc<CommitLog>> {
+        host.disk.create_dir_all(&options.dir).map_err(Error::io("create", &options.dir))?;
+        let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
+        let closed = left.segments.into_iter().map(|(number, dirty)| Closed {
+            path: segment_path(&options.dir, number),
+            number,
+            dirty,
+        });
+        let state = State {
+            active: None,
+            closed: closed.collect(),
+            next_number,
+            pending: VecDeque::new(),
+            unsynced: Vec::new(),
+            flushed: left.flushed,
+            timestamp_reserve_us: left.timestamp_reserve_us,
+            stopping: false,
+        };
+        let start = LogPosition::new(next_number, 0).0;
+        let log = Arc::new(CommitLog {
+            host: host.clone(),
+            options,
+            state: Mutex::new(state),
+            writing: Mutex::new(()),
+            written: AtomicU64::new(start),
+            synced: AtomicU64::new(start),
+            changed: Signal::default(),
+            failure: OnceLock::new(),
+            listener: OnceLock::new(),
+            sync_task: OnceLock::new(),
+        });
+        let task = host.tasks.start("log-sync", Box::new(SyncWorker::new(&log)));
+        let _ = log.sync_task.set(task);
+        Ok(log)
+    }
+
+    /// Calls `listener` whenever writes have become acknowledgeable; for doors that wait without a thread.
+    pub fn listen(&self, listener: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// Appends a mutation. The ticket says when it may be acknowledged.
+    pub fn append(self: &Arc<Self>, mutation: &Mutation) -> Result<Ticket> {
+        let size: usize = mutation.updates.iter().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
+        let mut content = Vec::with_capacity(size + 8);
+        record::put_mutation(mutation, &mut content);
+        let mut state = self.state.lock();
+        self.make_room(&mut state, content.len() + layout_bytes(mutation))?;
+        let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
+        for update in &mutation.updates {
+            active.describe(&update.table);
+        }
+        let position = active.put(&content);
+        for update in &mutation.updates {
+            active.dirty.insert(update.table.id, position);
+        }
+        drop(state);
+        if self.options.mode.waits_for_sync() {
+            self.wake_sync();
+        }
+        Ok(Ticket::new(self.clone(), position))
+    }
+
+    /// Appends the record that a table was emptied: its records before this one are void.
+    pub fn append_truncate(self: &Arc<Self>, table: TableId, truncated_us: i64) -> Result<Ticket> {
+        let mut content = Vec::new();
+        record::put_truncate(table, truncated_us, &mut content);
+        let position = self.append_content(&content, Some(table))?;
+        Ok(Ticket::new(self.clone(), position))
+    }
+
+    /// Reserves server timestamps up to `timestamp_us`, ahead of giving them out.
+    pub fn reserve_timestamps(self: &Arc<Self>, timestamp_us: i64) -> Result<Ticket> {
+        let mut content = Vec::new();
+        record::put_timestamp_reserve(timestamp_us, &mut content);
+        let position = self.append_content(&content, None)?;
+        self.state.lock().timestamp_reserve_us = timestamp_us;
+        Ok(Ticket::new(self.clone(), position))
+    }
+
+    /// Records that a table's writes up to `position` are in its SSTables, and removes segments no longer needed.
+    ///
+    /// Returns when the record is synced: only then may what was flushed be compacted.
+    pub fn mark_flushed(self: &Arc<Self>, table: TableId, position: LogPosition) -> Result<()> {
+        let mut content = Vec::new();
+        record::put_flushed([(table, position)].into_iter(), &mut content);
+        let end = self.append_content(&content, None)?;
+        self.state.lock().flushed.insert(table, position);
+        self.sync_up_to(end)?;
+        self.remove_segments()
+    }
+
+    /// Forgets a dropped table: its writes no longer keep segments.
+    pub fn forget(self: &Arc<Self>, table: TableId) -> Result<()> {
+        let mut state = self.state.lock();
+        state.flushed.remove(&table);
+        let State { active, closed, .. } = &mut *state;
+        for dirty in closed.iter_mut().map(|c| &mut c.dirty).chain(active.iter_mut().map(|a| &mut a.dirty)) {
+            dirty.remove(&table);
+        }
+        drop(state);
+        self.remove_segments()
+    }
+
+    /// The position behind the last record.
+    pub fn position(&self) -> LogPosition {
+        let state = self.state.lock();
+        match &state.active {
+            Some(active) => LogPosition::new(active.segment.number, active.end()),
+            None => LogPosition::new(state.next_number, 0),
+        }
+    }
+
+    /// Bytes of all segments on disk.
+    pub fn segments_count(&self) -> usize {
+        let state = self.state.lock();
+        state.closed.len() + usize::from(state.active.is_some())
+    }
+
+    /// Tables that keep the oldest segment, for the flush that frees it.
+    pub fn tables_of_oldest_segment(&self) -> Vec<TableId> {
+        let state = self.state.lock();
+        state.closed.front().map(|segment| segment.dirty.keys().copied().collect()).unwrap_or_default()
+    }
+
+    /// Hands all appended records to the operating system. After this they survive the death of the process.
+    pub fn write_out(&self) -> Result<()> {
+        self.check_failure()?;
+        let _writing = self.writing.lock();
+        while let Some(chunk) = self.next_chunk() {
+            if let Err(error) = chunk.segment.file.write_all_at(&chunk.bytes, u64::from(chunk.at)) {
+                return Err(self.fail(format!("write {}: {error}", chunk.segment.path.display())));
+            }
+            let end = LogPosition::new(chunk.segment.number, chunk.at + chunk.bytes.len() as u32);
+            if chunk.last {
+                self.state.lock().unsynced.push(chunk.segment);
+            } else {
+                self.give_back(chunk.bytes);
+            }
+            self.written.fetch_max(end.0, Ordering::Release);
+        }
+        if !self.options.mode.waits_for_sync() {
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// The next bytes to write; the caller holds `writing`.
+    fn next_chunk(&self) -> Option<Chunk> {
+        let mut state = self.state.lock();
+        if let Some(chunk) = state.pending.pop_front() {
+            return Some(chunk);
+        }
+        let active = state.active.as_mut().filter(|active| !active.buffer.is_empty())?;
+        Some(active.take_buffer(self.synced_offset(active.segment.number)))
+    }
+
+    /// Writes out and syncs everything up to `position`.
+    pub fn sync_up_to(&self, position: LogPosition) -> Result<()> {
+        while self.synced.load(Ordering::Acquire) < position.0 {
+            self.sync_now()?;
+        }
+        Ok(())
+    }
+
+    /// Writes out and syncs what has been appended so far.
+    pub(super) fn sync_now(&self) -> Result<()> {
+        self.write_out()?;
+        let (files, target) = {
+            let mut state = self.state.lock();
+            let mut files = std::mem::take(&mut state.unsynced);
+            files.extend(state.active.iter().map(|active| active.segment.clone()));
+            (files, self.written.load(Ordering::Acquire))
+        };
+        if self.synced.load(Ordering::Acquire) >= target {
+            return Ok(());
+        }
+        for segment in files {
+            if let Err(error) = segment.file.sync() {
+                return Err(self.fail(format!("sync {}: {error}", segment.path.display())));
+            }
+        }
+        self.synced.fetch_max(target, Ordering::Release);
+        self.tell();
+        Ok(())
+    }
+
+    /// Whether something appended is not yet synced.
+    pub(super) fn has_unsynced(&self) -> bool {
+        self.position().0 > self.synced.load(Ordering::Acquire)
+            && self.state.lock().active.as_ref().is_some_and(|active| active.end() > SEGMENT_HEAD)
+    }
+
+    /// Stops the sync worker after a last sync.
+    pub fn close(&self) -> Result<()> {
+        self.state.lock().stopping = true;
+        self.wake_sync();
+        if let Some(task) = self.sync_task.get() {
+            task.join();
+        }
+        self.sync_now()
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.state.lock().stopping
+    }
+
+    /// The first failure, if the log has failed.
+    pub(super) fn check_failure(&self) -> Result<()> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::LogFailed { reason: reason.clone() }),
+        }
+    }
+
+    fn append_content(self: &Arc<Self>, content: &[u8], dirty: Option<TableId>) -> Result<LogPosition> {
+        let mut state = self.state.lock();
+        self.make_room(&mut state, content.len())?;
+        let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
+        let position = active.put(content);
+        if let Some(table) = dirty {
+            active.dirty.insert(table, position);
+        }
+        drop(state);
+        self.wake_sync();
+        Ok(position)
+    }
+
+    /// Leaves an active segment with room for `bytes` of content in several records.
+    fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
+        self.check_failure()?;
+        // Room for the record's head, a SYNCED record before it, and the end.
+        let wanted = bytes + 4 * HEAD + 64;
+        if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
+            return Ok(());
+        }
+        let grown = state.active.as_ref().map_or(SEGMENT_BYTES_FIRST, |a| a.segment.size.saturating_mul(2));
+        let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 64;
+        let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
+        debug_assert!(content_bytes_max(size) > bytes);
+        let segment = Segment::create(&*self.host.disk, &self.options.dir, state.next_number, size)?;
+        state.next_number += 1;
+        if let Some(old) = state.active.take() {
+            state.closed.push_back(Closed {
+                path: old.segment.path.clone(),
+                number: old.segment.number,
+                dirty: old.dirty,
+            });
+            let chunk = Chunk { segment: old.segment, bytes: old.buffer, at: old.buffer_at, last: true };
+            state.pending.push_back(chunk);
+        }
+        let mut active = Active {
+            segment: Arc::new(segment),
+            buffer: Vec::new(),
+            buffer_at: SEGMENT_HEAD,
+            layouts: HashMap::new(),
+            dirty: HashMap::new(),
+        };
+        // What older segments said and may be removed with them.
+        let mut content = Vec::new();
+        record::put_flushed(state.flushed.iter().map(|(table, position)| (*table, *position)), &mut content);
+        active.put(&content);
+        content.clear();
+        record::put_timestamp_reserve(state.timestamp_reserve_us, &mut content);
+        active.put(&content);
+        state.active = Some(active);
+        Ok(())
+    }
+
+    /// Gives the buffer's memory back to the active segment, if it has not begun another of size.
+    fn give_back(&self, mut bytes: Vec<u8>) {
+        const KEPT_BYTES_MAX: usize = 1 << 20;
+        let mut state = self.state.lock();
+        if let Some(active) = &mut state.active
+            && active.buffer.is_empty()
+            && active.buffer.capacity() < bytes.capacity()
+            && bytes.capacity() <= KEPT_BYTES_MAX
+        {
+            bytes.clear();
+            active.buffer = bytes;
+        }
+    }
+
+    /// Removes segments from the oldest on, as long as all their tables are flushed beyond them.
+    fn remove_segments(&self) -> Result<()> {
+        let removed: Vec<Closed> = {
+            let mut state = self.state.lock();
+            let State { closed, flushed, .. } = &mut *state;
+            for segment in closed.iter_mut() {
+                segment.dirty.retain(|table, last| flushed.get(table).is_none_or(|position| position < last));
+            }
+            let count = closed.iter().take_while(|segment| segment.dirty.is_empty()).count();
+            closed.drain(..count).collect()
+        };
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for segment in &removed {
+            debug_assert!(segment.number < self.position().segment() || self.position().offset() == 0);
+            self.host.disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
+        }
+        self.host.disk.sync_dir(&self.options.dir).map_err(Error::io("sync", &self.options.dir))
+    }
+
+    fn synced_offset(&self, segment: u32) -> u32 {
+        let synced = LogPosition(self.synced.load(Ordering::Acquire));
+        if synced.segment() == segment { synced.offset() } else { 0 }
+    }
+
+    fn fail(&self, reason: String) -> Error {
+        let reason = self.failure.get_or_init(|| reason).clone();
+        self.tell();
+        Error::LogFailed { reason }
+    }
+
+    fn tell(&self) {
+        self.changed.notify();
+        if let Some(listener) = self.listener.get() {
+            listener();
+        }
+    }
+
+    pub(super) fn wake_sync(&self) {
+        if let Some(task) = self.sync_task.get() {
+            task.wake();
+        }
+    }
+}
+
+impl Active {
+    /// Describes a table's column numbers once a segment, and again when it has new ones.
+    fn describe(&mut self, table: &Table) {
+        if self.layouts.get(&table.id).is_some_and(|known| *known >= table.next_column_id) {
+            return;
+        }
+        let mut content = Vec::new();
+        record::put_layout(table, &mut content);
+        self.put(&content);
+        self.layouts.insert(table.id, table.next_column_id);
+    }
+
+    /// The bytes to write and where, ended by a record of how far the segment is synced: the proof, for a later
+    /// replay, that what stands before that offset was once whole.
+    fn take_buffer(&mut self, synced: u32) -> Chunk {
+        if synced > SEGMENT_HEAD {
+            let mut content = Vec::with_capacity(16);
+            record::put_synced(synced, &mut content);
+            self.put(&content);
+        }
+        let bytes = std::mem::take(&mut self.buffer);
+        let at = self.buffer_at;
+        self.buffer_at += bytes.len() as u32;
+        Chunk { segment: self.segment.clone(), bytes, at, last: false }
+    }
+}
+
+fn layout_bytes(mutation: &Mutation) -> usize {
+    let table = |table: &Table| {
+        let columns = table.statics.iter().chain(&table.regulars);
+        32 + columns.map(|column| column.name.len() + 6).sum::<usize>()
+    };
+    mutation.updates.iter().map(|update| table(&update.table)).sum()
+}

@@ -1,0 +1,17 @@
+//! The commit log: what makes an acknowledged write survive.
+//!
+//! A write's record goes into a buffer in memory (`append`), from there to the operating system (`write_out`, many
+//! records in one call), and to the disk (the sync worker). An acknowledgement waits for the second step in `periodic`
+//! mode and for the third in `batch` and `group`. The format is our own: docs/formats/commitlog.md.
+
+mod append;
+mod record;
+mod replay;
+mod segment;
+mod sync;
+mod ticket;
+
+pub use append::{CommitLog, LogOptions, SyncMode};
+pub use record::{LogPosition, Record};
+pub use replay::{Replay, ReplayOptions};
+pub use ticket::Ticket;

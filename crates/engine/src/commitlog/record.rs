@@ -1,0 +1,211 @@
+//! Records of the commit log, to bytes and back.
+//!
+//! A record is replayed whole or not at all. On disk: length u32, CRC32 u32 (over the segment's number, the length and
+//! the content), content; the content's first byte is its kind. A length of zero ends the segment: segments are made
+//! of zeroes.
+
+use helenus_model::cell::ColumnId;
+use helenus_model::mutation::{Changes, Mutation};
+use helenus_model::schema::{Table, TableId};
+use helenus_sstable::checksum::Crc32;
+use uuid::Uuid;
+
+/// A place in the log: segments in order, bytes within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogPosition(pub u64);
+
+impl LogPosition {
+    /// The beginning of all time.
+    pub const START: LogPosition = LogPosition(0);
+
+    /// From a segment's number and an offset in it.
+    pub fn new(segment: u32, offset: u32) -> LogPosition {
+        LogPosition(u64::from(segment) << 32 | u64::from(offset))
+    }
+
+    /// The segment's number.
+    pub fn segment(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Bytes from the segment's start.
+    pub fn offset(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Bytes before a record's content.
+pub(super) const HEAD: usize = 8;
+
+const MUTATION: u8 = 1;
+const LAYOUT: u8 = 2;
+const SYNCED: u8 = 3;
+const TRUNCATE: u8 = 4;
+const FLUSHED: u8 = 5;
+const TIMESTAMP: u8 = 6;
+
+/// Marks a SYNCED record, so that it can be found behind damage.
+pub(super) const SYNCED_MAGIC: [u8; 8] = *b"\x03syncd\xA5\x5A";
+
+/// What a record says, read back.
+#[derive(Debug)]
+pub enum Record {
+    /// Updates to apply, tables by id.
+    Mutation(Vec<LoggedUpdate>),
+    /// The column numbers that records after this one use for a table.
+    Layout(TableId, Vec<(ColumnId, String)>),
+    /// Everything up to this offset of the segment was on disk when this was written.
+    Synced(u32),
+    /// A table was emptied: records of it before this one are void. Microseconds.
+    Truncate(TableId, i64),
+    /// Writes of a table up to this position are in its SSTables.
+    Flushed(Vec<(TableId, LogPosition)>),
+    /// Server timestamps up to this one may have been given out, microseconds.
+    TimestampReserve(i64),
+}
+
+/// One partition's update as logged.
+#[derive(Debug)]
+pub struct LoggedUpdate {
+    /// The table.
+    pub table: TableId,
+    /// Serialised partition key.
+    pub key: Vec<u8>,
+    /// Its changes; column numbers as of the last `Layout`.
+    pub changes: Changes,
+}
+
+/// Builds the content of a mutation record, behind `HEAD` bytes left free.
+pub(super) fn put_mutation(mutation: &Mutation, out: &mut Vec<u8>) {
+    out.push(MUTATION);
+    put_len(out, mutation.updates.len());
+    for update in &mutation.updates {
+        out.extend_from_slice(update.table.id.0.as_bytes());
+        put_bytes(out, &update.key);
+        put_bytes(out, update.changes.as_bytes());
+    }
+}
+
+pub(super) fn put_layout(table: &Table, out: &mut Vec<u8>) {
+    out.push(LAYOUT);
+    out.extend_from_slice(table.id.0.as_bytes());
+    put_len(out, table.statics.len() + table.regulars.len());
+    for column in table.statics.iter().chain(&table.regulars) {
+        out.extend_from_slice(&column.id.0.to_le_bytes());
+        put_bytes(out, column.name.as_bytes());
+    }
+}
+
+pub(super) fn put_synced(offset: u32, out: &mut Vec<u8>) {
+    // The magic begins with the kind.
+    out.extend_from_slice(&SYNCED_MAGIC);
+    out.extend_from_slice(&offset.to_le_bytes());
+}
+
+pub(super) fn put_truncate(table: TableId, truncated_us: i64, out: &mut Vec<u8>) {
+    out.push(TRUNCATE);
+    out.extend_from_slice(table.0.as_bytes());
+    out.extend_from_slice(&truncated_us.to_le_bytes());
+}
+
+pub(super) fn put_flushed(positions: impl ExactSizeIterator<Item = (TableId, LogPosition)>, out: &mut Vec<u8>) {
+    out.push(FLUSHED);
+    put_len(out, positions.len());
+    for (table, position) in positions {
+        out.extend_from_slice(table.0.as_bytes());
+        out.extend_from_slice(&position.0.to_le_bytes());
+    }
+}
+
+pub(super) fn put_timestamp_reserve(timestamp_us: i64, out: &mut Vec<u8>) {
+    out.push(TIMESTAMP);
+    out.extend_from_slice(&timestamp_us.to_le_bytes());
+}
+
+/// The checksum of a record in a segment.
+pub(super) fn checksum(segment: u32, content: &[u8]) -> u32 {
+    let mut crc = Crc32::default();
+    crc.update(&segment.to_le_bytes());
+    crc.update(&(content.len() as u32).to_le_bytes());
+    crc.update(content);
+    crc.value()
+}
+
+fn put_len(out: &mut Vec<u8>, len: usize) {
+    out.extend_from_slice(&(len as u32).to_le_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_len(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// Reads a record's content; `None` if it is not one, though its checksum was right.
+pub(super) fn parse(content: &[u8]) -> Option<Record> {
+    let (&kind, rest) = content.split_first()?;
+    let mut input = Input(rest);
+    let record = match kind {
+        MUTATION => {
+            let count = input.u32()?;
+            let mut updates = Vec::new();
+            for _ in 0..count {
+                let table = input.table()?;
+                let key = input.bytes()?.to_vec();
+                let changes = Changes::from_bytes(input.bytes()?.to_vec());
+                updates.push(LoggedUpdate { table, key, changes });
+            }
+            Record::Mutation(updates)
+        }
+        LAYOUT => {
+            let table = input.table()?;
+            let count = input.u32()?;
+            let mut columns = Vec::new();
+            for _ in 0..count {
+                let id = ColumnId(u16::from_le_bytes(input.array()?));
+                columns.push((id, String::from_utf8(input.bytes()?.to_vec()).ok()?));
+            }
+            Record::Layout(table, columns)
+        }
+        SYNCED => {
+            input.array::<7>()?;
+            Record::Synced(input.u32()?)
+        }
+        TRUNCATE => Record::Truncate(input.table()?, i64::from_le_bytes(input.array()?)),
+        FLUSHED => {
+            let count = input.u32()?;
+            let mut positions = Vec::new();
+            for _ in 0..count {
+                positions.push((input.table()?, LogPosition(u64::from_le_bytes(input.array()?))));
+            }
+            Record::Flushed(positions)
+        }
+        TIMESTAMP => Record::TimestampReserve(i64::from_le_bytes(input.array()?)),
+        _ => return None,
+    };
+    input.0.is_empty().then_some(record)
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*array)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn table(&mut self) -> Option<TableId> {
+        self.array().map(|bytes| TableId(Uuid::from_bytes(bytes)))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.u32()? as usize;
+        let (bytes, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+}

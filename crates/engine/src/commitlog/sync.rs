@@ -1,0 +1,48 @@
+//! The worker that syncs the log.
+
+use super::append::{CommitLog, SyncMode};
+use helenus_host::{Next, Worker};
+use std::sync::{Arc, Weak};
+
+/// Syncs when writes wait (`batch`, `group`) or when the period has passed (`periodic`).
+///
+/// It holds the log weakly: a log that nobody uses any more ends it.
+pub(super) struct SyncWorker {
+    log: Weak<CommitLog>,
+    /// Monotonic time of the next periodic sync.
+    due_ns: u64,
+}
+
+impl SyncWorker {
+    pub(super) fn new(log: &Arc<CommitLog>) -> SyncWorker {
+        SyncWorker { log: Arc::downgrade(log), due_ns: 0 }
+    }
+}
+
+impl Worker for SyncWorker {
+    fn step(&mut self) -> Next {
+        let Some(log) = self.log.upgrade() else { return Next::Done };
+        if log.is_stopping() || log.check_failure().is_err() {
+            return Next::Done;
+        }
+        if !log.has_unsynced() {
+            return match log.options.mode {
+                // Appending wakes nobody in this mode: a write costs no more than its copy.
+                SyncMode::Periodic { period_ms } => Next::WaitAtMost(period_ms * 1_000_000),
+                SyncMode::Batch | SyncMode::Group => Next::Wait,
+            };
+        }
+        if let SyncMode::Periodic { period_ms } = log.options.mode {
+            let now = log.host.clock.monotonic_ns();
+            if now < self.due_ns {
+                return Next::WaitAtMost(self.due_ns - now);
+            }
+            self.due_ns = now + period_ms * 1_000_000;
+        }
+        // A failure is kept in the log, which tells every writer; nothing more to do with it here.
+        match log.sync_now() {
+            Ok(()) => Next::Again,
+            Err(_) => Next::Done,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong in the engine.
+
+use helenus_model::packed::Damaged;
+use std::path::PathBuf;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The read needs the disk and the caller may not wait: run the same command where it may.
+    #[error("the read needs the disk")]
+    WouldBlock,
+    /// A file could not be read or written, or holds something else than what was written.
+    #[error(transparent)]
+    Table(helenus_sstable::Error),
+    /// The commit log cannot take the write now; reads go on, and writes again once the cause is gone.
+    #[error("the commit log cannot grow: {}: {source}; free space, then write again", path.display())]
+    LogFull {
+        /// The segment that could not be made.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A sync or write of the commit log failed: what it held may be lost, so writes are refused until a restart.
+    #[error("the commit log failed and takes no more writes until a restart: {reason}")]
+    LogFailed {
+        /// The first failure.
+        reason: String,
+    },
+    /// The commit log holds a record that is not what was written.
+    #[error(
+        "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose this record and what follows it in the segment",
+        path.display()
+    )]
+    LogDamaged {
+        /// The segment.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A file or folder operation failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another process has the directory open.
+    #[error("{} is in use by {holder}; stop it, or give another directory", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Who holds it, as it wrote itself.
+        holder: String,
+    },
+    /// A mutation over `max_mutation_size`.
+    #[error(
+        "Encountered an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
+    )]
+    MutationTooLarge {
+        /// Bytes of the mutation.
+        size: usize,
+        /// The limit.
+        limit: usize,
+        /// Keyspace of the largest update.
+        keyspace: String,
+        /// Its table.
+        table: String,
+        /// Its partition key, in hex.
+        key: String,
+    },
+    /// A row of the schema tables does not say what it must.
+    #[error("damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong")]
+    SchemaDamaged {
+        /// The schema table.
+        table: &'static str,
+        /// Its column.
+        column: String,
+        /// The keyspace described.
+        keyspace: String,
+        /// The table or type described.
+        name: String,
+    },
+    /// The table was dropped while the statement ran.
+    #[error("table {keyspace}.{table} does not exist")]
+    UnknownTable {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// The read or write took longer than it may.
+    #[error("the deadline passed")]
+    TimedOut,
+    /// The client that asked has gone.
+    #[error("cancelled")]
+    Cancelled,
+    /// Bytes of a mutation that are not what a statement writes: a bug, or damage in memory.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    /// The database is closing.
+    #[error("the database is closed")]
+    Closed,
+}
+
+impl From<helenus_sstable::Error> for Error {
+    fn from(error: helenus_sstable::Error) -> Error {
+        match error {
+            helenus_sstable::Error::WouldBlock => Error::WouldBlock,
+            other => Error::Table(other),
+        }
+    }
+}
+
+impl Error {
+    /// Wraps the failure of a file operation.
+    pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+}
+
+/// Result of the engine.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,160 @@
+//! The memory of one memtable: allocated by bumping a pointer, freed all at once.
+//!
+//! Nothing in an arena is dropped by itself: values with a destructor that matters do not belong here. What is
+//! allocated stays at its address until the arena is dropped, which happens when the last reader of the memtable has
+//! let go of it.
+
+use parking_lot::Mutex;
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Alignment of every allocation.
+const ALIGN: usize = 8;
+/// First chunk: a table that is hardly written costs little.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Chunks double up to this size.
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// A bump allocator for many threads.
+pub struct Arena {
+    current: AtomicPtr<Chunk>,
+    chunks: Mutex<Vec<NonNull<Chunk>>>,
+    reserved: AtomicUsize,
+}
+
+struct Chunk {
+    memory: NonNull<u8>,
+    size: usize,
+    used: AtomicUsize,
+}
+
+// SAFETY: a chunk's memory is handed out in disjoint pieces (fetch_add), and the list of chunks is behind a lock.
+unsafe impl Send for Arena {}
+// SAFETY: as above; no method hands out the same bytes twice.
+unsafe impl Sync for Arena {}
+
+impl Default for Arena {
+    fn default() -> Arena {
+        Arena { current: AtomicPtr::default(), chunks: Mutex::new(Vec::new()), reserved: AtomicUsize::new(0) }
+    }
+}
+
+impl Arena {
+    /// Bytes reserved from the system, which is what counts against the memory limit.
+    pub fn reserved_bytes(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Uninitialised memory of `len` bytes, aligned to 8, valid until the arena is dropped.
+    pub fn allocate(&self, len: usize) -> NonNull<u8> {
+        let len = len.next_multiple_of(ALIGN);
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: `current` is null or a chunk of this arena, and chunks live as long as the arena.
+        if let Some(found) = unsafe { current.as_ref() }.and_then(|chunk| chunk.take(len)) {
+            return found;
+        }
+        self.allocate_in_new_chunk(len)
+    }
+
+    /// Copies bytes into the arena.
+    pub fn copy(&self, bytes: &[u8]) -> NonNull<u8> {
+        let to = self.allocate(bytes.len());
+        // SAFETY: `to` has room for `bytes.len()` bytes and was handed to nobody else.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        to
+    }
+
+    /// Moves a value into the arena. Its destructor never runs.
+    pub fn place<T>(&self, value: T) -> NonNull<T> {
+        const { assert!(align_of::<T>() <= ALIGN) };
+        let to = self.allocate(size_of::<T>()).cast::<T>();
+        // SAFETY: freshly allocated for this size and alignment.
+        unsafe { to.write(value) };
+        to
+    }
+
+    fn allocate_in_new_chunk(&self, len: usize) -> NonNull<u8> {
+        let mut chunks = self.chunks.lock();
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: as in `allocate`. Another thread may have added a chunk since.
+        let previous = unsafe { current.as_ref() };
+        if let Some(found) = previous.and_then(|chunk| chunk.take(len)) {
+            return found;
+        }
+        let grown = previous.map_or(CHUNK_BYTES_MIN, |chunk| (chunk.size * 2).min(CHUNK_BYTES_MAX));
+        let chunk = Chunk::new(grown.max(len));
+        self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
+        let Some(found) = chunk.take(len) else { unreachable!("a new chunk has room for what it was made for") };
+        let chunk = NonNull::from(Box::leak(Box::new(chunk)));
+        chunks.push(chunk);
+        self.current.store(chunk.as_ptr(), Ordering::Release);
+        found
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for chunk in self.chunks.get_mut().drain(..) {
+            // SAFETY: leaked from a Box in `allocate_in_new_chunk`, freed only here.
+            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+        }
+    }
+}
+
+impl Chunk {
+    fn new(size: usize) -> Chunk {
+        let layout = Chunk::layout(size);
+        // SAFETY: the layout is not of size zero: chunks have at least `CHUNK_BYTES_MIN` bytes.
+        let memory = unsafe { std::alloc::alloc(layout) };
+        let Some(memory) = NonNull::new(memory) else { std::alloc::handle_alloc_error(layout) };
+        Chunk { memory, size, used: AtomicUsize::new(0) }
+    }
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, ALIGN).unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
+    }
+
+    fn take(&self, len: usize) -> Option<NonNull<u8>> {
+        let at = self.used.fetch_add(len, Ordering::Relaxed);
+        if at.checked_add(len)? > self.size {
+            return None;
+        }
+        // SAFETY: `at + len` lies within the chunk's memory.
+        Some(unsafe { self.memory.add(at) })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { std::alloc::dealloc(self.memory.as_ptr(), Chunk::layout(self.size)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_do_not_overlap_and_stay_as_written() {
+        let arena = Arena::default();
+        let pieces: Vec<_> = (0..5000u32).map(|n| (n, arena.copy(&n.to_be_bytes().repeat(1 + n as usize % 7)))).collect();
+        for (n, piece) in pieces {
+            let len = 4 * (1 + n as usize % 7);
+            // SAFETY: allocated above with this length.
+            let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr(), len) };
+            assert_eq!(bytes, n.to_be_bytes().repeat(1 + n as usize % 7));
+        }
+    }
+
+    #[test]
+    fn a_piece_larger_than_any_chunk_is_served() {
+        let arena = Arena::default();
+        let bytes = vec![7u8; 3 * CHUNK_BYTES_MAX];
+        let piece = arena.copy(&bytes);
+        // SAFETY: allocated above with this length.
+        assert_eq!(unsafe { std::slice::from_raw_parts(piece.as_ptr(), bytes.len()) }, &bytes[..]);
+        assert!(arena.reserved_bytes() >= bytes.len());
+    }
+}

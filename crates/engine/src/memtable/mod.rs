@@ -1,0 +1,14 @@
+//! The memtable: recent writes of one table, ordered by token and key, then by clustering.
+//!
+//! `partition` applies changes and keeps versions, so that a reader sees each write whole or not at all; `cursor` reads
+//! one partition as a `Source`. Readers take no lock.
+
+mod arena;
+mod cursor;
+mod partition;
+mod skiplist;
+mod store;
+
+pub use cursor::MemtableCursor;
+pub use partition::Partition;
+pub use store::{Memtable, MemtableStats, PartitionRef};

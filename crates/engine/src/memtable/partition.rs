@@ -1,0 +1,341 @@
+//! One partition in a memtable: rows, range tombstones, static row and deletion, all versioned.
+//!
+//! Writers take the partition's turn. A write gets the next sequence number, links its versions, and publishes by one
+//! store of the number; a reader loads that number first and takes, everywhere, the newest version not above it. So a
+//! read sees each write whole or not at all, however long it runs, without a lock.
+//!
+//! Range tombstones are kept as the points where the strongest range deletion changes: a point says what covers the
+//! rows from it on to the next point. A range deletion adds its two ends and strengthens what lies between.
+
+use super::arena::Arena;
+use super::skiplist::{NodeRef, SkipList};
+use helenus_model::byte_comparable;
+use helenus_model::cell::Span;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::mutation::{Change, Changes, RangeBound};
+use helenus_model::packed::{self, Damaged, put_value};
+use helenus_model::reconcile::merge_rows;
+use helenus_model::row::RowBuf;
+use helenus_model::schema::Table;
+use helenus_model::types::TypeError;
+use parking_lot::Mutex;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// One partition.
+#[derive(Default)]
+pub struct Partition {
+    turn: Mutex<()>,
+    published: AtomicU64,
+    deletion: AtomicPtr<Version<DeletionTime>>,
+    static_row: AtomicPtr<Version<Bytes>>,
+    pub(super) rows: SkipList<AtomicPtr<Version<Bytes>>>,
+    pub(super) points: SkipList<Point>,
+}
+
+/// A value as of one write, and the one it replaced.
+pub(super) struct Version<T> {
+    sequence: u64,
+    older: *const Version<T>,
+    value: T,
+}
+
+/// Bytes in the arena.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Bytes {
+    /// # Safety
+    /// The arena outlives `'a`.
+    pub(super) unsafe fn get<'a>(self) -> &'a [u8] {
+        // SAFETY: written before it was published, never changed; the caller keeps the arena.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// A place where the covering range deletion changes.
+pub(super) struct Point {
+    /// The bound's prefix, as packed values.
+    prefix: Bytes,
+    /// Number of values in the prefix.
+    count: usize,
+    /// Whether it lies before the rows with the prefix, or after them.
+    pub(super) before: bool,
+    /// What covers the rows after the point.
+    covering: AtomicPtr<Version<DeletionTime>>,
+}
+
+/// Buffers that a writer reuses from change to change.
+#[derive(Default)]
+pub struct ApplyScratch {
+    key: Vec<u8>,
+    end: Vec<u8>,
+    packed: Vec<u8>,
+    old: RowBuf,
+    new: RowBuf,
+    merged: RowBuf,
+}
+
+// SAFETY: the raw pointers lead into the arena of the memtable that owns the partition, to versions that are written
+// before they are published and never changed after; writers hold the turn.
+unsafe impl Send for Partition {}
+// SAFETY: as above.
+unsafe impl Sync for Partition {}
+
+/// The newest version a reader at `sequence` may see.
+fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> Option<&'a T> {
+    let mut version: *const Version<T> = newest.load(Ordering::Acquire);
+    // SAFETY: versions live as long as the arena, which whoever holds the partition keeps.
+    while let Some(found) = unsafe { version.as_ref() } {
+        if found.sequence <= sequence {
+            return Some(&found.value);
+        }
+        version = found.older;
+    }
+    None
+}
+
+/// Links a new version before the present one.
+fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u64, value: T) {
+    let older = newest.load(Ordering::Relaxed);
+    let version = arena.place(Version { sequence, older, value });
+    newest.store(version.as_ptr(), Ordering::Release);
+}
+
+fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> AtomicPtr<Version<T>> {
+    AtomicPtr::new(arena.place(Version { sequence, older: null_mut(), value }).as_ptr())
+}
+
+fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
+    Bytes { start: arena.copy(bytes), len: bytes.len() }
+}
+
+impl Partition {
+    /// The number of the last write that readers see. A reader loads it once, before anything else.
+    pub fn sequence(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// The partition deletion as of a sequence number.
+    pub fn deletion(&self, sequence: u64) -> DeletionTime {
+        visible(&self.deletion, sequence).copied().unwrap_or(DeletionTime::LIVE)
+    }
+
+    /// The packed static row as of a sequence number.
+    pub fn static_row(&self, sequence: u64) -> Option<&[u8]> {
+        // SAFETY: the partition lives in the arena that the bytes live in.
+        visible(&self.static_row, sequence).map(|bytes| unsafe { bytes.get() })
+    }
+
+    /// Applies the changes of one write; they become visible together. Returns the rows added.
+    pub fn apply(
+        &self,
+        arena: &Arena,
+        table: &Table,
+        changes: &Changes,
+        scratch: &mut ApplyScratch,
+    ) -> Result<u64, Damaged> {
+        let _turn = self.turn.lock();
+        let sequence = self.published.load(Ordering::Relaxed) + 1;
+        let mut added = 0;
+        for change in changes.iter() {
+            match change? {
+                Change::PartitionDeletion(deletion) => {
+                    let present = self.deletion(sequence);
+                    if deletion.supersedes(present) {
+                        push(arena, &self.deletion, sequence, deletion);
+                    }
+                }
+                Change::StaticRow(row) => self.apply_static(arena, table, sequence, row, scratch)?,
+                Change::Row(row) => added += u64::from(self.apply_row(arena, table, sequence, row, scratch)?),
+                Change::RangeDeletion { start, end, deletion } => {
+                    self.apply_range(arena, table, sequence, (start, end, deletion), scratch)?;
+                }
+            }
+        }
+        self.published.store(sequence, Ordering::Release);
+        Ok(added)
+    }
+
+    fn apply_static(
+        &self,
+        arena: &Arena,
+        table: &Table,
+        sequence: u64,
+        row: &[u8],
+        scratch: &mut ApplyScratch,
+    ) -> Result<(), Damaged> {
+        let bytes = match self.static_row(sequence) {
+            None => copy(arena, row),
+            Some(old) => {
+                scratch.merge(table, old, row, 0)?;
+                copy(arena, &scratch.packed)
+            }
+        };
+        push(arena, &self.static_row, sequence, bytes);
+        Ok(())
+    }
+
+    /// Whether the row is new here.
+    fn apply_row(
+        &self,
+        arena: &Arena,
+        table: &Table,
+        sequence: u64,
+        row: &[u8],
+        scratch: &mut ApplyScratch,
+    ) -> Result<bool, Damaged> {
+        let columns = table.clustering.len();
+        scratch.key.clear();
+        byte_comparable::clustering_key(
+            packed::clustering_values(row, columns),
+            &table.clustering,
+            &mut scratch.key,
+        )
+        .map_err(unordered)?;
+        match self.rows.get(&scratch.key) {
+            None => {
+                let version = first_version(arena, sequence, copy(arena, row));
+                self.rows.insert(arena, &scratch.key, version);
+                Ok(true)
+            }
+            Some(node) => {
+                let newest = node.value();
+                let bytes = match visible(newest, sequence) {
+                    None => copy(arena, row),
+                    Some(old) => {
+                        // SAFETY: the partition lives in the arena that the bytes live in.
+                        scratch.merge(table, unsafe { old.get() }, row, columns)?;
+                        copy(arena, &scratch.packed)
+                    }
+                };
+                push(arena, newest, sequence, bytes);
+                Ok(false)
+            }
+        }
+    }
+
+    fn apply_range(
+        &self,
+        arena: &Arena,
+        table: &Table,
+        sequence: u64,
+        (start, end, deletion): (RangeBound<'_>, RangeBound<'_>, DeletionTime),
+        scratch: &mut ApplyScratch,
+    ) -> Result<(), Damaged> {
+        let ApplyScratch { key, end: end_key, packed, .. } = scratch;
+        bound_key(table, &start, key)?;
+        bound_key(table, &end, end_key)?;
+        if key >= end_key {
+            return Ok(());
+        }
+        // The end first: it keeps what covered its place before this deletion.
+        if self.points.get(end_key).is_none() {
+            let covering = self.covering_before(end_key, sequence);
+            self.add_point(arena, (end_key, &end, covering), sequence, packed);
+        }
+        let covering = self.covering_before(key, sequence);
+        if self.points.get(key).is_none() {
+            self.add_point(arena, (key, &start, covering), sequence, packed);
+        }
+        let mut point = self.points.at_or_after(key);
+        while let Some(node) = point.filter(|node| node.key() < &end_key[..]) {
+            if deletion.supersedes(node.value().covering(sequence)) {
+                push(arena, &node.value().covering, sequence, deletion);
+            }
+            point = node.next();
+        }
+        Ok(())
+    }
+
+    fn add_point(
+        &self,
+        arena: &Arena,
+        (key, bound, covering): (&[u8], &RangeBound<'_>, DeletionTime),
+        sequence: u64,
+        packed: &mut Vec<u8>,
+    ) {
+        packed.clear();
+        bound.values().for_each(|value| put_value(packed, value));
+        let prefix = copy(arena, packed);
+        let covering = first_version(arena, sequence, covering);
+        self.points.insert(arena, key, Point { prefix, count: bound.count, before: bound.before, covering });
+    }
+
+    /// What covers the place just before `key`.
+    pub(super) fn covering_before(&self, key: &[u8], sequence: u64) -> DeletionTime {
+        let mut point = self.points.before(key);
+        while let Some(node) = point {
+            if let Some(covering) = node.value().covering_at(sequence) {
+                return covering;
+            }
+            point = node.previous();
+        }
+        DeletionTime::LIVE
+    }
+}
+
+/// A clustering value that its type cannot order: statements refuse those, so the bytes are not what was written.
+fn unordered(_: TypeError) -> Damaged {
+    Damaged { offset: 0 }
+}
+
+/// The ordered position of a range's bound.
+pub(super) fn bound_key(table: &Table, bound: &RangeBound<'_>, out: &mut Vec<u8>) -> Result<(), Damaged> {
+    out.clear();
+    byte_comparable::clustering_bound(bound.values(), &table.clustering, bound.before, out).map_err(unordered)
+}
+
+impl Point {
+    /// What covers the rows after the point, for a reader at `sequence`; `None` if the point is not there yet.
+    pub(super) fn covering_at(&self, sequence: u64) -> Option<DeletionTime> {
+        visible(&self.covering, sequence).copied()
+    }
+
+    fn covering(&self, sequence: u64) -> DeletionTime {
+        self.covering_at(sequence).unwrap_or(DeletionTime::LIVE)
+    }
+
+    /// The bound's prefix: spans into the returned bytes.
+    ///
+    /// # Safety
+    /// The arena outlives `'a`.
+    pub(super) unsafe fn prefix<'a>(&self, spans: &mut Vec<Span>) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        let bytes: &'a [u8] = unsafe { self.prefix.get() };
+        spans.clear();
+        let mut at = 0;
+        for _ in 0..self.count {
+            let Ok(value) = packed::get_value(bytes, &mut at) else { break };
+            let len = value.map_or(0, <[u8]>::len);
+            spans.push(if value.is_some() { helenus_model::row::span(at - len, len) } else { Span::NULL });
+        }
+        bytes
+    }
+}
+
+/// The packed row that a reader at `sequence` sees in a row's node.
+///
+/// # Safety
+/// The arena outlives `'a`.
+pub(super) unsafe fn row_at<'a>(node: NodeRef<'_, AtomicPtr<Version<Bytes>>>, sequence: u64) -> Option<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    visible(node.value(), sequence).map(|bytes| unsafe { bytes.get() })
+}
+
+impl ApplyScratch {
+    /// Merges two packed versions of a row into `packed`.
+    fn merge(&mut self, table: &Table, old: &[u8], new: &[u8], columns: usize) -> Result<(), Damaged> {
+        packed::unpack(old, columns, &mut self.old)?;
+        packed::unpack(new, columns, &mut self.new)?;
+        let left = helenus_model::row::RowView { row: &self.old, data: old };
+        let right = helenus_model::row::RowView { row: &self.new, data: new };
+        merge_rows(table, left, right, DeletionTime::LIVE, &mut self.merged);
+        self.packed.clear();
+        packed::pack(self.merged.view(), &mut self.packed);
+        Ok(())
+    }
+}

@@ -1,0 +1,385 @@
+//! An ordered map from bytes to a value in an arena: one writer at a time, any number of readers without a lock.
+//!
+//! Nodes are only ever added. Invariants:
+//! 1. A node is written whole before a pointer to it is stored with Release; readers load pointers with Acquire.
+//! 2. Level 0 holds every node in order of keys; level n holds a part of level n-1.
+//! 3. `previous` of a node is at least as new as what a reader needs that began before the node's successor was added:
+//!    who reads backwards may miss nodes that were added after it began, never others. Versions (see `partition`)
+//!    hide such nodes in either direction.
+//! 4. Keys and nodes stay at their address until the arena is dropped.
+//!
+//! Writers are told apart from readers by `insert`'s contract: the caller holds the partition's (or shard's) turn.
+
+use super::arena::Arena;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
+const HEIGHT_MAX: usize = 12;
+
+/// An ordered map of arena nodes.
+pub struct SkipList<V> {
+    /// First node of each level: an array in the arena of `height` pointers, replaced when it grows.
+    head: AtomicPtr<Tower<V>>,
+    /// Last node of level 0, for the writer's shortcut and for reading from the end.
+    last: AtomicPtr<Node<V>>,
+    /// State of the writer's random heights; also counts as the seed.
+    random: AtomicU32,
+    /// The writer's finger: predecessors of the last insertion, by level; allocated once the list is not tiny.
+    finger: AtomicPtr<[*mut Node<V>; HEIGHT_MAX]>,
+    len: AtomicU32,
+}
+
+struct Tower<V> {
+    height: usize,
+    next: [AtomicPtr<Node<V>>; 0],
+}
+
+/// A node; its tower of next pointers and its key follow it in memory.
+#[repr(C)]
+pub struct Node<V> {
+    value: V,
+    previous: AtomicPtr<Node<V>>,
+    key: *const u8,
+    key_len: u32,
+    height: u32,
+    next: [AtomicPtr<Node<V>>; 0],
+}
+
+/// A node in hand, for as long as the list (and its arena) is borrowed.
+pub struct NodeRef<'a, V> {
+    node: NonNull<Node<V>>,
+    list: PhantomData<&'a SkipList<V>>,
+}
+
+impl<V> Clone for NodeRef<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for NodeRef<'_, V> {}
+
+impl<V> Default for SkipList<V> {
+    fn default() -> SkipList<V> {
+        SkipList {
+            head: AtomicPtr::default(),
+            last: AtomicPtr::default(),
+            random: AtomicU32::new(0x9E37_79B9),
+            finger: AtomicPtr::default(),
+            len: AtomicU32::new(0),
+        }
+    }
+}
+
+impl<'a, V> NodeRef<'a, V> {
+    /// The node's key.
+    pub fn key(self) -> &'a [u8] {
+        // SAFETY: key and length were written before the node was published (invariants 1 and 4).
+        unsafe {
+            let node = self.node.as_ref();
+            std::slice::from_raw_parts(node.key, node.key_len as usize)
+        }
+    }
+
+    /// The node's value.
+    pub fn value(self) -> &'a V {
+        // SAFETY: written before the node was published, never moved (invariants 1 and 4).
+        unsafe { &(*self.node.as_ptr()).value }
+    }
+
+    /// The next node in order.
+    pub fn next(self) -> Option<NodeRef<'a, V>> {
+        // SAFETY: every node has level 0.
+        NodeRef::new(unsafe { Node::next(self.node, 0) }.load(Ordering::Acquire))
+    }
+
+    /// The node before, as of invariant 3.
+    pub fn previous(self) -> Option<NodeRef<'a, V>> {
+        // SAFETY: the node lives as long as the arena.
+        NodeRef::new(unsafe { self.node.as_ref() }.previous.load(Ordering::Acquire))
+    }
+
+    /// The node's address, for a cursor that keeps the arena alive by other means.
+    pub fn as_ptr(self) -> NonNull<Node<V>> {
+        self.node
+    }
+
+    /// A node from its address.
+    ///
+    /// # Safety
+    /// The arena the node lives in outlives `'a`.
+    pub unsafe fn from_ptr(node: NonNull<Node<V>>) -> NodeRef<'a, V> {
+        NodeRef { node, list: PhantomData }
+    }
+
+    fn new(node: *mut Node<V>) -> Option<NodeRef<'a, V>> {
+        NonNull::new(node).map(|node| NodeRef { node, list: PhantomData })
+    }
+}
+
+impl<V> Node<V> {
+    /// # Safety
+    /// `node` is a live node of a height above `level`.
+    unsafe fn next<'a>(node: NonNull<Node<V>>, level: usize) -> &'a AtomicPtr<Node<V>> {
+        // SAFETY: `height` pointers follow the node's head in its allocation; computed from the node's own pointer.
+        unsafe {
+            let tower = node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            &*tower.add(level)
+        }
+    }
+}
+
+impl<V> SkipList<V> {
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed) as usize
+    }
+
+    /// The first node.
+    pub fn first(&self) -> Option<NodeRef<'_, V>> {
+        NodeRef::new(self.head_next(0))
+    }
+
+    /// The last node.
+    pub fn last(&self) -> Option<NodeRef<'_, V>> {
+        NodeRef::new(self.last.load(Ordering::Acquire))
+    }
+
+    /// The first node whose key is not below `key`.
+    pub fn at_or_after(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        match self.before(key) {
+            None => self.first(),
+            Some(node) => node.next(),
+        }
+    }
+
+    /// The node of exactly this key.
+    pub fn get(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        self.at_or_after(key).filter(|node| node.key() == key)
+    }
+
+    /// The last node whose key is below `key`.
+    pub fn before(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        let mut found: Option<NodeRef<'_, V>> = None;
+        for level in (0..self.height()).rev() {
+            loop {
+                let next = match found {
+                    None => self.head_next(level),
+                    // SAFETY: a node found on a level above has that level too.
+                    Some(node) => unsafe { Node::next(node.node, level) }.load(Ordering::Acquire),
+                };
+                match NodeRef::new(next) {
+                    Some(next) if next.key() < key => found = Some(next),
+                    _ => break,
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds a node for a key that is not there.
+    ///
+    /// The caller is the only writer of this list until the call returns, and `arena` is the list's own.
+    pub fn insert(&self, arena: &Arena, key: &[u8], value: V) -> NodeRef<'_, V> {
+        let height = self.random_height();
+        self.grow_head(arena, height);
+        let mut before = [null_mut::<Node<V>>(); HEIGHT_MAX];
+        self.find_predecessors(key, &mut before);
+        let size = size_of::<Node<V>>() + height * size_of::<AtomicPtr<Node<V>>>();
+        let node = arena.allocate(size + key.len()).cast::<Node<V>>();
+        // SAFETY: the allocation has room for the node, its tower and its key, and nobody else knows it yet.
+        unsafe {
+            let key_at = node.as_ptr().byte_add(size).cast::<u8>();
+            key_at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            node.write(Node {
+                value,
+                previous: AtomicPtr::new(before[0]),
+                key: key_at,
+                key_len: key.len() as u32,
+                height: height as u32,
+                next: [],
+            });
+            let tower = node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            for (level, &predecessor) in before.iter().enumerate().take(height) {
+                tower.add(level).write(AtomicPtr::new(self.link(predecessor, level).load(Ordering::Relaxed)));
+            }
+            // Published from the lowest level up: who sees the node above finds it below.
+            let successor = NonNull::new((*tower).load(Ordering::Relaxed));
+            for (level, &predecessor) in before.iter().enumerate().take(height) {
+                self.link(predecessor, level).store(node.as_ptr(), Ordering::Release);
+            }
+            match successor {
+                Some(successor) => successor.as_ref().previous.store(node.as_ptr(), Ordering::Release),
+                None => self.last.store(node.as_ptr(), Ordering::Release),
+            }
+        }
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.remember(arena, node.as_ptr(), height, &before);
+        NodeRef { node, list: PhantomData }
+    }
+
+    /// The pointer that leads from a predecessor (null: the head) to its successor on a level.
+    ///
+    /// # Safety
+    /// `predecessor` is null or a live node of a height above `level`; the head is at least as high.
+    unsafe fn link(&self, predecessor: *mut Node<V>, level: usize) -> &AtomicPtr<Node<V>> {
+        match NonNull::new(predecessor) {
+            // SAFETY: the caller's promise.
+            Some(node) => unsafe { Node::next(node, level) },
+            // SAFETY: the head was grown above `level` before.
+            None => unsafe { Tower::next(self.head.load(Ordering::Acquire), level) },
+        }
+    }
+
+    /// Fills `before` with the last node below `key` on each level, from the finger if the key lies near it.
+    fn find_predecessors(&self, key: &[u8], before: &mut [*mut Node<V>; HEIGHT_MAX]) {
+        let height = self.height();
+        let mut level = height;
+        // SAFETY: the finger is null or an array in the arena that only the writer touches.
+        if let Some(finger) = unsafe { self.finger.load(Ordering::Relaxed).as_ref() } {
+            let fits = |level: usize| {
+                let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
+                // SAFETY: a finger node of a level has that level.
+                let next = unsafe { self.link(finger[level], level) }.load(Ordering::Relaxed);
+                after && NodeRef::new(next).is_none_or(|node: NodeRef<'_, V>| key < node.key())
+            };
+            level = (0..height).find(|&level| fits(level)).map_or(height, |found| found + 1);
+            before[level.min(height)..height].copy_from_slice(&finger[level.min(height)..height]);
+            if level < height || (level == height && height > 0 && fits(height - 1)) {
+                // From the level that brackets the key downwards the finger's own node is the place to start.
+                let mut found = NodeRef::new(finger[level - 1]);
+                self.descend(key, level, &mut found, before);
+                return;
+            }
+        }
+        self.descend(key, height, &mut None, before);
+    }
+
+    fn descend<'a>(
+        &'a self,
+        key: &[u8],
+        height: usize,
+        found: &mut Option<NodeRef<'a, V>>,
+        before: &mut [*mut Node<V>; HEIGHT_MAX],
+    ) {
+        for level in (0..height).rev() {
+            loop {
+                let from = found.map_or(null_mut(), |node| node.node.as_ptr());
+                // SAFETY: `from` is the head or was found on this level or above.
+                let next = unsafe { self.link(from, level) }.load(Ordering::Acquire);
+                match NodeRef::new(next) {
+                    Some(next) if next.key() < key => *found = Some(next),
+                    _ => break,
+                }
+            }
+            before[level] = found.map_or(null_mut(), |node| node.node.as_ptr());
+        }
+    }
+
+    /// Moves the finger to the node just added.
+    fn remember(&self, arena: &Arena, node: *mut Node<V>, height: usize, before: &[*mut Node<V>; HEIGHT_MAX]) {
+        const TINY: usize = 16;
+        let mut finger = *before;
+        finger[..height].fill(node);
+        match NonNull::new(self.finger.load(Ordering::Relaxed)) {
+            // SAFETY: an array in the arena that only the writer touches.
+            Some(at) => unsafe { at.write(finger) },
+            None if self.len() < TINY => {}
+            None => self.finger.store(arena.place(finger).as_ptr(), Ordering::Relaxed),
+        }
+    }
+
+    fn height(&self) -> usize {
+        // SAFETY: null or a tower in the arena, written before it was published.
+        unsafe { self.head.load(Ordering::Acquire).as_ref() }.map_or(0, |tower| tower.height)
+    }
+
+    fn head_next(&self, level: usize) -> *mut Node<V> {
+        let head = self.head.load(Ordering::Acquire);
+        // SAFETY: null or a tower in the arena, written before it was published; `level` is checked.
+        match unsafe { head.as_ref() } {
+            Some(tower) if level < tower.height => unsafe { Tower::next(head, level) }.load(Ordering::Acquire),
+            _ => null_mut(),
+        }
+    }
+
+    /// Makes the head at least `height` high. A reader on the old head misses only nodes added after it began.
+    fn grow_head(&self, arena: &Arena, height: usize) {
+        let old = self.height();
+        if old >= height {
+            return;
+        }
+        let size = size_of::<Tower<V>>() + height * size_of::<AtomicPtr<Node<V>>>();
+        let tower = arena.allocate(size).cast::<Tower<V>>().as_ptr();
+        // SAFETY: fresh memory for the head and `height` pointers.
+        unsafe {
+            (*tower).height = height;
+            let next = tower.byte_add(std::mem::offset_of!(Tower<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            for level in 0..height {
+                next.add(level).write(AtomicPtr::new(self.head_next(level)));
+            }
+        }
+        self.head.store(tower, Ordering::Release);
+        // The finger's upper levels are null, which stands for the head: still right.
+    }
+
+    /// A height of n with probability 4^-(n-1), at most one above the present head.
+    fn random_height(&self) -> usize {
+        let mut x = self.random.load(Ordering::Relaxed);
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        self.random.store(x, Ordering::Relaxed);
+        let height = 1 + (x.trailing_zeros() / 2) as usize;
+        height.min(self.height() + 1).min(HEIGHT_MAX)
+    }
+}
+
+impl<V> Tower<V> {
+    /// # Safety
+    /// `tower` is a live tower of a height above `level`.
+    unsafe fn next<'a>(tower: *mut Tower<V>, level: usize) -> &'a AtomicPtr<Node<V>> {
+        // SAFETY: `height` pointers follow the tower's head in its allocation.
+        unsafe {
+            let next = tower.byte_add(std::mem::offset_of!(Tower<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            &*next.add(level)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn check(keys: impl Iterator<Item = u32>) {
+        let (arena, list, mut model) = (Arena::default(), SkipList::default(), BTreeMap::new());
+        for key in keys {
+            if model.insert(key.to_be_bytes(), key).is_none() {
+                list.insert(&arena, &key.to_be_bytes(), key);
+            }
+        }
+        let forward = std::iter::successors(list.first(), |node| node.next());
+        assert!(forward.map(|node| *node.value()).eq(model.values().copied()));
+        let backward = std::iter::successors(list.last(), |node| node.previous());
+        assert!(backward.map(|node| *node.value()).eq(model.values().rev().copied()));
+        for probe in (0..2_000u32).map(|n| n.wrapping_mul(2_654_435_761) % 5_000) {
+            let key = probe.to_be_bytes();
+            let after = list.at_or_after(&key).map(|node| *node.value());
+            assert_eq!(after, model.range(key..).next().map(|(_, v)| *v));
+            let before = list.before(&key).map(|node| *node.value());
+            assert_eq!(before, model.range(..key).next_back().map(|(_, v)| *v));
+        }
+    }
+
+    #[test]
+    fn keys_in_any_order_come_back_sorted_both_ways() {
+        let n = if cfg!(miri) { 200 } else { 4_000 };
+        check(0..n);
+        check((0..n).rev());
+        check((0..n).map(|n| n.wrapping_mul(2_654_435_761) % 5_000));
+        check((0..n).map(|n| if n % 2 == 0 { n } else { 5_000 - n }));
+    }
+}

@@ -1,0 +1,315 @@
+//! The partitions of one memtable, found by key and read in token order.
+//!
+//! Partitions are spread over shards by the top bits of their token, which keeps the shards in token order; only
+//! making a partition takes its shard's lock.
+
+use super::arena::Arena;
+use super::partition::{ApplyScratch, Partition};
+use super::skiplist::{NodeRef, SkipList};
+use helenus_model::byte_comparable;
+use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
+use helenus_model::mutation::{Change, Changes, PartitionUpdate};
+use helenus_model::packed::{self, Damaged};
+use helenus_model::row::RowBuf;
+use helenus_model::schema::Table;
+use helenus_model::token::Token;
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// Shards: enough that two cores seldom make partitions in the same one.
+const SHARDS: usize = 16;
+
+/// The recent writes of one table.
+pub struct Memtable {
+    arena: Arena,
+    shards: [Shard; SHARDS],
+    stats: Stats,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// Making a partition.
+    making: Mutex<()>,
+    partitions: SkipList<Entry>,
+}
+
+/// A partition and the length of its serialised key, which ends the node's ordered key's neighbour in the arena.
+pub(super) struct Entry {
+    pub(super) partition: Partition,
+    pub(super) token: Token,
+    key: (std::ptr::NonNull<u8>, usize),
+}
+
+// SAFETY: the key's bytes live in the memtable's arena, written before the entry is published and never changed.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+/// A partition of a memtable in hand.
+#[derive(Clone, Copy)]
+pub struct PartitionRef<'a> {
+    pub(super) node: NodeRef<'a, Entry>,
+}
+
+impl<'a> PartitionRef<'a> {
+    /// Ordered encoding of token and key.
+    pub fn decorated(self) -> &'a [u8] {
+        self.node.key()
+    }
+
+    /// The serialised partition key.
+    pub fn key(self) -> &'a [u8] {
+        let (start, len) = self.node.value().key;
+        // SAFETY: copied into the arena before the entry was published; the node borrows the memtable.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
+    }
+
+    /// Its token.
+    pub fn token(self) -> Token {
+        self.node.value().token
+    }
+
+    /// Its content.
+    pub fn content(self) -> &'a Partition {
+        &self.node.value().partition
+    }
+}
+
+/// What a flush must know before it writes, and reads to skip the memtable.
+#[derive(Clone, Copy, Debug)]
+pub struct MemtableStats {
+    /// Least timestamp of anything, microseconds; `i64::MAX` when empty.
+    pub timestamp_us_min: i64,
+    /// Greatest timestamp.
+    pub timestamp_us_max: i64,
+    /// Least local deletion time; `NO_EXPIRY` without tombstones and TTLs.
+    pub local_deletion_s_min: i64,
+    /// Least TTL; 0 without TTLs.
+    pub ttl_s_min: i32,
+    /// Partitions.
+    pub partitions: u64,
+    /// Rows, without static rows.
+    pub rows: u64,
+    /// Writes applied.
+    pub writes: u64,
+}
+
+struct Stats {
+    timestamp_us_min: AtomicI64,
+    timestamp_us_max: AtomicI64,
+    local_deletion_s_min: AtomicI64,
+    ttl_s_min: AtomicI64,
+    partitions: AtomicU64,
+    rows: AtomicU64,
+    writes: AtomicU64,
+    dirty: AtomicBool,
+}
+
+impl Default for Memtable {
+    fn default() -> Memtable {
+        Memtable {
+            arena: Arena::default(),
+            shards: std::array::from_fn(|_| Shard::default()),
+            stats: Stats {
+                timestamp_us_min: AtomicI64::new(i64::MAX),
+                timestamp_us_max: AtomicI64::new(i64::MIN),
+                local_deletion_s_min: AtomicI64::new(NO_EXPIRY),
+                ttl_s_min: AtomicI64::new(i64::MAX),
+                partitions: AtomicU64::new(0),
+                rows: AtomicU64::new(0),
+                writes: AtomicU64::new(0),
+                dirty: AtomicBool::new(false),
+            },
+        }
+    }
+}
+
+thread_local! {
+    /// Buffers of the thread that applies; they grow to the largest row and stay.
+    static SCRATCH: RefCell<(ApplyScratch, Vec<u8>, RowBuf)> = RefCell::default();
+}
+
+impl Memtable {
+    /// Applies one partition's changes. On damage, what came before it in the changes stays applied: the caller
+    /// treats damaged changes as a bug, since they were checked when made or read from the log.
+    pub fn apply(&self, update: &PartitionUpdate, token: Token) -> Result<(), Damaged> {
+        SCRATCH.with_borrow_mut(|(scratch, decorated, row)| {
+            decorated.clear();
+            byte_comparable::decorated_key(token, &update.key, decorated);
+            let entry = self.partition_or_new(decorated, token, &update.key);
+            self.stats.observe(&update.table, &update.changes, row)?;
+            let added = entry.content().apply(&self.arena, &update.table, &update.changes, scratch)?;
+            self.stats.rows.fetch_add(added, Ordering::Relaxed);
+            self.stats.writes.fetch_add(1, Ordering::Relaxed);
+            self.stats.dirty.store(true, Ordering::Release);
+            Ok(())
+        })
+    }
+
+    /// Whether nothing was applied.
+    pub fn is_empty(&self) -> bool {
+        !self.stats.dirty.load(Ordering::Acquire)
+    }
+
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
+        self.arena.reserved_bytes()
+    }
+
+    /// Figures over all that was applied.
+    pub fn stats(&self) -> MemtableStats {
+        let stats = &self.stats;
+        let ttl = stats.ttl_s_min.load(Ordering::Relaxed);
+        MemtableStats {
+            timestamp_us_min: stats.timestamp_us_min.load(Ordering::Relaxed),
+            timestamp_us_max: stats.timestamp_us_max.load(Ordering::Relaxed),
+            local_deletion_s_min: stats.local_deletion_s_min.load(Ordering::Relaxed),
+            ttl_s_min: if ttl == i64::MAX { 0 } else { ttl as i32 },
+            partitions: stats.partitions.load(Ordering::Relaxed),
+            rows: stats.rows.load(Ordering::Relaxed),
+            writes: stats.writes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A partition by token and ordered key.
+    pub fn partition(&self, token: Token, decorated: &[u8]) -> Option<PartitionRef<'_>> {
+        self.shards[shard_of(token)].partitions.get(decorated).map(|node| PartitionRef { node })
+    }
+
+    /// The first partition at or after a position in ring order.
+    pub fn partition_at_or_after(&self, token: Token, decorated: &[u8]) -> Option<PartitionRef<'_>> {
+        let shard = shard_of(token);
+        let found = self.shards[shard].partitions.at_or_after(decorated);
+        found.or_else(|| self.first_from(shard + 1)).map(|node| PartitionRef { node })
+    }
+
+    /// The first partition of all.
+    pub fn first(&self) -> Option<PartitionRef<'_>> {
+        self.first_from(0).map(|node| PartitionRef { node })
+    }
+
+    /// The partition after one in hand.
+    pub fn next(&self, partition: PartitionRef<'_>) -> Option<PartitionRef<'_>> {
+        let shard = shard_of(partition.token());
+        // SAFETY: the node lives in this memtable's arena, which `self` borrows.
+        let node = unsafe { NodeRef::from_ptr(partition.node.as_ptr()) };
+        node.next().or_else(|| self.first_from(shard + 1)).map(|node| PartitionRef { node })
+    }
+
+    fn first_from(&self, shard: usize) -> Option<NodeRef<'_, Entry>> {
+        self.shards[shard..].iter().find_map(|shard| shard.partitions.first())
+    }
+
+    fn partition_or_new(&self, decorated: &[u8], token: Token, key: &[u8]) -> PartitionRef<'_> {
+        let shard = &self.shards[shard_of(token)];
+        if let Some(node) = shard.partitions.get(decorated) {
+            return PartitionRef { node };
+        }
+        let _making = shard.making.lock();
+        if let Some(node) = shard.partitions.get(decorated) {
+            return PartitionRef { node };
+        }
+        let entry = Entry { partition: Partition::default(), token, key: (self.arena.copy(key), key.len()) };
+        self.stats.partitions.fetch_add(1, Ordering::Relaxed);
+        PartitionRef { node: shard.partitions.insert(&self.arena, decorated, entry) }
+    }
+}
+
+/// The shard of a token: its top bits, in ring order.
+fn shard_of(token: Token) -> usize {
+    (((token.0 as u64) ^ (1 << 63)) >> 60) as usize
+}
+
+impl Stats {
+    fn observe(&self, table: &Table, changes: &Changes, row: &mut RowBuf) -> Result<(), Damaged> {
+        let mut seen = Seen { min: i64::MAX, max: i64::MIN, local: NO_EXPIRY, ttl: i64::MAX };
+        for change in changes.iter() {
+            match change? {
+                Change::PartitionDeletion(deletion) | Change::RangeDeletion { deletion, .. } => seen.deletion(deletion),
+                Change::StaticRow(bytes) => {
+                    packed::unpack(bytes, 0, row)?;
+                    seen.row(row);
+                }
+                Change::Row(bytes) => {
+                    packed::unpack(bytes, table.clustering.len(), row)?;
+                    seen.row(row);
+                }
+            }
+        }
+        self.timestamp_us_min.fetch_min(seen.min, Ordering::Relaxed);
+        self.timestamp_us_max.fetch_max(seen.max, Ordering::Relaxed);
+        if seen.local != NO_EXPIRY {
+            self.local_deletion_s_min.fetch_min(seen.local, Ordering::Relaxed);
+        }
+        if seen.ttl != i64::MAX {
+            self.ttl_s_min.fetch_min(seen.ttl, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+struct Seen {
+    min: i64,
+    max: i64,
+    local: i64,
+    ttl: i64,
+}
+
+impl Seen {
+    fn timestamp(&mut self, timestamp_us: i64) {
+        self.min = self.min.min(timestamp_us);
+        self.max = self.max.max(timestamp_us);
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime) {
+        if !deletion.is_live() {
+            self.timestamp(deletion.timestamp_us);
+            self.local = self.local.min(deletion.local_s);
+        }
+    }
+
+    fn ttl(&mut self, ttl_s: i32) {
+        if ttl_s != 0 {
+            self.ttl = self.ttl.min(i64::from(ttl_s));
+        }
+    }
+
+    fn row(&mut self, row: &RowBuf) {
+        if !row.liveness.is_none() {
+            self.timestamp(row.liveness.timestamp_us);
+            self.ttl(row.liveness.ttl_s);
+            self.local = self.local.min(row.liveness.expires_s);
+        }
+        self.deletion(row.deletion);
+        row.complex_deletions.iter().for_each(|(_, deletion)| self.deletion(*deletion));
+        for cell in &row.cells {
+            self.timestamp(cell.timestamp_us);
+            self.ttl(cell.ttl_s);
+            self.local = self.local.min(cell.local_deletion_s);
+        }
+    }
+}
+
+/// A memtable that readers share.
+pub type SharedMemtable = Arc<Memtable>;
+
+impl MemtableStats {
+    /// Whether a partition deletion or anything else here could be as old as `timestamp_us`.
+    pub fn may_hold_at_or_before(&self, timestamp_us: i64) -> bool {
+        self.timestamp_us_min <= timestamp_us
+    }
+}
+
+impl Default for MemtableStats {
+    fn default() -> MemtableStats {
+        Memtable::default().stats()
+    }
+}
+
+/// The strongest deletion a partition can have, for tests of order.
+#[cfg(test)]
+pub(super) fn deletion_at(timestamp_us: i64) -> DeletionTime {
+    DeletionTime { timestamp_us, local_s: timestamp_us / 1_000_000 }
+}

@@ -1,0 +1,14 @@
+//! The schema as data: `system_schema` tables with Cassandra's ids and columns, written and read like any others.
+//!
+//! A change of the schema is one mutation of these tables, so one record of the log; at start the schema is read back
+//! from them before any other table is opened.
+
+mod definitions;
+mod load;
+mod rows;
+mod type_text;
+
+pub use definitions::{is_system_keyspace, system_keyspaces};
+pub(crate) use load::load_schema;
+pub use rows::{SchemaChange, SchemaChangeKind, changes_between};
+pub use type_text::parse_type;

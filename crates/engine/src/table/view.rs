@@ -1,0 +1,43 @@
+//! A view: the memtables and SSTables of a table at one moment.
+
+use crate::memtable::Memtable;
+use helenus_sstable::table::SsTable;
+use std::sync::Arc;
+
+/// The sources of a table at one moment. Replaced whole; whoever holds one keeps its files.
+#[derive(Clone)]
+pub struct View {
+    /// Newest first; the first takes the writes, the others are being flushed.
+    pub memtables: Vec<Arc<Memtable>>,
+    /// Newest data first: by greatest timestamp.
+    pub sstables: Vec<Arc<SsTable>>,
+}
+
+impl View {
+    /// A view of files only, with an empty memtable.
+    pub fn new(mut sstables: Vec<Arc<SsTable>>) -> View {
+        order(&mut sstables);
+        View { memtables: vec![Arc::default()], sstables }
+    }
+
+    /// The view with an empty memtable before the present ones.
+    pub(super) fn with_new_memtable(&self) -> View {
+        let mut memtables = vec![Arc::default()];
+        memtables.extend(self.memtables.iter().cloned());
+        View { memtables, sstables: self.sstables.clone() }
+    }
+
+    /// The view after a flush: the memtable gone, its file there.
+    pub(super) fn with_flushed(&self, memtable: &Arc<Memtable>, written: Option<Arc<SsTable>>) -> View {
+        let memtables: Vec<_> = self.memtables.iter().filter(|m| !Arc::ptr_eq(m, memtable)).cloned().collect();
+        assert!(memtables.len() + 1 == self.memtables.len(), "a memtable is flushed once");
+        let mut sstables = self.sstables.clone();
+        sstables.extend(written);
+        order(&mut sstables);
+        View { memtables, sstables }
+    }
+}
+
+fn order(sstables: &mut [Arc<SsTable>]) {
+    sstables.sort_by_key(|table| std::cmp::Reverse(table.stats().timestamp_us_max));
+}

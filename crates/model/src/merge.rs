@@ -1,0 +1,204 @@
+//! The k-way merge of unfiltereds: several sources of one partition become one, for reads and compaction alike.
+//!
+//! A row that one source alone has and nothing covers passes through without a copy; others are merged into a buffer
+//! of the merge. Range deletions are tracked a source each; a marker comes out where the strongest open one changes.
+
+use crate::deletion::DeletionTime;
+use crate::range_tombstone::MarkerBuf;
+use crate::reconcile::{filter_row, merge_rows};
+use crate::row::RowBuf;
+use crate::schema::Table;
+use crate::unfiltered::{Source, Unfiltered};
+use std::sync::Arc;
+
+/// Several sources as one, in the direction they are read.
+pub struct Merge<S> {
+    table: Arc<Table>,
+    reversed: bool,
+    partition_deletion: DeletionTime,
+    inputs: Vec<Input<S>>,
+    open: DeletionTime,
+    row: RowBuf,
+    spare: RowBuf,
+    marker: MarkerBuf,
+    current: Current,
+}
+
+struct Input<S> {
+    source: S,
+    state: State,
+    open: DeletionTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its element was consumed: advance before the next comparison.
+    Due,
+    /// It holds an element.
+    Ready,
+    /// It has ended.
+    Ended,
+}
+
+#[derive(Clone, Copy)]
+enum Current {
+    Input(usize),
+    Row,
+    Marker,
+}
+
+impl<S> Merge<S> {
+    /// Merges sources that are positioned before their first element.
+    ///
+    /// `partition_deletion` is the strongest of all sources; what it hides does not come out.
+    pub fn new(
+        table: Arc<Table>,
+        reversed: bool,
+        partition_deletion: DeletionTime,
+        sources: Vec<S>,
+    ) -> Merge<S> {
+        let inputs = sources
+            .into_iter()
+            .map(|source| Input { source, state: State::Due, open: DeletionTime::LIVE })
+            .collect();
+        Merge {
+            table,
+            reversed,
+            partition_deletion,
+            inputs,
+            open: DeletionTime::LIVE,
+            row: RowBuf::default(),
+            spare: RowBuf::default(),
+            marker: MarkerBuf::default(),
+            current: Current::Row,
+        }
+    }
+
+    /// The sources, for reading their counts.
+    pub fn sources(&self) -> impl Iterator<Item = &S> {
+        self.inputs.iter().map(|input| &input.source)
+    }
+}
+
+impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
+    type Error = S::Error;
+
+    fn advance(&mut self, cx: &mut Cx) -> Result<bool, S::Error> {
+        loop {
+            for input in &mut self.inputs {
+                if input.state == State::Due {
+                    input.state = if input.source.advance(cx)? { State::Ready } else { State::Ended };
+                }
+            }
+            let Some(first) = self.first() else { return Ok(false) };
+            let found = match self.inputs[first].source.current() {
+                Unfiltered::Row(_) => self.take_row(first),
+                Unfiltered::Marker(_) => self.take_marker(first),
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn current(&self) -> Unfiltered<'_> {
+        match self.current {
+            Current::Input(index) => self.inputs[index].source.current(),
+            Current::Row => Unfiltered::Row(self.row.view()),
+            Current::Marker => Unfiltered::Marker(self.marker.view()),
+        }
+    }
+}
+
+impl<S> Merge<S> {
+    /// The input whose element comes next.
+    fn first<Cx>(&self) -> Option<usize>
+    where
+        S: Source<Cx>,
+    {
+        let mut best: Option<(usize, &[u8])> = None;
+        for (index, input) in self.inputs.iter().enumerate() {
+            if input.state != State::Ready {
+                continue;
+            }
+            let key = input.source.current().key();
+            let before = best.is_none_or(|(_, least)| if self.reversed { key > least } else { key < least });
+            if before {
+                best = Some((index, key));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
+    /// Takes the rows at the position of input `first`; false when nothing of them remains.
+    fn take_row<Cx>(&mut self, first: usize) -> bool
+    where
+        S: Source<Cx>,
+    {
+        let covering = self.open.max(self.partition_deletion);
+        let mut merged = false;
+        for index in first + 1..self.inputs.len() {
+            if self.inputs[index].state != State::Ready {
+                continue;
+            }
+            let (Unfiltered::Row(one), Unfiltered::Row(other)) =
+                (self.inputs[first].source.current(), self.inputs[index].source.current())
+            else {
+                continue;
+            };
+            if one.row.key != other.row.key {
+                continue;
+            }
+            let left = if merged { self.row.view() } else { one };
+            merge_rows(&self.table, left, other, covering, &mut self.spare);
+            std::mem::swap(&mut self.row, &mut self.spare);
+            merged = true;
+            self.inputs[index].state = State::Due;
+        }
+        self.inputs[first].state = State::Due;
+        if merged {
+            self.current = Current::Row;
+            return !self.row.view().is_empty();
+        }
+        let Unfiltered::Row(row) = self.inputs[first].source.current() else { return false };
+        if covering.is_live() {
+            self.current = Current::Input(first);
+            return !row.is_empty();
+        }
+        filter_row(row, covering, &mut self.row);
+        self.current = Current::Row;
+        !self.row.view().is_empty()
+    }
+
+    /// Takes the markers at the position of input `first`; false when the strongest open deletion stays the same.
+    fn take_marker<Cx>(&mut self, first: usize) -> bool
+    where
+        S: Source<Cx>,
+    {
+        let Unfiltered::Marker(marker) = self.inputs[first].source.current() else { return false };
+        self.marker.copy_from(marker);
+        for index in first..self.inputs.len() {
+            if self.inputs[index].state != State::Ready {
+                continue;
+            }
+            let Unfiltered::Marker(other) = self.inputs[index].source.current() else { continue };
+            if other.marker.key != self.marker.key {
+                continue;
+            }
+            let open = if self.reversed { other.marker.close } else { other.marker.open };
+            self.inputs[index].open = open;
+            self.inputs[index].state = State::Due;
+        }
+        let strongest =
+            self.inputs.iter().map(|input| input.open).fold(DeletionTime::LIVE, DeletionTime::max);
+        let open = if strongest.supersedes(self.partition_deletion) { strongest } else { DeletionTime::LIVE };
+        if open == self.open {
+            return false;
+        }
+        (self.marker.close, self.marker.open) =
+            if self.reversed { (open, self.open) } else { (self.open, open) };
+        self.open = open;
+        self.current = Current::Marker;
+        true
+    }
+}

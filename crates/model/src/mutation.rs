@@ -1,0 +1,228 @@
+//! What one write changes: changes to one partition key in one or more tables of a keyspace, in storage form.
+//!
+//! The changes of a partition are one run of bytes, written once by the statement, logged as they are and decoded once
+//! on their way into the memtable. Layout of a change: kind u8, length u32, content.
+
+use crate::cell::ColumnId;
+use crate::deletion::{DeletionTime, Liveness};
+use crate::packed::{Damaged, RowWriter, get_value, put_value};
+use crate::schema::Table;
+use std::sync::Arc;
+
+const PARTITION_DELETION: u8 = 1;
+const STATIC_ROW: u8 = 2;
+const ROW: u8 = 3;
+const RANGE_DELETION: u8 = 4;
+
+/// Bytes before a change's content.
+const HEAD: usize = 5;
+
+/// A write: applied and replayed whole or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Mutation {
+    /// The partitions it changes.
+    pub updates: Vec<PartitionUpdate>,
+}
+
+/// The changes to one partition of one table.
+#[derive(Clone, Debug)]
+pub struct PartitionUpdate {
+    /// The table, as the statement saw it.
+    pub table: Arc<Table>,
+    /// Serialised partition key.
+    pub key: Vec<u8>,
+    /// The changes.
+    pub changes: Changes,
+}
+
+/// Changes to one partition, in the order they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    bytes: Vec<u8>,
+}
+
+/// One end of a range deletion: a prefix of the clustering and the side of it.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeBound<'a> {
+    /// Serialised values of the prefix, packed as in a row; see `values`.
+    packed: &'a [u8],
+    /// How many values the prefix has.
+    pub count: usize,
+    /// Whether the bound lies before the rows with the prefix, or after them.
+    pub before: bool,
+}
+
+impl<'a> RangeBound<'a> {
+    /// The prefix's values.
+    pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        let (bytes, mut at) = (self.packed, 0);
+        (0..self.count).map_while(move |_| get_value(bytes, &mut at).ok())
+    }
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// The whole partition is deleted.
+    PartitionDeletion(DeletionTime),
+    /// An update of the static row, packed.
+    StaticRow(&'a [u8]),
+    /// An update of a row, packed.
+    Row(&'a [u8]),
+    /// All rows between two bounds are deleted.
+    RangeDeletion {
+        /// Lower bound.
+        start: RangeBound<'a>,
+        /// Upper bound.
+        end: RangeBound<'a>,
+        /// The deletion.
+        deletion: DeletionTime,
+    },
+}
+
+impl Changes {
+    /// Takes bytes that were logged. `iter` reports what is damaged in them.
+    pub fn from_bytes(bytes: Vec<u8>) -> Changes {
+        Changes { bytes }
+    }
+
+    /// The bytes, as logged.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Appends the changes of another update of the same partition.
+    pub fn append(&mut self, other: &Changes) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// Deletes the whole partition.
+    pub fn delete_partition(&mut self, deletion: DeletionTime) {
+        let at = self.begin(PARTITION_DELETION);
+        put_deletion(&mut self.bytes, deletion);
+        self.end(at);
+    }
+
+    /// Adds a row update; `write` appends its cells.
+    pub fn row<'v>(
+        &mut self,
+        clustering: impl Iterator<Item = Option<&'v [u8]>>,
+        (liveness, deletion): (Liveness, DeletionTime),
+        complex: &[(ColumnId, DeletionTime)],
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) {
+        let at = self.begin(ROW);
+        let mut writer = RowWriter::begin(&mut self.bytes, clustering, liveness, deletion, complex);
+        write(&mut writer);
+        writer.finish();
+        self.end(at);
+    }
+
+    /// Adds an update of the static row; `write` appends its cells.
+    pub fn static_row(
+        &mut self,
+        complex: &[(ColumnId, DeletionTime)],
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) {
+        let at = self.begin(STATIC_ROW);
+        let none = std::iter::empty();
+        let mut writer = RowWriter::begin(&mut self.bytes, none, Liveness::NONE, DeletionTime::LIVE, complex);
+        write(&mut writer);
+        writer.finish();
+        self.end(at);
+    }
+
+    /// Deletes the rows between two bounds: prefix values, and whether the bound lies before the rows with the prefix.
+    pub fn delete_range(
+        &mut self,
+        start: (&[Option<&[u8]>], bool),
+        end: (&[Option<&[u8]>], bool),
+        deletion: DeletionTime,
+    ) {
+        let at = self.begin(RANGE_DELETION);
+        put_deletion(&mut self.bytes, deletion);
+        for (values, before) in [start, end] {
+            self.bytes.push(u8::from(before));
+            self.bytes.push(values.len() as u8);
+            let length_at = self.bytes.len();
+            self.bytes.extend_from_slice(&[0; 4]);
+            for value in values {
+                put_value(&mut self.bytes, *value);
+            }
+            let len = (self.bytes.len() - length_at - 4) as u32;
+            self.bytes[length_at..length_at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        self.end(at);
+    }
+
+    /// The changes one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Change<'_>, Damaged>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at >= self.bytes.len() {
+                return None;
+            }
+            let change = read_change(&self.bytes, at);
+            at = match &change {
+                Ok((_, next)) => *next,
+                Err(_) => self.bytes.len(),
+            };
+            Some(change.map(|(change, _)| change))
+        })
+    }
+
+    fn begin(&mut self, kind: u8) -> usize {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[kind, 0, 0, 0, 0]);
+        at
+    }
+
+    fn end(&mut self, at: usize) {
+        let len = (self.bytes.len() - at - HEAD) as u32;
+        self.bytes[at + 1..at + HEAD].copy_from_slice(&len.to_le_bytes());
+    }
+}
+
+fn put_deletion(out: &mut Vec<u8>, deletion: DeletionTime) {
+    out.extend_from_slice(&deletion.timestamp_us.to_le_bytes());
+    out.extend_from_slice(&deletion.local_s.to_le_bytes());
+}
+
+fn read_change(bytes: &[u8], at: usize) -> Result<(Change<'_>, usize), Damaged> {
+    let damaged = Damaged { offset: at };
+    let head = bytes.get(at..at + HEAD).ok_or(damaged)?;
+    let len = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let next = (at + HEAD).checked_add(len).ok_or(damaged)?;
+    let content = bytes.get(at + HEAD..next).ok_or(damaged)?;
+    let change = match head[0] {
+        PARTITION_DELETION => Change::PartitionDeletion(read_deletion(content).ok_or(damaged)?),
+        STATIC_ROW => Change::StaticRow(content),
+        ROW => Change::Row(content),
+        RANGE_DELETION => {
+            let deletion = read_deletion(content).ok_or(damaged)?;
+            let (start, used) = read_bound(content.get(16..).ok_or(damaged)?).ok_or(damaged)?;
+            let (end, _) = read_bound(content.get(16 + used..).ok_or(damaged)?).ok_or(damaged)?;
+            Change::RangeDeletion { start, end, deletion }
+        }
+        _ => return Err(damaged),
+    };
+    Ok((change, next))
+}
+
+fn read_deletion(bytes: &[u8]) -> Option<DeletionTime> {
+    let (timestamp, rest) = bytes.split_first_chunk::<8>()?;
+    let local = rest.first_chunk::<8>()?;
+    Some(DeletionTime { timestamp_us: i64::from_le_bytes(*timestamp), local_s: i64::from_le_bytes(*local) })
+}
+
+fn read_bound(bytes: &[u8]) -> Option<(RangeBound<'_>, usize)> {
+    let (head, rest) = bytes.split_first_chunk::<6>()?;
+    let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+    let packed = rest.get(..len)?;
+    Some((RangeBound { packed, count: usize::from(head[1]), before: head[0] != 0 }, 6 + len))
+}

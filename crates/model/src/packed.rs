@@ -1,0 +1,273 @@
+//! A row as bytes: how mutations carry rows, the commit log records them and the memtable keeps them.
+//!
+//! Layout: clustering values (unsigned vint of length + 1, 0 for null, then the bytes; as many as the table has
+//! clustering columns, none for the static row), a byte of flags, then what the flags announce. Integers are little
+//! endian and of fixed size: this form is read far more often than it is moved.
+//!
+//! ```text
+//! flags: 1 liveness  2 liveness expires  4 row deletion  8 deletions of multi-cell columns
+//! liveness   timestamp i64 [ttl i32, expires i64]
+//! deletion   timestamp i64, local i64
+//! complex    count u16, then column u16, timestamp i64, local i64 each
+//! cells      count u16, then each: column u16, flags u8, [timestamp i64] [ttl i32] [local i64] [path] value
+//! cell flags: 1 timestamp of the liveness  2 ttl  4 local deletion time  8 path
+//! ```
+
+use crate::cell::{Cell, ColumnId, Span};
+use crate::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use crate::row::{RowBuf, RowView, span};
+use crate::vint;
+
+const LIVENESS: u8 = 1;
+const LIVENESS_TTL: u8 = 2;
+const DELETION: u8 = 4;
+const COMPLEX: u8 = 8;
+
+const SAME_TIMESTAMP: u8 = 1;
+const TTL: u8 = 2;
+const LOCAL: u8 = 4;
+const PATH: u8 = 8;
+
+/// Bytes that are not a packed row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a packed row is damaged at byte {offset}")]
+pub struct Damaged {
+    /// Where, from the row's start.
+    pub offset: usize,
+}
+
+/// Writes one packed row, cell by cell in ascending order of column, then path.
+pub struct RowWriter<'a> {
+    out: &'a mut Vec<u8>,
+    liveness_us: i64,
+    count_at: usize,
+    count: u16,
+    last: Option<ColumnId>,
+}
+
+impl<'a> RowWriter<'a> {
+    /// Begins a row: its clustering values, marker, deletion and deletions of multi-cell columns.
+    pub fn begin<'v>(
+        out: &'a mut Vec<u8>,
+        clustering: impl Iterator<Item = Option<&'v [u8]>>,
+        liveness: Liveness,
+        deletion: DeletionTime,
+        complex: &[(ColumnId, DeletionTime)],
+    ) -> RowWriter<'a> {
+        for value in clustering {
+            put_value(out, value);
+        }
+        let mut flags = 0;
+        flags |= if liveness.is_none() { 0 } else { LIVENESS };
+        flags |= if liveness.ttl_s != 0 { LIVENESS_TTL } else { 0 };
+        flags |= if deletion.is_live() { 0 } else { DELETION };
+        flags |= if complex.is_empty() { 0 } else { COMPLEX };
+        out.push(flags);
+        if !liveness.is_none() {
+            out.extend_from_slice(&liveness.timestamp_us.to_le_bytes());
+            if liveness.ttl_s != 0 {
+                out.extend_from_slice(&liveness.ttl_s.to_le_bytes());
+                out.extend_from_slice(&liveness.expires_s.to_le_bytes());
+            }
+        }
+        if !deletion.is_live() {
+            put_deletion(out, deletion);
+        }
+        if !complex.is_empty() {
+            out.extend_from_slice(&(complex.len() as u16).to_le_bytes());
+            for &(column, deletion) in complex {
+                out.extend_from_slice(&column.0.to_le_bytes());
+                put_deletion(out, deletion);
+            }
+        }
+        let count_at = out.len();
+        out.extend_from_slice(&[0, 0]);
+        RowWriter { out, liveness_us: liveness.timestamp_us, count_at, count: 0, last: None }
+    }
+
+    /// Appends a cell; `path` is `None` in a simple column. The spans of `cell` are not looked at.
+    pub fn cell(&mut self, cell: &Cell, path: Option<&[u8]>, value: &[u8]) {
+        assert!(
+            self.last.is_none_or(|last| last <= cell.column),
+            "cells are written in order of their columns"
+        );
+        self.last = Some(cell.column);
+        let same = cell.timestamp_us == self.liveness_us;
+        let mut flags = if same { SAME_TIMESTAMP } else { 0 };
+        flags |= if cell.ttl_s != 0 { TTL } else { 0 };
+        flags |= if cell.local_deletion_s != NO_EXPIRY { LOCAL } else { 0 };
+        flags |= if path.is_some() { PATH } else { 0 };
+        self.out.extend_from_slice(&cell.column.0.to_le_bytes());
+        self.out.push(flags);
+        if !same {
+            self.out.extend_from_slice(&cell.timestamp_us.to_le_bytes());
+        }
+        if cell.ttl_s != 0 {
+            self.out.extend_from_slice(&cell.ttl_s.to_le_bytes());
+        }
+        if cell.local_deletion_s != NO_EXPIRY {
+            self.out.extend_from_slice(&cell.local_deletion_s.to_le_bytes());
+        }
+        if let Some(path) = path {
+            vint::write_unsigned(path.len() as u64, self.out);
+            self.out.extend_from_slice(path);
+        }
+        vint::write_unsigned(value.len() as u64, self.out);
+        self.out.extend_from_slice(value);
+        self.count += 1;
+    }
+
+    /// Ends the row.
+    pub fn finish(self) {
+        self.out[self.count_at..self.count_at + 2].copy_from_slice(&self.count.to_le_bytes());
+    }
+}
+
+/// Packs a row in hand.
+pub fn pack(row: RowView<'_>, out: &mut Vec<u8>) {
+    let clustering = row.row.clustering.iter().map(|value| value.get(row.data));
+    let mut writer =
+        RowWriter::begin(out, clustering, row.row.liveness, row.row.deletion, &row.row.complex_deletions);
+    for cell in &row.row.cells {
+        writer.cell(cell, cell.path.get(row.data), row.value(cell));
+    }
+    writer.finish();
+}
+
+/// Unpacks a row with `clustering_columns` clustering values into `row`, spans pointing into `bytes`.
+///
+/// `row.key` is left as it is: the caller has it or computes it.
+pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Result<(), Damaged> {
+    let mut input = Input { bytes, at: 0 };
+    row.clear_body();
+    row.clustering.clear();
+    for _ in 0..clustering_columns {
+        row.clustering.push(input.value()?);
+    }
+    let flags = input.u8()?;
+    if flags & LIVENESS != 0 {
+        row.liveness = Liveness::at(input.i64()?);
+        if flags & LIVENESS_TTL != 0 {
+            row.liveness.ttl_s = input.i32()?;
+            row.liveness.expires_s = input.i64()?;
+        }
+    }
+    if flags & DELETION != 0 {
+        row.deletion = input.deletion()?;
+    }
+    if flags & COMPLEX != 0 {
+        for _ in 0..input.u16()? {
+            let column = ColumnId(input.u16()?);
+            row.complex_deletions.push((column, input.deletion()?));
+        }
+    }
+    let count = input.u16()?;
+    row.cells.reserve(usize::from(count).min(bytes.len()));
+    for _ in 0..count {
+        row.cells.push(input.cell(row.liveness.timestamp_us)?);
+    }
+    if input.at == bytes.len() { Ok(()) } else { Err(Damaged { offset: input.at }) }
+}
+
+/// The clustering values of a packed row, without decoding the rest.
+pub fn clustering_values(bytes: &[u8], clustering_columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut input = Input { bytes, at: 0 };
+    (0..clustering_columns).map_while(move |_| input.value().ok().map(|value| value.get(bytes)))
+}
+
+/// Appends one nullable value: length + 1 as a vint, 0 for null, then the bytes.
+pub fn put_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        None => out.push(0),
+        Some(bytes) => {
+            vint::write_unsigned(bytes.len() as u64 + 1, out);
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Reads one nullable value from `at`, which moves behind it.
+pub fn get_value<'a>(bytes: &'a [u8], at: &mut usize) -> Result<Option<&'a [u8]>, Damaged> {
+    let mut input = Input { bytes, at: *at };
+    let value = input.value()?;
+    *at = input.at;
+    Ok(value.get(bytes))
+}
+
+fn put_deletion(out: &mut Vec<u8>, deletion: DeletionTime) {
+    out.extend_from_slice(&deletion.timestamp_us.to_le_bytes());
+    out.extend_from_slice(&deletion.local_s.to_le_bytes());
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+        let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
+        let array = *found.ok_or(Damaged { offset: self.at })?;
+        self.at += N;
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8, Damaged> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Result<u16, Damaged> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn i32(&mut self) -> Result<i32, Damaged> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    fn i64(&mut self) -> Result<i64, Damaged> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    fn deletion(&mut self) -> Result<DeletionTime, Damaged> {
+        Ok(DeletionTime { timestamp_us: self.i64()?, local_s: self.i64()? })
+    }
+
+    fn length(&mut self) -> Result<usize, Damaged> {
+        let damaged = Damaged { offset: self.at };
+        let rest = self.bytes.get(self.at..).ok_or(damaged)?;
+        let (value, len) = vint::read_unsigned(rest).ok_or(damaged)?;
+        self.at += len;
+        usize::try_from(value).map_err(|_| damaged)
+    }
+
+    fn span(&mut self, len: usize) -> Result<Span, Damaged> {
+        let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len());
+        let end = end.ok_or(Damaged { offset: self.at })?;
+        let found = span(self.at, len);
+        self.at = end;
+        Ok(found)
+    }
+
+    fn value(&mut self) -> Result<Span, Damaged> {
+        match self.length()? {
+            0 => Ok(Span::NULL),
+            more => self.span(more - 1),
+        }
+    }
+
+    fn cell(&mut self, liveness_us: i64) -> Result<Cell, Damaged> {
+        let column = ColumnId(self.u16()?);
+        let flags = self.u8()?;
+        let timestamp_us = if flags & SAME_TIMESTAMP != 0 { liveness_us } else { self.i64()? };
+        let ttl_s = if flags & TTL != 0 { self.i32()? } else { 0 };
+        let local_deletion_s = if flags & LOCAL != 0 { self.i64()? } else { NO_EXPIRY };
+        let mut path = Span::NULL;
+        if flags & PATH != 0 {
+            let len = self.length()?;
+            path = self.span(len)?;
+        }
+        let len = self.length()?;
+        let value = self.span(len)?;
+        Ok(Cell { column, ttl_s, timestamp_us, local_deletion_s, path, value })
+    }
+}

@@ -1,0 +1,161 @@
+//! Reconciliation: which of two cells, and what of two rows, remains.
+//!
+//! The same rules for memtable updates, reads and compaction. Source: Cassandra's `Cells.reconcile`, `Row.Merger`
+//! and `ColumnData`.
+
+use crate::cell::{Cell, ColumnId};
+use crate::deletion::{DeletionTime, NO_EXPIRY};
+use crate::row::{RowBuf, RowView};
+use crate::schema::Table;
+use crate::types::CqlType;
+use std::cmp::Ordering;
+
+/// Whether the left of two cells of the same column and path remains.
+///
+/// The greater timestamp; then what is deleted or expiring over what is not; a tombstone over an expiring cell; the
+/// later local deletion time; the lower TTL; the greater value bytes. Equal cells: the left.
+pub fn left_remains(left: (&Cell, &[u8]), right: (&Cell, &[u8])) -> bool {
+    let (l, r) = (left.0, right.0);
+    if l.timestamp_us != r.timestamp_us {
+        return l.timestamp_us > r.timestamp_us;
+    }
+    let ends = |cell: &Cell| cell.local_deletion_s != NO_EXPIRY;
+    if ends(l) || ends(r) {
+        if ends(l) != ends(r) {
+            return ends(l);
+        }
+        if l.is_expiring() != r.is_expiring() {
+            return !l.is_expiring();
+        }
+        if l.local_deletion_s != r.local_deletion_s {
+            return l.local_deletion_s > r.local_deletion_s;
+        }
+        if l.ttl_s != r.ttl_s {
+            return l.ttl_s < r.ttl_s;
+        }
+    }
+    left.1 >= right.1
+}
+
+/// Order of two cell paths of one multi-cell column.
+pub fn compare_paths(table: &Table, column: ColumnId, left: &[u8], right: &[u8]) -> Ordering {
+    match table.column_by_id(column).map(|column| &column.ty) {
+        Some(CqlType::List { .. }) => CqlType::TimeUuid.compare(left, right),
+        Some(CqlType::Set { element, .. }) => element.compare(left, right),
+        Some(CqlType::Map { key, .. }) => key.compare(left, right),
+        _ => left.cmp(right),
+    }
+}
+
+/// Merges two versions of one row under a deletion that covers both, into `out` (which is cleared).
+///
+/// What the covering deletion or the merged row's own deletions hide is left out; a row deletion not stronger than the
+/// covering one is too. `out` may end up empty: then nothing of the row remains.
+pub fn merge_rows(
+    table: &Table,
+    left: RowView<'_>,
+    right: RowView<'_>,
+    covering: DeletionTime,
+    out: &mut RowBuf,
+) {
+    let (l, r) = (left.row, right.row);
+    let deletion = l.deletion.max(r.deletion);
+    let active = start_row(left, deletion, covering, out);
+    let liveness = if r.liveness.supersedes(l.liveness) { r.liveness } else { l.liveness };
+    if !liveness.is_none() && !active.deletes(liveness.timestamp_us) {
+        out.liveness = liveness;
+    }
+    merge_complex_deletions(l, r, active, out);
+    let (mut i, mut j) = (0, 0);
+    while i < l.cells.len() || j < r.cells.len() {
+        let order = match (l.cells.get(i), r.cells.get(j)) {
+            (Some(a), Some(b)) => a.column.cmp(&b.column).then_with(|| {
+                if a.path.is_null() && b.path.is_null() {
+                    Ordering::Equal
+                } else {
+                    compare_paths(table, a.column, left.path(a), right.path(b))
+                }
+            }),
+            (Some(_), None) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        let (cell, data) = match order {
+            Ordering::Less => (&l.cells[i], left.data),
+            Ordering::Greater => (&r.cells[j], right.data),
+            Ordering::Equal => {
+                let (a, b) = (&l.cells[i], &r.cells[j]);
+                let keep_left = left_remains((a, left.value(a)), (b, right.value(b)));
+                if keep_left { (a, left.data) } else { (b, right.data) }
+            }
+        };
+        push_unless_deleted(cell, data, active, out);
+        i += usize::from(order.is_le());
+        j += usize::from(order.is_ge());
+    }
+}
+
+/// Copies a row into `out` (which is cleared) without what `covering` and the row's own deletion hide.
+pub fn filter_row(row: RowView<'_>, covering: DeletionTime, out: &mut RowBuf) {
+    let active = start_row(row, row.row.deletion, covering, out);
+    if !row.row.liveness.is_none() && !active.deletes(row.row.liveness.timestamp_us) {
+        out.liveness = row.row.liveness;
+    }
+    for &(column, deletion) in &row.row.complex_deletions {
+        if deletion.supersedes(active) {
+            out.complex_deletions.push((column, deletion));
+        }
+    }
+    for cell in &row.row.cells {
+        push_unless_deleted(cell, row.data, active, out);
+    }
+}
+
+/// Clears `out`, gives it key, clustering and row deletion, and returns the deletion that its content must survive.
+fn start_row(
+    row: RowView<'_>,
+    deletion: DeletionTime,
+    covering: DeletionTime,
+    out: &mut RowBuf,
+) -> DeletionTime {
+    out.clear();
+    out.key.extend_from_slice(&row.row.key);
+    out.copy_clustering(row);
+    if deletion.supersedes(covering) {
+        out.deletion = deletion;
+        deletion
+    } else {
+        covering
+    }
+}
+
+fn merge_complex_deletions(l: &RowBuf, r: &RowBuf, active: DeletionTime, out: &mut RowBuf) {
+    let (mut i, mut j) = (0, 0);
+    while i < l.complex_deletions.len() || j < r.complex_deletions.len() {
+        let (column, deletion) = match (l.complex_deletions.get(i), r.complex_deletions.get(j)) {
+            (Some(a), Some(b)) if a.0 == b.0 => (a.0, a.1.max(b.1)),
+            (Some(a), Some(b)) => *if a.0 < b.0 { a } else { b },
+            (Some(a), None) => *a,
+            (None, Some(b)) => *b,
+            (None, None) => return,
+        };
+        i += usize::from(l.complex_deletions.get(i).is_some_and(|d| d.0 == column));
+        j += usize::from(r.complex_deletions.get(j).is_some_and(|d| d.0 == column));
+        if deletion.supersedes(active) {
+            out.complex_deletions.push((column, deletion));
+        }
+    }
+}
+
+fn push_unless_deleted(cell: &Cell, data: &[u8], active: DeletionTime, out: &mut RowBuf) {
+    let complex = |out: &RowBuf| {
+        out.complex_deletions
+            .iter()
+            .find(|(column, _)| *column == cell.column)
+            .is_some_and(|(_, deletion)| cell.is_deleted_by(*deletion))
+    };
+    if cell.is_deleted_by(active) && !active.is_live() || (!out.complex_deletions.is_empty() && complex(out))
+    {
+        return;
+    }
+    out.push_cell(cell, data);
+}
