@@ -9,6 +9,9 @@ mod partition_index;
 mod row_index;
 mod row_index_writer;
 
+#[cfg(test)]
+mod against_cassandra;
+
 pub use deletion_time::{DeletionTimeBytes, read_deletion_time};
 pub use page_cursor::PageCursor;
 pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};

@@ -248,6 +248,3 @@ where
     };
     Ok(Some((IndexPosition::from_stored(read_signed(found.0)), found.1)))
 }
-
-#[cfg(test)]
-mod tests;

@@ -177,6 +177,3 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         Ok(Separator { offset, open })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,8 +14,6 @@ mod writer;
 
 #[cfg(test)]
 pub(crate) mod test_file;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use iterate::{Backward, Forward};
 pub(crate) use sized_int::{read_signed, signed_size, write_signed};

@@ -1,1 +1,0 @@
-//! Partitions.db written and read back.

@@ -1,1 +1,0 @@
-//! Rows.db written and read back.

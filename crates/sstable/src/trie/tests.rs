@@ -1,1 +1,0 @@
-//! Round trips of tries through writer and walker.
