@@ -1,0 +1,225 @@
+//! What a door asks of a database: prepare a statement, run it, watch the schema.
+//!
+//! Doors decode requests, call a `Backend`, encode what it gives. The local engine is one implementation
+//! (`local`), a gateway to another database will be one more.
+
+use crate::error::CqlError;
+use helenus_engine::{SchemaChange, Ticket};
+use helenus_model::schema::Schema;
+use helenus_model::types::CqlType;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A database as the doors see it.
+pub trait Backend: Send + Sync {
+    /// The present schema.
+    fn schema(&self) -> Arc<Schema>;
+
+    /// Prepares a statement. `keyspace` is that of the request (v5) or of the session.
+    ///
+    /// # Errors
+    /// Syntax and analysis errors, as running the statement would give them.
+    fn prepare(&self, query: &str, keyspace: Option<&str>, identity: &Identity) -> Result<Arc<Prepared>, CqlError>;
+
+    /// A prepared statement by its id, analysed again if the schema has changed since. `None`: the client must
+    /// prepare it (UNPREPARED).
+    fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError>;
+
+    /// Runs a query from its text. Rows go to `out`.
+    ///
+    /// # Errors
+    /// `CqlError::WouldBlock` when `request.may_block` is false and a read needs the disk: `out` is to be cleared and
+    /// the same request run again where it may block. Nothing has been written then.
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError>;
+
+    /// Runs a prepared statement. Rows go to `out`.
+    ///
+    /// # Errors
+    /// As `query`.
+    fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError>;
+
+    /// Runs a batch.
+    ///
+    /// # Errors
+    /// As `query`; a batch is applied whole or not at all.
+    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Outcome, CqlError>;
+
+    /// Calls `listener` after each change of the schema, for events.
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>);
+
+    /// Calls `listener` whenever tickets may have become ready.
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
+
+    /// Hands what has been written so far to the operating system: called once for all requests that arrived
+    /// together, before their answers leave.
+    ///
+    /// # Errors
+    /// When the log has failed.
+    fn write_out(&self) -> Result<(), CqlError>;
+}
+
+/// Who asks. Anonymous until authentication is built; every statement carries it all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The role that logged in; `None` without authentication.
+    pub role: Option<Arc<str>>,
+}
+
+/// Identity of a prepared statement: the MD5 of keyspace and text, as Cassandra computes it.
+pub type StatementId = [u8; 16];
+
+/// A bound value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundValue<'a> {
+    /// A serialised value.
+    Bytes(&'a [u8]),
+    /// Null.
+    Null,
+    /// Left as it is (v4 and later).
+    Unset,
+}
+
+/// The values of a request, by position or by name.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// In the order of the bind markers.
+    Positional(&'a [BoundValue<'a>]),
+    /// By name; markers may come in another order.
+    Named(&'a [(&'a str, BoundValue<'a>)]),
+}
+
+/// What comes with a statement to be run.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Keyspace of the session or, in v5, of the request.
+    pub keyspace: Option<&'a str>,
+    /// Who asks.
+    pub identity: &'a Identity,
+    /// The client's address, for tracing and logs.
+    pub client: Option<SocketAddr>,
+    /// Consistency level as in the protocol; one node holds every replica, so it only decides errors.
+    pub consistency: u16,
+    /// Serial consistency level, if given.
+    pub serial_consistency: Option<u16>,
+    /// The bound values.
+    pub values: Values<'a>,
+    /// Rows of a page; `None` for all.
+    pub page_size: Option<u32>,
+    /// Where the last page ended.
+    pub paging_state: Option<&'a [u8]>,
+    /// Timestamp for the writes, microseconds; `None`: the server's.
+    pub timestamp_us: Option<i64>,
+    /// The client's idea of now (v5), seconds.
+    pub now_s: Option<i64>,
+    /// Whether reads may wait for the disk.
+    pub may_block: bool,
+    /// Monotonic time (of the host's clock, ns) at which the request is to be given up; `None`: the backend's own.
+    pub deadline_ns: Option<u64>,
+    /// Set when the client has gone.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// What a statement did.
+pub enum Outcome {
+    /// It is done once the ticket is ready; nothing to show.
+    Done(Ticket),
+    /// Rows went to `out`; the page after them begins at the paging state.
+    Rows {
+        /// The columns.
+        columns: Arc<ResultColumns>,
+        /// Where the next page begins; `None` after the last row.
+        paging_state: Option<Vec<u8>>,
+        /// What to tell the client besides.
+        warnings: Vec<String>,
+        /// When the rows may be shown (conditional writes); `None`: at once.
+        ticket: Option<Ticket>,
+    },
+    /// The session's keyspace changes.
+    UsedKeyspace(Arc<str>),
+    /// The schema changed, or would have (`IF NOT EXISTS`: `None`).
+    SchemaChanged(Option<SchemaChange>, Ticket),
+}
+
+/// The columns of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumns {
+    /// The columns in order.
+    pub columns: Vec<ResultColumn>,
+    /// MD5 over the columns, as v5 names them; `EMPTY_METADATA_ID` for statements without rows.
+    pub id: [u8; 16],
+}
+
+/// One column of a result, or one bind marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// Keyspace of its table.
+    pub keyspace: Arc<str>,
+    /// Its table.
+    pub table: Arc<str>,
+    /// Name, alias or expression.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: CqlType,
+}
+
+/// A prepared statement.
+pub struct Prepared {
+    /// Its id.
+    pub id: StatementId,
+    /// Its text.
+    pub query: Arc<str>,
+    /// The keyspace it was prepared in.
+    pub keyspace: Option<Arc<str>>,
+    /// The bind markers in order.
+    pub markers: Vec<ResultColumn>,
+    /// Which markers make up the partition key, in its order; empty when not all of it is bound.
+    pub partition_key_markers: Vec<u16>,
+    /// The result's columns; `None` for statements without rows.
+    pub columns: Option<Arc<ResultColumns>>,
+    /// The analysed statement.
+    pub(crate) plan: crate::plan::Plan,
+    /// Epoch of the schema it was analysed under.
+    pub(crate) epoch: u64,
+}
+
+/// Kind of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchKind {
+    /// Atomic over partitions.
+    Logged,
+    /// Atomic within each partition (here over partitions too).
+    Unlogged,
+    /// Counter updates.
+    Counter,
+}
+
+/// One statement of a batch.
+pub enum BatchEntry<'a> {
+    /// By text.
+    Query(&'a str, Values<'a>),
+    /// Prepared.
+    Prepared(Arc<Prepared>, Values<'a>),
+}
+
+/// A batch as the protocol carries it.
+pub struct Batch<'a> {
+    /// Its kind.
+    pub kind: BatchKind,
+    /// Its statements.
+    pub entries: Vec<BatchEntry<'a>>,
+}
+
+/// Where the rows of a result go: straight into the door's answer. Cells come row by row, in the order of the columns.
+pub trait RowsOut {
+    /// The columns of the rows to come; called once, before the first cell.
+    fn columns(&mut self, columns: &Arc<ResultColumns>);
+    /// A cell: a serialised value, or null.
+    fn cell(&mut self, value: Option<&[u8]>);
+    /// The row is complete.
+    fn end_row(&mut self);
+    /// Bytes so far, for cutting pages.
+    fn bytes(&self) -> usize;
+    /// Forgets everything, for a second run.
+    fn clear(&mut self);
+}

@@ -1,0 +1,62 @@
+//! What can go wrong with a statement, with Cassandra's codes and messages.
+
+use crate::backend::StatementId;
+use crate::syntax::SyntaxError;
+
+/// An error that a client sees. Each kind is one error code of the protocol.
+#[derive(Debug, thiserror::Error)]
+pub enum CqlError {
+    /// The read needs the disk: run the request again where it may block.
+    #[error("the read needs the disk")]
+    WouldBlock,
+    /// 0x2000: the text is not CQL.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// 0x2200: the statement or its values are not valid.
+    #[error("{0}")]
+    Invalid(String),
+    /// 0x2300: a configuration of a schema statement is not valid.
+    #[error("{0}")]
+    Config(String),
+    /// 0x2400: what was to be created exists.
+    #[error("{message}")]
+    AlreadyExists {
+        /// Its keyspace.
+        keyspace: String,
+        /// The table; empty for a keyspace.
+        table: String,
+        /// Cassandra's text.
+        message: String,
+    },
+    /// 0x2500: no prepared statement of this id.
+    #[error("Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)", hex(.0))]
+    Unprepared(StatementId),
+    /// 0x2100: the identity may not do this.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// 0x1001: too much at once.
+    #[error("{0}")]
+    Overloaded(String),
+    /// 0x1200: a read took too long.
+    #[error("Operation timed out - received only 0 responses.")]
+    ReadTimeout {
+        /// Consistency of the request.
+        consistency: u16,
+    },
+    /// 0x1100: a write took too long.
+    #[error("Operation timed out - received only 0 responses.")]
+    WriteTimeout {
+        /// Consistency of the request.
+        consistency: u16,
+    },
+    /// 0x0000: the server failed: damaged files, a failed log.
+    #[error("{0}")]
+    Server(String),
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Result of running statements.
+pub type Result<T> = std::result::Result<T, CqlError>;
