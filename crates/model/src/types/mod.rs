@@ -3,7 +3,45 @@
 //! The enum is the vocabulary; each family of types lives in a file of its own. Nothing here knows
 //! the wire, the parser or a disk.
 
+mod civil;
+mod class_name;
+mod collection;
+mod constant;
+mod date;
+mod decimal;
+mod duration;
+mod error;
+mod float;
+mod inet;
+mod integer;
+mod json;
+mod literal;
+mod name;
+mod rules;
+mod text;
+mod timestamp;
+mod tuple;
+mod uuid;
+mod vector;
+
 use std::sync::Arc;
+
+pub(crate) use class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
+pub use class_name::{ParsedClass, composite_class_name, parse_class_name};
+pub use collection::{Elements, collection_size, normalise, pack, put_value, take_value};
+pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_constant};
+pub(crate) use decimal::Parts as DecimalParts;
+pub use duration::{Duration, DurationTextError};
+pub use error::{ConstantKind, TypeError};
+pub use json::{to_json, write_json, write_json_string};
+pub use literal::{to_cql_literal, write_literal};
+pub use name::quote_identifier;
+pub use tuple::Fields;
+pub(crate) use uuid::{
+    SIGNED_BYTES, halves as uuid_halves, time_back as uuid_time_back, time_first as uuid_time_first,
+    version as uuid_version,
+};
+pub use vector::{VectorElements, put_element};
 
 /// A CQL data type. Cheap to clone: nested types are shared.
 ///
@@ -108,7 +146,9 @@ impl CqlType {
     /// Whether values of this type are stored as several cells of one column (non-frozen collections and UDTs).
     pub fn is_multi_cell(&self) -> bool {
         match self {
-            CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => !frozen,
+            CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
+                !frozen
+            }
             CqlType::Udt(udt) => !udt.frozen,
             _ => false,
         }

@@ -1,0 +1,284 @@
+//! Frozen lists, sets and maps as one value, which is also how clients send every collection.
+//!
+//! A count (i32), then the elements (of a map: key, value, key, value), each an i32 length and its bytes; a negative
+//! length is a null. Cassandra's `CollectionSerializer`. Nothing is copied: iterators borrow the value.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::{CqlType, TypeError};
+
+/// Cuts one length-prefixed value from the front of `bytes`: `Some(None)` for a null, `None` if `bytes` ends first.
+#[inline]
+pub fn take_value<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+        *bytes = rest;
+        return Some(None);
+    };
+    let (value, rest) = rest.split_at_checked(length)?;
+    *bytes = rest;
+    Some(Some(value))
+}
+
+/// Appends one length-prefixed value; `None` is a null.
+pub fn put_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
+    match value {
+        None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+        Some(value) => {
+            out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+/// Appends a list or set of these elements. `count` is theirs; of a map it counts entries, and `values` alternates
+/// keys and values.
+pub fn pack<'a>(count: usize, values: impl IntoIterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(count as i32).to_be_bytes());
+    for value in values {
+        put_value(value, out);
+    }
+}
+
+/// The elements of a list or set, or the keys and values of a map in turn. A null is `None`. Ends at the count, or
+/// where the bytes end; [`CqlType::validate`] tells whether that is too early.
+#[derive(Clone, Debug)]
+pub struct Elements<'a> {
+    rest: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Over the elements of a list or set. Bytes without a count have none.
+    pub fn of_list(bytes: &'a [u8]) -> Elements<'a> {
+        let (count, rest) = count_and_rest(bytes);
+        Elements { rest, left: count }
+    }
+
+    /// Over keys and values in turn.
+    pub fn of_map(bytes: &'a [u8]) -> Elements<'a> {
+        let (count, rest) = count_and_rest(bytes);
+        Elements { rest, left: count.saturating_mul(2) }
+    }
+
+    /// Elements still to come, by the count.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Option<&'a [u8]>;
+
+    fn next(&mut self) -> Option<Option<&'a [u8]>> {
+        self.left = self.left.checked_sub(1)?;
+        let value = take_value(&mut self.rest);
+        if value.is_none() {
+            self.left = 0;
+        }
+        value
+    }
+}
+
+/// Number of elements (of a map: entries) and the bytes after the count.
+pub(super) fn count_and_rest(bytes: &[u8]) -> (usize, &[u8]) {
+    match bytes.split_first_chunk::<4>() {
+        Some((count, rest)) => (usize::try_from(i32::from_be_bytes(*count)).unwrap_or(0), rest),
+        None => (0, &[]),
+    }
+}
+
+/// Number of elements of a list or set, or entries of a map.
+pub fn collection_size(bytes: &[u8]) -> usize {
+    count_and_rest(bytes).0
+}
+
+/// Checks `what` (`list`, `set`, `map`), whose elements have these types in turn.
+pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> Result<(), TypeError> {
+    let cut_short = || TypeError::CutShort { what: what.to_owned() };
+    if bytes.len() < 4 {
+        return Err(cut_short());
+    }
+    let (count, mut rest) = count_and_rest(bytes);
+    for _ in 0..count {
+        for ty in types {
+            let value = take_value(&mut rest).ok_or_else(cut_short)?.ok_or(TypeError::NullElement)?;
+            ty.validate(value)?;
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { Err(TypeError::Extraneous { what }) }
+}
+
+/// Order of two frozen collections: by their elements one after the other, then the shorter first; the empty value
+/// before all.
+pub(super) fn compare(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
+    if a.is_empty() || b.is_empty() {
+        return a.len().min(1).cmp(&b.len().min(1));
+    }
+    let ((count_a, mut rest_a), (count_b, mut rest_b)) = (count_and_rest(a), count_and_rest(b));
+    for _ in 0..count_a.min(count_b) {
+        for ty in types {
+            let (Some(a), Some(b)) = (take_value(&mut rest_a), take_value(&mut rest_b)) else {
+                return rest_a.len().cmp(&rest_b.len());
+            };
+            let order = match (a, b) {
+                (Some(a), Some(b)) => ty.compare(a, b),
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            };
+            if order.is_ne() {
+                return order;
+            }
+        }
+    }
+    count_a.cmp(&count_b)
+}
+
+/// Puts sets and maps inside a value into the order and uniqueness that storage needs, at every depth. Of equal map
+/// keys the last value wins. `bytes` must be valid; they come back borrowed if nothing had to change, which is the
+/// usual case.
+pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    if !needs_normalising(ty) || bytes.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    match ty {
+        CqlType::List { element, .. } => {
+            rebuild_if_changed(bytes, Elements::of_list(bytes), &mut std::iter::repeat(&**element))
+        }
+        CqlType::Set { element, .. } => normalise_sorted(bytes, element, None),
+        CqlType::Map { key, value, .. } => normalise_sorted(bytes, key, Some(value)),
+        CqlType::Tuple(types) => normalise_fields(bytes, &mut types.iter()),
+        CqlType::Udt(udt) => normalise_fields(bytes, &mut udt.fields.iter().map(|(_, ty)| ty)),
+        CqlType::Vector { element, dimension } => super::vector::normalise(bytes, element, *dimension),
+        _ => Cow::Borrowed(bytes),
+    }
+}
+
+/// Whether values of this type hold a set or a map.
+pub(super) fn needs_normalising(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Set { .. } | CqlType::Map { .. } => true,
+        CqlType::List { element, .. } | CqlType::Vector { element, .. } => needs_normalising(element),
+        CqlType::Tuple(types) => types.iter().any(needs_normalising),
+        CqlType::Udt(udt) => udt.fields.iter().any(|(_, ty)| needs_normalising(ty)),
+        _ => false,
+    }
+}
+
+fn rebuild_if_changed<'a, 't>(
+    bytes: &'a [u8],
+    elements: Elements<'a>,
+    types: &mut dyn Iterator<Item = &'t CqlType>,
+) -> Cow<'a, [u8]> {
+    let count = elements.left();
+    let values: Vec<_> =
+        elements.zip(types).map(|(value, ty)| value.map(|value| normalise(ty, value))).collect();
+    if all_borrowed(&values) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    pack(count, values.iter().map(|value| value.as_deref()), &mut out);
+    Cow::Owned(out)
+}
+
+fn normalise_fields<'a>(bytes: &'a [u8], types: &mut dyn Iterator<Item = &CqlType>) -> Cow<'a, [u8]> {
+    let mut rest = bytes;
+    let values: Vec<_> = types
+        .map_while(|ty| take_value(&mut rest).map(|value| value.map(|value| normalise(ty, value))))
+        .collect();
+    if all_borrowed(&values) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    values.iter().for_each(|value| put_value(value.as_deref(), &mut out));
+    Cow::Owned(out)
+}
+
+/// An element as it was sent, or rebuilt; `None` is a null.
+type Value<'a> = Option<Cow<'a, [u8]>>;
+
+fn all_borrowed(values: &[Value<'_>]) -> bool {
+    values.iter().all(|value| !matches!(value, Some(Cow::Owned(_))))
+}
+
+fn normalise_sorted<'a>(bytes: &'a [u8], key: &CqlType, value: Option<&CqlType>) -> Cow<'a, [u8]> {
+    let mut elements = if value.is_some() { Elements::of_map(bytes) } else { Elements::of_list(bytes) };
+    let mut entries: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(elements.left().min(256));
+    while let Some(entry_key) = elements.next() {
+        let entry_value = match value {
+            None => None,
+            Some(ty) => elements.next().flatten().map(|bytes| normalise(ty, bytes)),
+        };
+        entries.push((entry_key.map(|bytes| normalise(key, bytes)), entry_value));
+    }
+    let order = |a: &Value<'a>, b: &Value<'a>| match (a, b) {
+        (Some(a), Some(b)) => key.compare(a, b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    };
+    let sorted = entries.is_sorted_by(|a, b| order(&a.0, &b.0).is_lt());
+    let unchanged = entries
+        .iter()
+        .all(|(key, value)| !matches!((key, value), (Some(Cow::Owned(_)), _) | (_, Some(Cow::Owned(_)))));
+    if sorted && unchanged {
+        return Cow::Borrowed(bytes);
+    }
+    entries.sort_by(|a, b| order(&a.0, &b.0)); // stable: equal keys stay as they came
+    entries.dedup_by(|later, earlier| {
+        let same = order(&later.0, &earlier.0).is_eq();
+        if same {
+            std::mem::swap(&mut earlier.1, &mut later.1);
+        }
+        same
+    });
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(&(entries.len() as i32).to_be_bytes());
+    for (entry_key, entry_value) in &entries {
+        put_value(entry_key.as_deref(), &mut out);
+        if value.is_some() {
+            put_value(entry_value.as_deref(), &mut out);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn packed(count: usize, values: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        pack(count, values.iter().map(|value| Some(*value)), &mut out);
+        out
+    }
+
+    #[test]
+    fn sets_and_maps_are_sorted_and_lose_their_doubles() {
+        let text = Arc::new(CqlType::Text);
+        let set = CqlType::Set { element: text.clone(), frozen: true };
+        assert_eq!(*normalise(&set, &packed(3, &[b"b", b"a", b"b"])), packed(2, &[b"a", b"b"]));
+        let sorted = packed(2, &[b"a", b"b"]);
+        assert!(matches!(normalise(&set, &sorted), Cow::Borrowed(_)));
+        let map = CqlType::Map { key: text.clone(), value: Arc::new(set.clone()), frozen: true };
+        let unsorted =
+            packed(3, &[b"z", &packed(1, &[b"1"]), b"a", &packed(2, &[b"2", b"1"]), b"z", &packed(0, &[])]);
+        let expected = packed(2, &[b"a", &packed(2, &[b"1", b"2"]), b"z", &packed(0, &[])]);
+        assert_eq!(*normalise(&map, &unsorted), expected);
+        let list = CqlType::List { element: Arc::new(set), frozen: true };
+        let inner = packed(2, &[b"b", b"a"]);
+        assert_eq!(*normalise(&list, &packed(1, &[&inner])), packed(1, &[&sorted]));
+    }
+
+    #[test]
+    fn damage_is_named_and_never_read_past() {
+        let list = CqlType::List { element: Arc::new(CqlType::Int), frozen: true };
+        let say = |bytes: &[u8]| list.validate(bytes).unwrap_err().to_string();
+        assert_eq!(say(&[]), "Not enough bytes to read a list");
+        assert_eq!(say(&[0, 0, 0, 9]), "Not enough bytes to read a list");
+        assert_eq!(say(&[0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 8]), "Not enough bytes to read a list");
+        assert_eq!(say(&[0, 0, 0, 1, 0xFF, 0xFF, 0xFF, 0xFF]), "Null value read when not allowed");
+        assert_eq!(say(&[0, 0, 0, 0, 1]), "Unexpected extraneous bytes after list value");
+        assert_eq!(say(&packed(1, &[&[1]])), "Expected 4 or 0 byte int (1)");
+    }
+}

@@ -1,0 +1,191 @@
+//! Constants of statements made into values: which kinds each type takes, and how their text reads.
+//!
+//! The rules are those of `Constants.Literal` and of each type's `fromString`.
+
+use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
+use super::{
+    ConstantKind, CqlType, TypeError, collection, date, decimal, duration, float, inet, integer, text,
+    timestamp, uuid,
+};
+
+/// How well a constant suits a type; functions of the same name are chosen by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assignment {
+    /// The type that the constant has by itself.
+    Exact,
+    /// Another type that takes it.
+    Weak,
+    /// A type that does not.
+    Refused,
+}
+
+/// Whether a constant of this kind and text may stand where a value of type `ty` is needed.
+pub fn test_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Assignment {
+    use ConstantKind as Kind;
+    use CqlType as T;
+    match ty {
+        T::List { .. } | T::Set { .. } | T::Map { .. } | T::Udt(_) | T::Vector { .. } => {
+            return Assignment::Refused;
+        }
+        // Cassandra does not look at the kind for types without a native name.
+        T::Tuple(_) => return Assignment::Weak,
+        T::Custom(class) if &**class != DATE_CLASS => return Assignment::Weak,
+        _ => {}
+    }
+    if preferred_type(kind, text).as_ref() == Some(ty) {
+        return Assignment::Exact;
+    }
+    let taken = match kind {
+        Kind::String => {
+            matches!(ty, T::Ascii | T::Text | T::Inet | T::Date | T::Time | T::Timestamp | T::Custom(_))
+        }
+        Kind::Integer => matches!(
+            ty,
+            T::BigInt
+                | T::Counter
+                | T::Date
+                | T::Decimal
+                | T::Double
+                | T::Duration
+                | T::Float
+                | T::Int
+                | T::SmallInt
+                | T::Time
+                | T::Timestamp
+                | T::TinyInt
+                | T::Varint
+                | T::Custom(_)
+        ),
+        Kind::Uuid => matches!(ty, T::Uuid | T::TimeUuid),
+        Kind::Float => matches!(ty, T::Decimal | T::Double | T::Float),
+        Kind::Boolean => matches!(ty, T::Boolean),
+        Kind::Hex => matches!(ty, T::Blob),
+        Kind::Duration => matches!(ty, T::Duration),
+    };
+    if taken { Assignment::Weak } else { Assignment::Refused }
+}
+
+/// The type that a constant has where nothing else tells: the smallest that holds it. For hexadecimal constants
+/// that is `tinyint`, which is Cassandra's slip and decides between functions all the same.
+pub fn preferred_type(kind: ConstantKind, text: &str) -> Option<CqlType> {
+    Some(match kind {
+        ConstantKind::String if text.is_ascii() => CqlType::Ascii,
+        ConstantKind::String => CqlType::Text,
+        ConstantKind::Integer if text.parse::<i32>().is_ok() => CqlType::Int,
+        ConstantKind::Integer if text.parse::<i64>().is_ok() => CqlType::BigInt,
+        ConstantKind::Integer => CqlType::Varint,
+        ConstantKind::Uuid if text.as_bytes().get(14) == Some(&b'1') => CqlType::TimeUuid,
+        ConstantKind::Uuid => CqlType::Uuid,
+        ConstantKind::Float if is_exact_double(text) => CqlType::Double,
+        ConstantKind::Float => CqlType::Decimal,
+        ConstantKind::Boolean => CqlType::Boolean,
+        ConstantKind::Hex => CqlType::TinyInt,
+        ConstantKind::Duration => CqlType::Duration,
+    })
+}
+
+/// Whether the shortest text of the nearest double has the same value.
+fn is_exact_double(text: &str) -> bool {
+    if text.trim_start_matches('-').starts_with(['N', 'I']) {
+        return true;
+    }
+    let Ok(value) = text.parse::<f64>() else { return false };
+    let (Ok(written), Ok(nearest)) = (decimal::parse(text), decimal::parse(&format!("{value:e}"))) else {
+        return false;
+    };
+    decimal::compare(&written, &nearest).is_eq()
+}
+
+/// The value of a constant for `ty`. String constants come without their quotes, hexadecimal ones with their `0x`.
+///
+/// # Errors
+/// [`TypeError::InvalidConstant`] for a kind that the type does not take, [`TypeError::Now`] where the statement's
+/// time is asked for, otherwise what is wrong with the text.
+pub fn parse_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Result<Vec<u8>, TypeError> {
+    if test_constant(ty, kind, text) == Assignment::Refused {
+        return Err(TypeError::InvalidConstant { kind, text: text.to_owned(), ty: Box::new(ty.clone()) });
+    }
+    if kind == ConstantKind::Hex {
+        let bytes = text::parse_blob(text.get(2..).unwrap_or_default())?;
+        ty.validate(&bytes)?; // Cassandra stores what it gets, even two bytes in a tinyint
+        return Ok(bytes);
+    }
+    parse_text(ty, text)
+}
+
+/// The value that a text denotes, as each type's `fromString` reads it. Empty text is the empty value of the types
+/// that have one. Collections and vectors are read as hexadecimal digits.
+///
+/// # Errors
+/// What is wrong with the text, in Cassandra's words.
+pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
+    match ty {
+        CqlType::Ascii => return text::parse_ascii(text),
+        CqlType::Text => return Ok(text.as_bytes().to_vec()),
+        CqlType::Boolean => return text::parse_boolean(text),
+        CqlType::Date => return date::parse_date(text),
+        CqlType::Time => return date::parse_time(text),
+        CqlType::Tuple(types) => return parse_fields(ty, types.iter().collect(), text),
+        CqlType::Udt(udt) => return parse_fields(ty, udt.fields.iter().map(|(_, ty)| ty).collect(), text),
+        _ if text.is_empty() => return Ok(Vec::new()),
+        _ => {}
+    }
+    match ty {
+        CqlType::BigInt | CqlType::Counter => integer::parse_bigint(text),
+        CqlType::Decimal => decimal::parse(text),
+        CqlType::Double => float::parse_double(text),
+        CqlType::Duration => duration::parse(text),
+        CqlType::Empty => Err(TypeError::Text { before: "", text: text.to_owned(), after: " is not empty" }),
+        CqlType::Float => float::parse_float(text),
+        CqlType::Inet => inet::parse(text),
+        CqlType::Int => integer::parse_int(text),
+        CqlType::SmallInt => integer::parse_smallint(text),
+        CqlType::Timestamp => timestamp::parse(text),
+        CqlType::TimeUuid => uuid::parse_time(text),
+        CqlType::TinyInt => integer::parse_tinyint(text),
+        CqlType::Uuid => uuid::parse(text),
+        CqlType::Varint => integer::parse_varint(text),
+        CqlType::Custom(class) if &**class == LEXICAL_UUID_CLASS => uuid::parse_lexical(text),
+        CqlType::Custom(class) if &**class == DATE_CLASS => timestamp::parse(text),
+        _ => text::parse_blob(text),
+    }
+}
+
+/// Fields of a tuple between colons; `@` is a null, and both characters are escaped by a backslash.
+fn parse_fields(tuple: &CqlType, types: Vec<&CqlType>, text: &str) -> Result<Vec<u8>, TypeError> {
+    let mut out = Vec::new();
+    let fields = split_fields(text);
+    if fields.len() > types.len() {
+        return Err(TypeError::TupleText {
+            tuple: tuple.clone(),
+            expected: types.len(),
+            found: fields.len(),
+        });
+    }
+    for (field, ty) in fields.into_iter().zip(types) {
+        if field == "@" {
+            collection::put_value(None, &mut out);
+            continue;
+        }
+        let value = parse_text(ty, &field.replace("\\:", ":").replace("\\@", "@"))?;
+        collection::put_value(Some(&value), &mut out);
+    }
+    Ok(out)
+}
+
+fn split_fields(text: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    if text.is_empty() {
+        return fields;
+    }
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (i, byte) in bytes.iter().enumerate() {
+        if *byte == b':' && (i == 0 || bytes.get(i - 1) != Some(&b'\\')) {
+            fields.push(text.get(start..i).unwrap_or_default());
+            start = i + 1;
+        }
+    }
+    fields.push(text.get(start..).unwrap_or_default());
+    fields
+}

@@ -1,0 +1,285 @@
+//! What can be wrong with a value, a constant or the name of a type.
+//!
+//! `Display` gives the text that Cassandra 5.0 sends to clients for the same mistake.
+
+use super::CqlType;
+
+/// Which kind of constant a statement wrote, as the grammar tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConstantKind {
+    /// `'text'` or `$$text$$`, given without its quotes.
+    String,
+    /// Digits, with or without a minus sign.
+    Integer,
+    /// A number with a fraction or an exponent, `NaN` or `Infinity`.
+    Float,
+    /// `true` or `false`.
+    Boolean,
+    /// A bare UUID.
+    Uuid,
+    /// `0x` and hexadecimal digits.
+    Hex,
+    /// `1y2mo`, `P1Y2M` and the like.
+    Duration,
+}
+
+impl ConstantKind {
+    /// The name in Cassandra's messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConstantKind::String => "STRING",
+            ConstantKind::Integer => "INTEGER",
+            ConstantKind::Float => "FLOAT",
+            ConstantKind::Boolean => "BOOLEAN",
+            ConstantKind::Uuid => "UUID",
+            ConstantKind::Hex => "HEX",
+            ConstantKind::Duration => "DURATION",
+        }
+    }
+}
+
+/// Everything that this module refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// A value of a length that its type does not have. `expected` is the start of Cassandra's sentence.
+    #[error("{expected} ({length_bytes})")]
+    Length {
+        /// What the type expects.
+        expected: &'static str,
+        /// What came.
+        length_bytes: usize,
+    },
+    /// A byte of 0x80 or more in `ascii`.
+    #[error("Invalid byte for ascii: {byte}")]
+    NotAscii {
+        /// The byte, signed as Cassandra prints it.
+        byte: i8,
+    },
+    /// `text` that is not UTF-8.
+    #[error("String didn't validate.")]
+    NotUtf8,
+    /// An address of neither 4 nor 16 bytes.
+    #[error("Expected 4 or 16 byte inetaddress; got {hex}")]
+    Inet {
+        /// The bytes.
+        hex: String,
+    },
+    /// Bytes where there must be none.
+    #[error("EmptyType only accept empty values")]
+    NotEmpty,
+    /// A timeuuid whose version is not 1. The nibble is the one that Cassandra prints: the first of the value.
+    #[error("Invalid version for TimeUUID type: 0x{nibble:x}")]
+    TimeUuidVersion {
+        /// First nibble of the value.
+        nibble: u8,
+    },
+    /// A duration's part that does not fit 32 bits.
+    #[error("The duration {part} must be a 32 bits integer but was: {value}")]
+    DurationPart {
+        /// `months` or `days`.
+        part: &'static str,
+        /// The value found.
+        value: i64,
+    },
+    /// A duration with parts of both signs.
+    #[error(
+        "The duration months, days and nanoseconds must be all of the same sign ({months}, {days}, {nanoseconds})"
+    )]
+    DurationSigns {
+        /// Months found.
+        months: i32,
+        /// Days found.
+        days: i32,
+        /// Nanoseconds found.
+        nanoseconds: i64,
+    },
+    /// Text that is no duration, and why.
+    #[error(transparent)]
+    DurationText(#[from] super::duration::DurationTextError),
+    /// A collection or vector that ends before its last element. `what` is `list`, `set`, `map`, or the vector type.
+    #[error("Not enough bytes to read a {what}")]
+    CutShort {
+        /// What was being read.
+        what: String,
+    },
+    /// A null inside a collection.
+    #[error("Null value read when not allowed")]
+    NullElement,
+    /// Bytes after the last element of a collection.
+    #[error("Unexpected extraneous bytes after {what} value")]
+    Extraneous {
+        /// `list`, `set` or `map`.
+        what: &'static str,
+    },
+    /// Bytes after the last element of a vector.
+    #[error("Unexpected {count} extraneous bytes after {vector} value")]
+    VectorExtraneous {
+        /// Bytes left over.
+        count: usize,
+        /// The vector type.
+        vector: CqlType,
+    },
+    /// A vector without any bytes.
+    #[error("Invalid empty vector value")]
+    VectorEmpty,
+    /// A vector built from the wrong number of elements.
+    #[error("Required {expected} elements, but saw {found}")]
+    VectorDimension {
+        /// Dimension of the type.
+        expected: usize,
+        /// Elements given.
+        found: usize,
+    },
+    /// A tuple that ends inside a field's length.
+    #[error("Not enough bytes to read size of {index}th component")]
+    TupleSizeCut {
+        /// Index of the field, from 0.
+        index: usize,
+    },
+    /// A tuple that ends inside a field.
+    #[error("Not enough bytes to read {index}th component")]
+    TupleCut {
+        /// Index of the field, from 0.
+        index: usize,
+    },
+    /// Bytes after the last field of a tuple.
+    #[error("Invalid remaining data after end of tuple value")]
+    TupleExtraneous,
+    /// A user-defined type's value that ends inside a field's length.
+    #[error("Not enough bytes to read size of {index}th field {name}")]
+    UdtSizeCut {
+        /// Index of the field, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A user-defined type's value that ends inside a field.
+    #[error("Not enough bytes to read {index}th field {name}")]
+    UdtCut {
+        /// Index of the field, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A field of a user-defined type that is wrong itself.
+    #[error("Failure validating the {index}th field {name}; {error}")]
+    UdtField {
+        /// Index of the field, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: Box<TypeError>,
+    },
+    /// Bytes after the last field of a user-defined type.
+    #[error("Invalid remaining data after end of UDT value")]
+    UdtExtraneous,
+    /// Text that does not denote a value: `before 'text' after`, in Cassandra's words.
+    #[error("{before} '{text}'{after}")]
+    Text {
+        /// Words before the text.
+        before: &'static str,
+        /// The text refused.
+        text: String,
+        /// Words after it.
+        after: &'static str,
+    },
+    /// A string constant with a character outside ASCII for an `ascii` column.
+    #[error(
+        "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = {length}"
+    )]
+    AsciiText {
+        /// UTF-16 units of the character.
+        length: usize,
+    },
+    /// A version other than 1 in a timeuuid constant.
+    #[error("TimeUUID supports only version 1 UUIDs")]
+    TimeUuidConstant,
+    /// Text that is no timeuuid.
+    #[error("Unknown timeuuid representation: {text}")]
+    TimeUuidText {
+        /// The text refused.
+        text: String,
+    },
+    /// A date outside the range of 32 bits of days.
+    #[error("Input date {text} is {direction} supported date {limit}")]
+    DateRange {
+        /// The text refused.
+        text: String,
+        /// `less than min` or `greater than max`.
+        direction: &'static str,
+        /// The limit, as Cassandra prints it.
+        limit: &'static str,
+    },
+    /// More fields in a tuple's text than the tuple has.
+    #[error("Invalid tuple literal: too many elements. Type {tuple} expects {expected} but got {found}")]
+    TupleText {
+        /// The tuple type.
+        tuple: CqlType,
+        /// Fields of the type.
+        expected: usize,
+        /// Fields in the text.
+        found: usize,
+    },
+    /// The timestamp constant `now`: the caller has the clock, not this crate.
+    #[error("'now' needs the time of the statement")]
+    Now,
+    /// A kind of constant that the type does not take. [`TypeError::for_column`] prints it as Cassandra does.
+    #[error("Invalid {} constant ({text}) of type {ty}", kind.name())]
+    InvalidConstant {
+        /// Kind written.
+        kind: ConstantKind,
+        /// Text written, without quotes.
+        text: String,
+        /// Type it is for.
+        ty: Box<CqlType>,
+    },
+    /// A broken type class name.
+    #[error("Syntax error parsing '{text}' at char {position}: {problem}")]
+    ClassSyntax {
+        /// The whole name.
+        text: String,
+        /// Byte offset of the trouble.
+        position: usize,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// A class of Cassandra's package that does not exist.
+    #[error("Unable to find abstract-type class '{class}'")]
+    UnknownClass {
+        /// Full name of the class.
+        class: String,
+    },
+    /// Parameters of a class that make no sense; the text is Cassandra's.
+    #[error("{problem}")]
+    ClassParameters {
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// Bytes that are no ordered encoding of a value of their type.
+    #[error("broken ordered encoding at byte {position}: {problem}")]
+    Ordered {
+        /// Offset in the encoding.
+        position: usize,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+}
+
+impl TypeError {
+    /// The message for a statement that gives `column` this value: Cassandra names the column only where the kind
+    /// of constant is wrong (`Constants.Literal.prepare`).
+    pub fn for_column(&self, column: &str) -> String {
+        match self {
+            TypeError::InvalidConstant { kind, text, ty } => {
+                format!("Invalid {} constant ({text}) for \"{column}\" of type {ty}", kind.name())
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Text that cannot be made into a value: `before 'text'`.
+    pub(crate) fn text(before: &'static str, text: &str) -> TypeError {
+        TypeError::Text { before, text: text.to_owned(), after: "" }
+    }
+}

@@ -1,0 +1,185 @@
+//! `float` and `double`: IEEE 754, big endian; the empty value is allowed and sorts first.
+//!
+//! Ordered as Java's `Float.compareTo`: -0.0 before 0.0, and every NaN equal and after infinity. The ordered encoding
+//! goes by the bits, so it puts a NaN with its sign set first, as Cassandra's does.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use super::TypeError;
+
+pub(super) fn compare_float(a: &[u8], b: &[u8]) -> Ordering {
+    match (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
+        (Ok(a), Ok(b)) => java_order(f32::from_be_bytes(a).into(), f32::from_be_bytes(b).into()),
+        _ => a.len().cmp(&b.len()),
+    }
+}
+
+pub(super) fn compare_double(a: &[u8], b: &[u8]) -> Ordering {
+    match (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
+        (Ok(a), Ok(b)) => java_order(f64::from_be_bytes(a), f64::from_be_bytes(b)),
+        _ => a.len().cmp(&b.len()),
+    }
+}
+
+fn java_order(a: f64, b: f64) -> Ordering {
+    match (a.is_nan(), b.is_nan()) {
+        (false, false) => a.total_cmp(&b),
+        (a, b) => a.cmp(&b),
+    }
+}
+
+pub(super) fn write_float(bytes: &[u8; 4], out: &mut String) {
+    let value = f32::from_be_bytes(*bytes);
+    let mut scientific = format!("{:e}", value.abs());
+    if !scientific.contains('.') {
+        scientific =
+            two_digits(scientific, format!("{:.1e}", value.abs()), |text| text.parse() == Ok(value.abs()));
+    }
+    write_java(&scientific, value.is_sign_negative(), value.into(), out);
+}
+
+pub(super) fn write_double(bytes: &[u8; 8], out: &mut String) {
+    let value = f64::from_be_bytes(*bytes);
+    let mut scientific = format!("{:e}", value.abs());
+    if !scientific.contains('.') {
+        scientific =
+            two_digits(scientific, format!("{:.1e}", value.abs()), |text| text.parse() == Ok(value.abs()));
+    }
+    write_java(&scientific, value.is_sign_negative(), value, out);
+}
+
+/// Java's numbers have two digits at least. Where one would do, the nearest of two is taken: 4.9E-324, not 5.0E-324.
+fn two_digits(one: String, two: String, reads_back: impl Fn(&str) -> bool) -> String {
+    if !two.contains(".0e") && reads_back(&two) { two } else { one }
+}
+
+/// Java's form: plain from 10^-3 to below 10^7, else `d.dE±n`; always a digit after the point. `scientific` is the
+/// shortest form that reads back as the same number (Java before 19 sometimes prints a digit more).
+fn write_java(scientific: &str, negative: bool, value: f64, out: &mut String) {
+    if value.is_nan() {
+        out.push_str("NaN");
+        return;
+    }
+    if negative {
+        out.push('-');
+    }
+    if value.is_infinite() {
+        out.push_str("Infinity");
+        return;
+    }
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits_after_point = |out: &mut String, digits: &str| {
+        out.push('.');
+        out.push_str(if digits.is_empty() { "0" } else { digits });
+    };
+    match exponent {
+        -3..=-1 => {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
+            out.push_str(whole);
+            out.push_str(fraction);
+        }
+        0..=6 => {
+            let point = (exponent as usize).min(fraction.len());
+            let (before, after) = fraction.split_at(point);
+            out.push_str(whole);
+            out.push_str(before);
+            out.extend(std::iter::repeat_n('0', exponent as usize - point));
+            digits_after_point(out, after);
+        }
+        _ => {
+            out.push_str(whole);
+            digits_after_point(out, fraction);
+            _ = write!(out, "E{exponent}");
+        }
+    }
+}
+
+pub(super) fn parse_float(text: &str) -> Result<Vec<u8>, TypeError> {
+    match java_number(text) {
+        Some(Number::NotANumber) => Some(0x7FC0_0000_u32.to_be_bytes().to_vec()),
+        Some(Number::Digits(digits)) => digits.parse::<f32>().ok().map(|value| value.to_be_bytes().to_vec()),
+        None => None,
+    }
+    .ok_or_else(|| TypeError::text("Unable to make float from", text))
+}
+
+pub(super) fn parse_double(text: &str) -> Result<Vec<u8>, TypeError> {
+    match java_number(text) {
+        Some(Number::NotANumber) => Some(0x7FF8_0000_0000_0000_u64.to_be_bytes().to_vec()),
+        Some(Number::Digits(digits)) => digits.parse::<f64>().ok().map(|value| value.to_be_bytes().to_vec()),
+        None => None,
+    }
+    .ok_or_else(|| TypeError::text("Unable to make double from", text))
+}
+
+enum Number<'a> {
+    NotANumber,
+    Digits(&'a str),
+}
+
+/// What `Double.valueOf` takes, apart from hexadecimal floats: blanks around, a sign, `NaN`, `Infinity`, a suffix d or f.
+fn java_number(text: &str) -> Option<Number<'_>> {
+    let text = text.trim();
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    match unsigned {
+        "NaN" => return Some(Number::NotANumber),
+        "Infinity" => return Some(Number::Digits(text)),
+        _ => {}
+    }
+    let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
+    digits.bytes().all(numeric).then_some(Number::Digits(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(value: f64) -> String {
+        let mut out = String::new();
+        write_double(&value.to_be_bytes(), &mut out);
+        out
+    }
+
+    #[test]
+    fn doubles_print_as_java_prints_them() {
+        let cases = [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (-1.5, "-1.5"),
+            (100.0, "100.0"),
+            (1234567.0, "1234567.0"),
+            (12345678.0, "1.2345678E7"),
+            (1e7, "1.0E7"),
+            (0.001, "0.001"),
+            (0.00123, "0.00123"),
+            (0.0001, "1.0E-4"),
+            (123.456, "123.456"),
+            (1e21, "1.0E21"),
+            (1.25e-10, "1.25E-10"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::MAX, "1.7976931348623157E308"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(printed(value), text);
+        }
+    }
+
+    #[test]
+    fn what_java_reads_is_read() {
+        for text in ["1", "1.5", "-1e3", " 2 ", "3f", "+4.", ".5", "Infinity", "-Infinity", "1e400"] {
+            assert!(parse_double(text).is_ok(), "{text}");
+        }
+        for text in ["", "inf", "nan", "1.2.3", "e", "0x1", "infinity"] {
+            assert!(parse_double(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_double("-NaN").unwrap(), parse_double("NaN").unwrap());
+        assert_eq!(parse_float("x").unwrap_err().to_string(), "Unable to make float from 'x'");
+    }
+}

@@ -1,0 +1,170 @@
+//! `tinyint`, `smallint`, `int`, `bigint` (and what a client sees of a counter), and `varint`.
+//!
+//! All are two's complement, big endian. `tinyint` and `smallint` have no empty value; the others have one, which
+//! sorts before every number (`Int32Type` and its neighbours, `IntegerType`).
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use num_bigint::BigInt;
+
+use super::TypeError;
+
+/// Order of two values of one fixed-length signed type; the empty value first. A broken length compares as a prefix.
+#[inline]
+pub(super) fn compare_fixed(a: &[u8], b: &[u8]) -> Ordering {
+    if let (Ok(a), Ok(b)) = (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
+        return i32::from_be_bytes(a).cmp(&i32::from_be_bytes(b));
+    }
+    if let (Ok(a), Ok(b)) = (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
+        return i64::from_be_bytes(a).cmp(&i64::from_be_bytes(b));
+    }
+    match (a.split_first(), b.split_first()) {
+        (Some((first_a, rest_a)), Some((first_b, rest_b))) => {
+            (*first_a as i8).cmp(&(*first_b as i8)).then_with(|| rest_a.cmp(rest_b))
+        }
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Less,
+        (Some(_), None) => Ordering::Greater,
+    }
+}
+
+/// Order of two `varint`s, which may carry needless sign bytes; the empty value first.
+pub(super) fn compare_varint(a: &[u8], b: &[u8]) -> Ordering {
+    let (Some(sign_a), Some(sign_b)) = (a.first(), b.first()) else {
+        return a.len().cmp(&b.len());
+    };
+    let (negative_a, negative_b) = (*sign_a >= 0x80, *sign_b >= 0x80);
+    match (negative_a, negative_b) {
+        (true, false) => return Ordering::Less,
+        (false, true) => return Ordering::Greater,
+        _ => {}
+    }
+    let (a, b) = (magnitude(a), magnitude(b));
+    let longer = a.len().cmp(&b.len());
+    if negative_a { longer.reverse().then_with(|| a.cmp(b)) } else { longer.then_with(|| a.cmp(b)) }
+}
+
+/// The bytes after all leading sign bytes (0x00 of a number not negative, 0xFF of a negative one).
+fn magnitude(bytes: &[u8]) -> &[u8] {
+    let sign = if bytes.first().is_some_and(|first| *first >= 0x80) { 0xFF } else { 0x00 };
+    let skip = bytes.iter().position(|byte| *byte != sign).unwrap_or(bytes.len());
+    bytes.get(skip..).unwrap_or_default()
+}
+
+/// The value of a fixed-length integer of one, two, four or eight bytes.
+pub(super) fn to_i64(bytes: &[u8]) -> Option<i64> {
+    if let Ok(bytes) = <[u8; 8]>::try_from(bytes) {
+        return Some(i64::from_be_bytes(bytes));
+    }
+    if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
+        return Some(i64::from(i32::from_be_bytes(bytes)));
+    }
+    if let Ok(bytes) = <[u8; 2]>::try_from(bytes) {
+        return Some(i64::from(i16::from_be_bytes(bytes)));
+    }
+    match bytes {
+        [byte] => Some(i64::from(*byte as i8)),
+        _ => None,
+    }
+}
+
+pub(super) fn write_varint(bytes: &[u8], out: &mut String) {
+    match small(bytes) {
+        Some(value) => _ = write!(out, "{value}"),
+        None => _ = write!(out, "{}", BigInt::from_signed_bytes_be(bytes)),
+    }
+}
+
+/// The value of a `varint` of at most 16 bytes.
+pub(super) fn small(bytes: &[u8]) -> Option<i128> {
+    if bytes.len() > 16 {
+        return None;
+    }
+    let mut value = if bytes.first().is_some_and(|first| *first >= 0x80) { -1_i128 } else { 0 };
+    for byte in bytes {
+        value = value << 8 | i128::from(*byte);
+    }
+    Some(value)
+}
+
+/// The shortest two's complement bytes of `value`.
+pub(super) fn shortest(value: i128) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let significant = 128 - (value ^ (value >> 127)).leading_zeros() as usize; // without the sign bit
+    bytes[16 - (significant / 8 + 1)..].to_vec()
+}
+
+pub(super) fn parse_tinyint(text: &str) -> Result<Vec<u8>, TypeError> {
+    text.parse::<i8>()
+        .map(|value| value.to_be_bytes().to_vec())
+        .map_err(|_| TypeError::text("Unable to make byte from", text))
+}
+
+pub(super) fn parse_smallint(text: &str) -> Result<Vec<u8>, TypeError> {
+    text.parse::<i16>()
+        .map(|value| value.to_be_bytes().to_vec())
+        .map_err(|_| TypeError::text("Unable to make short from", text))
+}
+
+pub(super) fn parse_int(text: &str) -> Result<Vec<u8>, TypeError> {
+    text.parse::<i32>()
+        .map(|value| value.to_be_bytes().to_vec())
+        .map_err(|_| TypeError::text("Unable to make int from", text))
+}
+
+pub(super) fn parse_bigint(text: &str) -> Result<Vec<u8>, TypeError> {
+    text.parse::<i64>()
+        .map(|value| value.to_be_bytes().to_vec())
+        .map_err(|_| TypeError::text("Unable to make long from", text))
+}
+
+pub(super) fn parse_varint(text: &str) -> Result<Vec<u8>, TypeError> {
+    if let Ok(value) = text.parse::<i128>() {
+        return Ok(shortest(value));
+    }
+    parse_big(text)
+        .map(|value| value.to_signed_bytes_be())
+        .ok_or_else(|| TypeError::text("unable to make int from", text))
+}
+
+/// Digits with an optional sign. Stricter than `BigInt`'s own parser, which takes underscores.
+pub(super) fn parse_big(text: &str) -> Option<BigInt> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_order_by_value_whatever_their_padding() {
+        let values = [i128::MIN, -70_000, -257, -256, -129, -128, -1, 0, 1, 127, 128, 255, 256, i128::MAX];
+        for a in values {
+            for b in values {
+                let (plain, mut padded) = (shortest(a), shortest(b));
+                assert_eq!(compare_varint(&plain, &padded), a.cmp(&b), "{a} {b}");
+                padded.insert(0, if b < 0 { 0xFF } else { 0 });
+                assert_eq!(compare_varint(&plain, &padded), a.cmp(&b), "{a} {b} padded");
+            }
+            assert_eq!(small(&shortest(a)), Some(a));
+            assert_eq!(BigInt::from(a).to_signed_bytes_be(), shortest(a));
+            assert_eq!(compare_varint(&[], &shortest(a)), Ordering::Less);
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_refused_in_cassandras_words() {
+        let text = |result: Result<Vec<u8>, TypeError>| result.unwrap_err().to_string();
+        assert_eq!(text(parse_int("99999999999")), "Unable to make int from '99999999999'");
+        assert_eq!(text(parse_tinyint("128")), "Unable to make byte from '128'");
+        assert_eq!(text(parse_smallint("")), "Unable to make short from ''");
+        assert_eq!(text(parse_bigint("1e3")), "Unable to make long from '1e3'");
+        assert_eq!(text(parse_varint("1_0")), "unable to make int from '1_0'");
+        assert_eq!(parse_varint("-170141183460469231731687303715884105729").unwrap().len(), 17);
+    }
+}

@@ -1,0 +1,158 @@
+//! Values as JSON, as `SELECT JSON` and `toJson` print them (each type's `toJSONString`).
+//!
+//! Not the same text as the CQL literal: timestamps have a space, NaN is null, empty numbers are `""`.
+
+use super::class_name::DATE_CLASS;
+use super::collection::{Elements, take_value};
+use super::literal::{separate, write_plain};
+use super::text::write_hex;
+use super::vector::VectorElements;
+use super::{CqlType, UserType};
+
+/// The JSON text of a value; `None` is `null`.
+pub fn to_json(ty: &CqlType, bytes: Option<&[u8]>) -> String {
+    let mut out = String::new();
+    write_json(ty, bytes, &mut out);
+    out
+}
+
+/// Appends what [`to_json`] returns. Bytes that are no value of their type print as a blob does.
+pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
+    let Some(bytes) = bytes else {
+        out.push_str("null");
+        return;
+    };
+    if ty.validate(bytes).is_err() {
+        write_blob(bytes, out);
+        return;
+    }
+    match ty {
+        CqlType::Ascii | CqlType::Text => write_json_string(&String::from_utf8_lossy(bytes), out),
+        CqlType::Blob => write_blob(bytes, out),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            write_array(element, Elements::of_list(bytes), out);
+        }
+        CqlType::Vector { element, .. } => {
+            write_array(element, VectorElements::of(element, bytes).map(Some), out)
+        }
+        CqlType::Map { key, value, .. } => write_map(key, value, bytes, out),
+        CqlType::Tuple(types) => {
+            let mut rest = bytes;
+            out.push('[');
+            for (i, ty) in types.iter().enumerate() {
+                separate(i, out);
+                write_json(ty, take_value(&mut rest).flatten(), out);
+            }
+            out.push(']');
+        }
+        CqlType::Udt(udt) => write_object(udt, bytes, out),
+        CqlType::Double
+            if <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| !f64::from_be_bytes(bytes).is_finite()) =>
+        {
+            out.push_str("null");
+        }
+        CqlType::Float
+            if <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| !f32::from_be_bytes(bytes).is_finite()) =>
+        {
+            out.push_str("null");
+        }
+        CqlType::BigInt
+        | CqlType::Boolean
+        | CqlType::Counter
+        | CqlType::Decimal
+        | CqlType::Double
+        | CqlType::Float
+        | CqlType::Int
+        | CqlType::SmallInt
+        | CqlType::TinyInt
+        | CqlType::Varint
+            if !bytes.is_empty() =>
+        {
+            write_plain(ty, bytes, ' ', out);
+        }
+        CqlType::Custom(class) if !class.ends_with("LexicalUUIDType") && &**class != DATE_CLASS => {
+            write_blob(bytes, out);
+        }
+        _ => {
+            out.push('"');
+            write_plain(ty, bytes, ' ', out);
+            out.push('"');
+        }
+    }
+}
+
+fn write_blob(bytes: &[u8], out: &mut String) {
+    out.push_str("\"0x");
+    write_hex(bytes, out);
+    out.push('"');
+}
+
+/// Appends `text` as a JSON string, escaped as Jackson does: short escapes where there are some, else `\u00XX`.
+pub fn write_json_string(text: &str, out: &mut String) {
+    out.push('"');
+    write_escaped(text, out);
+    out.push('"');
+}
+
+fn write_escaped(text: &str, out: &mut String) {
+    use std::fmt::Write as _;
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' => _ = write!(out, "\\u{:04X}", u32::from(control)),
+            other => out.push(other),
+        }
+    }
+}
+
+fn write_array<'a>(element: &CqlType, values: impl Iterator<Item = Option<&'a [u8]>>, out: &mut String) {
+    out.push('[');
+    for (i, value) in values.enumerate() {
+        separate(i, out);
+        write_json(element, value, out);
+    }
+    out.push(']');
+}
+
+/// Keys that are no JSON strings are made such.
+fn write_map(key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) {
+    let mut elements = Elements::of_map(bytes);
+    out.push('{');
+    let mut index = 0;
+    while let (Some(entry_key), Some(entry_value)) = (elements.next(), elements.next()) {
+        separate(index, out);
+        let text = to_json(key, entry_key);
+        if text.starts_with('"') {
+            out.push_str(&text);
+        } else {
+            write_json_string(&text, out);
+        }
+        out.push_str(": ");
+        write_json(value, entry_value, out);
+        index += 1;
+    }
+    out.push('}');
+}
+
+/// A field name with capitals keeps its CQL quotes inside the JSON string.
+fn write_object(udt: &UserType, bytes: &[u8], out: &mut String) {
+    let mut rest = bytes;
+    out.push('{');
+    for (i, (name, ty)) in udt.fields.iter().enumerate() {
+        separate(i, out);
+        if name.chars().any(char::is_uppercase) {
+            write_json_string(&format!("\"{name}\""), out);
+        } else {
+            write_json_string(name, out);
+        }
+        out.push_str(": ");
+        write_json(ty, take_value(&mut rest).flatten(), out);
+    }
+    out.push('}');
+}

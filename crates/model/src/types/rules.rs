@@ -1,0 +1,179 @@
+//! What holds for whole values of each type: which bytes are valid, how long they are, how two of them compare.
+//!
+//! One `match` each over all types, into the family files. The rules are those of Cassandra's `TypeSerializer.validate`
+//! and `AbstractType`.
+
+use std::cmp::Ordering;
+
+use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
+use super::{
+    CqlType, TypeError, collection, decimal, duration, float, inet, integer, text, tuple, uuid, vector,
+};
+
+impl CqlType {
+    /// Whether `bytes` are a value of this type, the empty value included where there is one. Collections and
+    /// user-defined types are checked in their frozen form; a counter as the number that clients see.
+    pub fn validate(&self, bytes: &[u8]) -> Result<(), TypeError> {
+        match self {
+            CqlType::Ascii => text::validate_ascii(bytes),
+            CqlType::Text => text::validate_text(bytes),
+            CqlType::Blob | CqlType::Varint => Ok(()),
+            CqlType::BigInt | CqlType::Counter => length(bytes, &[0, 8], "Expected 8 or 0 byte long"),
+            CqlType::Boolean => length(bytes, &[0, 1], "Expected 1 or 0 byte value"),
+            CqlType::Date => length(bytes, &[4], "Expected 4 byte long for date"),
+            CqlType::Decimal if matches!(bytes.len(), 1..4) => Err(TypeError::Length {
+                expected: "Expected 0 or at least 4 bytes",
+                length_bytes: bytes.len(),
+            }),
+            CqlType::Decimal => Ok(()),
+            CqlType::Double => length(bytes, &[0, 8], "Expected 8 or 0 byte value for a double"),
+            CqlType::Duration => duration::validate(bytes),
+            CqlType::Empty if bytes.is_empty() => Ok(()),
+            CqlType::Empty => Err(TypeError::NotEmpty),
+            CqlType::Float => length(bytes, &[0, 4], "Expected 4 or 0 byte value for a float"),
+            CqlType::Inet => inet::validate(bytes),
+            CqlType::Int => length(bytes, &[0, 4], "Expected 4 or 0 byte int"),
+            CqlType::SmallInt => length(bytes, &[2], "Expected 2 bytes for a smallint"),
+            CqlType::Time => length(bytes, &[8], "Expected 8 byte long for time"),
+            CqlType::Timestamp => length(bytes, &[0, 8], "Expected 8 or 0 byte long for date"),
+            CqlType::TimeUuid => uuid::validate_time(bytes),
+            CqlType::TinyInt => length(bytes, &[1], "Expected 1 byte for a tinyint"),
+            CqlType::Uuid => uuid::validate(bytes),
+            CqlType::List { element, .. } => collection::validate(bytes, "list", &[element]),
+            CqlType::Set { element, .. } => collection::validate(bytes, "set", &[element]),
+            CqlType::Map { key, value, .. } => collection::validate(bytes, "map", &[key, value]),
+            CqlType::Tuple(types) => tuple::validate(bytes, types),
+            CqlType::Udt(udt) => tuple::validate_udt(bytes, udt),
+            CqlType::Vector { element, dimension } => vector::validate(self, element, *dimension, bytes),
+            CqlType::Custom(class) => match &**class {
+                LEXICAL_UUID_CLASS => uuid::validate(bytes),
+                DATE_CLASS => length(bytes, &[0, 8], "Expected 8 or 0 byte long for date"),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// The order of two valid values, as a clustering column or a set sorts them. Empty values come first. Values that
+    /// are not valid have some order, and never panic.
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Duration | CqlType::Inet => a.cmp(b),
+            CqlType::Date | CqlType::Time => a.cmp(b),
+            CqlType::BigInt
+            | CqlType::Counter
+            | CqlType::Int
+            | CqlType::SmallInt
+            | CqlType::TinyInt
+            | CqlType::Timestamp => integer::compare_fixed(a, b),
+            CqlType::Boolean => text::compare_boolean(a, b),
+            CqlType::Decimal => decimal::compare(a, b),
+            CqlType::Double => float::compare_double(a, b),
+            CqlType::Float => float::compare_float(a, b),
+            CqlType::Empty => Ordering::Equal,
+            CqlType::TimeUuid => uuid::compare_time(a, b),
+            CqlType::Uuid => uuid::compare(a, b),
+            CqlType::Varint => integer::compare_varint(a, b),
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+                collection::compare(a, b, &[element])
+            }
+            CqlType::Map { key, value, .. } => collection::compare(a, b, &[key, value]),
+            CqlType::Tuple(types) => tuple::compare(a, b, types.iter()),
+            CqlType::Udt(udt) => tuple::compare(a, b, udt.fields.iter().map(|(_, ty)| ty)),
+            CqlType::Vector { element, .. } => vector::compare(element, a, b),
+            CqlType::Custom(class) if &**class == LEXICAL_UUID_CLASS => uuid::compare_lexical(a, b),
+            CqlType::Custom(_) => a.cmp(b),
+        }
+    }
+
+    /// Bytes of every value that is not empty, if they are always as many. This decides whether SSTables write a
+    /// length: `tinyint`, `smallint`, `date` and `time` count as variable there (`AbstractType.valueLengthIfFixed`).
+    pub fn fixed_length(&self) -> Option<usize> {
+        match self {
+            CqlType::Empty => Some(0),
+            CqlType::Boolean => Some(1),
+            CqlType::Float | CqlType::Int => Some(4),
+            CqlType::BigInt | CqlType::Double | CqlType::Timestamp => Some(8),
+            CqlType::TimeUuid | CqlType::Uuid => Some(16),
+            CqlType::Vector { element, dimension } => {
+                element.fixed_length().and_then(|length| length.checked_mul(*dimension as usize))
+            }
+            CqlType::Custom(class) => match &**class {
+                LEXICAL_UUID_CLASS => Some(16),
+                DATE_CLASS => Some(8),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a value without bytes is one of this type's values.
+    pub fn allows_empty(&self) -> bool {
+        match self {
+            CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_) | CqlType::Udt(_) => true,
+            _ => {
+                self.is_empty_meaningless()
+                    && !matches!(self, CqlType::Custom(class) if &**class == DATE_CLASS)
+            }
+        }
+    }
+
+    /// Whether a value without bytes means as much as no value: aggregates skip it, filters refuse it.
+    pub fn is_empty_meaningless(&self) -> bool {
+        match self {
+            CqlType::BigInt
+            | CqlType::Boolean
+            | CqlType::Counter
+            | CqlType::Decimal
+            | CqlType::Double
+            | CqlType::Float
+            | CqlType::Inet
+            | CqlType::Int
+            | CqlType::Timestamp
+            | CqlType::TimeUuid
+            | CqlType::Uuid
+            | CqlType::Varint => true,
+            CqlType::Custom(class) => matches!(&**class, LEXICAL_UUID_CLASS | DATE_CLASS),
+            _ => false,
+        }
+    }
+
+    /// Whether the order of values is that of their bytes.
+    pub fn is_byte_ordered(&self) -> bool {
+        match self {
+            CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Duration => true,
+            CqlType::Inet | CqlType::Date | CqlType::Time => true,
+            CqlType::Custom(class) => &**class != LEXICAL_UUID_CLASS,
+            _ => false,
+        }
+    }
+
+    /// The type with this value and all collections and user-defined types within it frozen.
+    pub fn freeze(&self) -> CqlType {
+        let frozen = true;
+        match self {
+            CqlType::List { element, .. } => CqlType::List { element: element.freeze().into(), frozen },
+            CqlType::Set { element, .. } => CqlType::Set { element: element.freeze().into(), frozen },
+            CqlType::Map { key, value, .. } => {
+                CqlType::Map { key: key.freeze().into(), value: value.freeze().into(), frozen }
+            }
+            CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::freeze).collect()),
+            CqlType::Udt(udt) => {
+                let fields = udt.fields.iter().map(|(name, ty)| (name.clone(), ty.freeze())).collect();
+                let (keyspace, name) = (udt.keyspace.clone(), udt.name.clone());
+                CqlType::Udt(super::UserType { keyspace, name, fields, frozen }.into())
+            }
+            CqlType::Vector { element, dimension } => {
+                CqlType::Vector { element: element.freeze().into(), dimension: *dimension }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+fn length(bytes: &[u8], allowed: &[usize], expected: &'static str) -> Result<(), TypeError> {
+    if allowed.contains(&bytes.len()) {
+        Ok(())
+    } else {
+        Err(TypeError::Length { expected, length_bytes: bytes.len() })
+    }
+}

@@ -1,0 +1,183 @@
+//! `timestamp`: milliseconds since 1970-01-01T00:00Z, an i64; the empty value is allowed and sorts first.
+//!
+//! Reads the formats of `TimestampSerializer`. Text without a zone is UTC (Cassandra takes the zone of its machine).
+//! Zones are offsets, `Z`, `UTC`, `GMT`, `UT`, and these three with an offset; names that need a database of time
+//! zones (`PST`, `Europe/Paris`) are refused.
+
+use std::fmt::Write as _;
+
+use super::TypeError;
+use super::civil::CivilDate;
+use super::date::{is_number, read_iso_date, read_number};
+
+const MS_PER_DAY: i64 = 86_400_000;
+
+/// Prints `yyyy-MM-dd`, then `separator`, then `HH:mm:ss.SSSZ`: with `T` in CQL, with a space in JSON. Java's
+/// pattern counts years of an era, so years before 1 print without their sign.
+pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
+    let ms = i64::from_be_bytes(bytes);
+    let date = CivilDate::from_epoch_day(ms.div_euclid(MS_PER_DAY));
+    let of_day = ms.rem_euclid(MS_PER_DAY);
+    let year = if date.year > 0 { date.year } else { 1 - date.year };
+    let plus = if year > 9999 { "+" } else { "" };
+    _ = write!(out, "{plus}{year:04}");
+    date.write_month_and_day(out);
+    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
+    _ = write!(out, "{separator}{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000);
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    if text.eq_ignore_ascii_case("now") {
+        return Err(TypeError::Now);
+    }
+    let ms = if is_number(text) {
+        text.parse::<i64>().map_err(|_| TypeError::text("Unable to make long (for date) from:", text))?
+    } else {
+        read(text).ok_or_else(|| TypeError::text("Unable to parse a date/time from", text))?
+    };
+    Ok(ms.to_be_bytes().to_vec())
+}
+
+fn read(text: &str) -> Option<i64> {
+    if let Some((date, rest)) = read_date_of_time(text)
+        && let Some(rest) = rest.strip_prefix(['T', ' '])
+        && let Some((of_day, rest)) = read_time_of_day(rest)
+        && let Some(offset) = read_zone(rest)
+    {
+        return at(date, of_day, offset);
+    }
+    let (date, zone) = read_iso_date(text)?;
+    at(date, 0, read_zone(zone)?)
+}
+
+/// `date` at `of_day` milliseconds after midnight in a zone `offset` seconds east of UTC. A day beyond the end of
+/// its month is the last of the month, as Java's smart resolver has it.
+fn at(date: CivilDate, of_day: i64, offset: i64) -> Option<i64> {
+    let date = CivilDate { day: date.day.min(date.month_length()), ..date };
+    date.to_epoch_day()?.checked_mul(MS_PER_DAY)?.checked_add(of_day)?.checked_sub(offset * 1_000)
+}
+
+/// The pattern `y-M-d`: any number of digits each, a year of the era from 1 on.
+fn read_date_of_time(text: &str) -> Option<(CivilDate, &str)> {
+    let (year, _, rest) = read_number(text, 1, 18)?;
+    let (month, _, rest) = read_number(rest.strip_prefix('-')?, 1, 18)?;
+    let (day, _, rest) = read_number(rest.strip_prefix('-')?, 1, 18)?;
+    let valid = (1..=999_999_999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    valid.then_some((CivilDate { year, month: month as u8, day: day as u8 }, rest))
+}
+
+/// The pattern `H:m[:s][.fraction]`; the fraction needs the seconds, has up to nine digits, of which three count.
+/// 24:00 is the end of the day.
+fn read_time_of_day(text: &str) -> Option<(i64, &str)> {
+    let (hour, _, rest) = read_number(text, 1, 18)?;
+    let (minute, _, rest) = read_number(rest.strip_prefix(':')?, 1, 18)?;
+    let (mut second, mut ms, mut rest) = (0, 0, rest);
+    if let Some((value, _, after)) = rest.strip_prefix(':').and_then(|rest| read_number(rest, 1, 18)) {
+        (second, rest) = (value, after);
+        if let Some(fraction) = rest.strip_prefix('.') {
+            let (value, digits, after) = read_number(fraction, 1, 9).unwrap_or((0, 1, fraction));
+            ms = value * 1_000 / 10_i64.pow(digits as u32);
+            rest = after;
+        }
+    }
+    if minute > 59 || second > 59 || hour > 24 || (hour == 24 && (minute, second, ms) != (0, 0, 0)) {
+        return None;
+    }
+    Some(((hour * 3_600 + minute * 60 + second) * 1_000 + ms, rest))
+}
+
+/// Seconds east of UTC: nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also the names of UTC, and seconds.
+fn read_zone(text: &str) -> Option<i64> {
+    let Some(zone) = text.strip_prefix(' ') else {
+        return if text.is_empty() { Some(0) } else { read_offset(text, false) };
+    };
+    match ["UTC", "GMT", "UT"].into_iter().find_map(|name| zone.strip_prefix(name)) {
+        Some("") => Some(0),
+        Some(offset) => read_offset(offset, true),
+        None => read_offset(zone, true),
+    }
+}
+
+fn read_offset(text: &str, with_seconds: bool) -> Option<i64> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, _, rest) = read_number(digits, 2, 2)?;
+    let (mut minutes, mut seconds, mut rest) = (0, 0, rest);
+    if !rest.is_empty() {
+        (minutes, _, rest) = read_number(rest.strip_prefix(':').unwrap_or(rest), 2, 2)?;
+    }
+    if with_seconds && let Some(digits) = rest.strip_prefix(':') {
+        (seconds, _, rest) = read_number(digits, 2, 2)?;
+    }
+    // Java's ZoneOffset ends at 18 hours.
+    let offset = hours * 3_600 + minutes * 60 + seconds;
+    (rest.is_empty() && minutes < 60 && seconds < 60 && offset <= 18 * 3_600).then_some(sign * offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(text: &str) -> Result<String, String> {
+        let bytes = parse(text).map_err(|error| error.to_string())?;
+        let mut out = String::new();
+        write(bytes.try_into().unwrap(), 'T', &mut out);
+        Ok(out)
+    }
+
+    #[test]
+    fn every_format_is_read() {
+        for (text, expected) in [
+            ("0", "1970-01-01T00:00:00.000Z"),
+            ("-1", "1969-12-31T23:59:59.999Z"),
+            ("2011-02-03 04:05+0000", "2011-02-03T04:05:00.000Z"),
+            ("2011-02-03 04:05:00+0130", "2011-02-03T02:35:00.000Z"),
+            ("2011-02-03 04:05:00.123456-08", "2011-02-03T12:05:00.123Z"),
+            ("2011-2-3T4:5:6.7Z", "2011-02-03T04:05:06.700Z"),
+            ("2011-02-03T04:05:00+01:00", "2011-02-03T03:05:00.000Z"),
+            ("2011-02-03 04:05:00 UTC", "2011-02-03T04:05:00.000Z"),
+            ("2011-02-03 04:05:00 GMT+02:00", "2011-02-03T02:05:00.000Z"),
+            ("2011-02-03", "2011-02-03T00:00:00.000Z"),
+            ("2011-02-03+0100", "2011-02-02T23:00:00.000Z"),
+            ("2011-02-03 24:00", "2011-02-04T00:00:00.000Z"),
+            ("2011-02-31 10:00", "2011-02-28T10:00:00.000Z"),
+            ("10000-01-01 00:00", "+10000-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(printed(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in
+            ["2011", "x", "2011-02-03 04", "2011-13-01", "2011-02-03 04:05.5", "2011-02-03 25:00", "2011-2-3"]
+        {
+            if !is_number(text) {
+                assert_eq!(printed(text).unwrap_err(), format!("Unable to parse a date/time from '{text}'"));
+            }
+        }
+        assert_eq!(
+            printed("99999999999999999999").unwrap_err(),
+            "Unable to make long (for date) from: '99999999999999999999'"
+        );
+        assert_eq!(parse("NOW"), Err(TypeError::Now));
+    }
+
+    #[test]
+    fn the_far_ends_print() {
+        let mut out = String::new();
+        write(i64::MIN.to_be_bytes(), ' ', &mut out);
+        out.push('|');
+        write(i64::MAX.to_be_bytes(), ' ', &mut out);
+        assert_eq!(out, "+292275056-05-16 16:47:04.192Z|+292278994-08-17 07:12:55.807Z");
+    }
+}

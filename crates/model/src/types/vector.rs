@@ -1,0 +1,136 @@
+//! Vectors: so many elements one after the other, without lengths if the element type has a fixed one, else each
+//! after an unsigned vint. Neither the vector nor an element can be null (`VectorType`).
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::collection::{needs_normalising, normalise as normalise_value};
+use super::{CqlType, TypeError};
+use crate::vint;
+
+/// The elements of a serialised vector. Ends where the bytes end.
+#[derive(Clone, Debug)]
+pub struct VectorElements<'a> {
+    rest: &'a [u8],
+    fixed_length: Option<usize>,
+}
+
+impl<'a> VectorElements<'a> {
+    /// Over the elements of a vector of this element type.
+    pub fn of(element: &CqlType, bytes: &'a [u8]) -> VectorElements<'a> {
+        VectorElements { rest: bytes, fixed_length: element.fixed_length() }
+    }
+
+    /// Bytes not yet read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for VectorElements<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (length, header) = match self.fixed_length {
+            Some(length) => (length, 0),
+            None => {
+                // Cassandra takes the header to be as long as it would write it.
+                let (length, _) = vint::read_unsigned(self.rest)?;
+                (usize::try_from(length).ok()?, vint::unsigned_length(length))
+            }
+        };
+        let (value, rest) = self.rest.get(header..)?.split_at_checked(length)?;
+        self.rest = rest;
+        Some(value)
+    }
+}
+
+/// Appends one element of a vector.
+pub fn put_element(element: &CqlType, value: &[u8], out: &mut Vec<u8>) {
+    if element.fixed_length().is_none() {
+        vint::write_unsigned(value.len() as u64, out);
+    }
+    out.extend_from_slice(value);
+}
+
+pub(super) fn validate(
+    ty: &CqlType,
+    element: &CqlType,
+    dimension: u32,
+    bytes: &[u8],
+) -> Result<(), TypeError> {
+    if bytes.is_empty() {
+        return Err(TypeError::VectorEmpty);
+    }
+    let cut_short = || TypeError::CutShort { what: ty.to_string() };
+    if element.fixed_length().is_some_and(|length| bytes.len() < length.saturating_mul(dimension as usize)) {
+        return Err(cut_short());
+    }
+    let mut elements = VectorElements::of(element, bytes);
+    for _ in 0..dimension {
+        element.validate(elements.next().ok_or_else(cut_short)?)?;
+    }
+    match elements.rest().len() {
+        0 => Ok(()),
+        count => Err(TypeError::VectorExtraneous { count, vector: ty.clone() }),
+    }
+}
+
+/// Order of two vectors: element by element.
+pub(super) fn compare(element: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
+    let (mut a, mut b) = (VectorElements::of(element, a), VectorElements::of(element, b));
+    loop {
+        match (a.next(), b.next()) {
+            (Some(a), Some(b)) => match element.compare(a, b) {
+                Ordering::Equal => {}
+                order => return order,
+            },
+            (a, b) => return a.is_some().cmp(&b.is_some()),
+        }
+    }
+}
+
+pub(super) fn normalise<'a>(bytes: &'a [u8], element: &CqlType, dimension: u32) -> Cow<'a, [u8]> {
+    if !needs_normalising(element) {
+        return Cow::Borrowed(bytes);
+    }
+    let values: Vec<_> = VectorElements::of(element, bytes)
+        .take(dimension as usize)
+        .map(|value| normalise_value(element, value))
+        .collect();
+    if values.iter().all(|value| matches!(value, Cow::Borrowed(_))) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    values.iter().for_each(|value| put_element(element, value, &mut out));
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn vectors_are_checked_to_the_last_byte() {
+        let floats = CqlType::Vector { element: Arc::new(CqlType::Float), dimension: 2 };
+        assert_eq!(floats.validate(&[0; 8]), Ok(()));
+        assert_eq!(floats.validate(&[]).unwrap_err().to_string(), "Invalid empty vector value");
+        assert_eq!(
+            floats.validate(&[0; 7]).unwrap_err().to_string(),
+            "Not enough bytes to read a vector<float, 2>"
+        );
+        assert_eq!(
+            floats.validate(&[0; 9]).unwrap_err().to_string(),
+            "Unexpected 1 extraneous bytes after vector<float, 2> value"
+        );
+        let texts = CqlType::Vector { element: Arc::new(CqlType::Text), dimension: 2 };
+        assert_eq!(texts.validate(&[1, b'a', 0]), Ok(()));
+        assert_eq!(texts.compare(&[1, b'a', 0], &[1, b'a', 1, b'b']), Ordering::Less);
+        assert!(texts.validate(&[1, b'a', 9]).is_err());
+    }
+}
