@@ -1,1 +1,3 @@
 //! What a statement is: syntax, analysis, plan, execution.
+
+pub mod syntax;

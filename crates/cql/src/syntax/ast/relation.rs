@@ -1,0 +1,112 @@
+//! WHERE and IF: relations between columns and terms.
+
+use super::{Ident, Marker, Pos, Term};
+
+/// One relation of a WHERE clause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation<'a> {
+    /// What it says.
+    pub kind: RelationKind<'a>,
+    /// Where it begins.
+    pub pos: Pos,
+}
+
+/// The forms of a relation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RelationKind<'a> {
+    /// `column = term`, `column[element] = term`, `column CONTAINS term`, `column LIKE term`. An element goes only with
+    /// the six signs.
+    Column {
+        /// The column.
+        column: Ident<'a>,
+        /// The map's key.
+        element: Option<Term<'a>>,
+        /// How the two are compared.
+        comparison: Comparison,
+        /// With what.
+        value: Term<'a>,
+    },
+    /// `column IN (...)`
+    In(Ident<'a>, InValues<'a>),
+    /// `column IS NOT NULL`
+    IsNotNull(Ident<'a>),
+    /// `token(a, b) > term`; one of the six signs.
+    Token(Vec<Ident<'a>>, Comparison, Term<'a>),
+    /// `(a, b) > (1, 2)`; one of the six signs; the term is a tuple or a marker.
+    Tuple(Vec<Ident<'a>>, Comparison, Term<'a>),
+    /// `(a, b) IN ((1, 2), ...)`; the terms are all tuples or all markers.
+    TupleIn(Vec<Ident<'a>>, InValues<'a>),
+    /// `expr(index, term)`
+    Custom(Ident<'a>, Term<'a>),
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `CONTAINS`
+    Contains,
+    /// `CONTAINS KEY`
+    ContainsKey,
+    /// `LIKE`
+    Like,
+}
+
+impl Comparison {
+    /// The sign or the words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "!=",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+            Comparison::Contains => "CONTAINS",
+            Comparison::ContainsKey => "CONTAINS KEY",
+            Comparison::Like => "LIKE",
+        }
+    }
+}
+
+/// What stands behind IN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InValues<'a> {
+    /// One marker for the whole list.
+    Marker(Marker),
+    /// `(a, b, ...)`, possibly empty.
+    List(Vec<Term<'a>>),
+}
+
+/// One condition behind IF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition<'a> {
+    /// The column.
+    pub column: Ident<'a>,
+    /// `[element]`
+    pub element: Option<Term<'a>>,
+    /// `.field`; never together with an element.
+    pub field: Option<Ident<'a>>,
+    /// What must be true of it.
+    pub test: Test<'a>,
+}
+
+/// What a condition asks of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test<'a> {
+    /// One of the six signs, or CONTAINS \[KEY\] of a whole column.
+    Compare(Comparison, Term<'a>),
+    /// `IN`
+    In(InValues<'a>),
+}

@@ -1,0 +1,122 @@
+//! The entry: one statement, whole.
+
+use super::super::ast::{DataType, Explain, Pos, Statement, StatementKind};
+use super::super::error::{Failure, Parsed, SyntaxError};
+use super::super::lexer::LexError;
+use super::super::token::{Kind, Token};
+use super::cursor::Parser;
+
+/// Parses one statement, with any number of `;` behind it.
+///
+/// # Errors
+/// The text is no statement of CQL 3.4.7. The error has Cassandra's text and place.
+pub fn parse(text: &str) -> Result<Statement<'_>, SyntaxError> {
+    whole(text, |parser| {
+        let kind = parser.statement()?;
+        while parser.eat(Kind::Semicolon)? {}
+        parser.end()?;
+        Ok(Statement { kind, markers: std::mem::take(&mut parser.markers) })
+    })
+}
+
+/// Parses a data type alone, as it stands in the columns of `system_schema`.
+///
+/// # Errors
+/// The text is no data type.
+pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
+    whole(text, |parser| {
+        let data_type = parser.data_type()?;
+        parser.end()?;
+        Ok(data_type)
+    })
+}
+
+fn whole<'a, T>(
+    text: &'a str,
+    read: impl FnOnce(&mut Parser<'a>) -> Parsed<T>,
+) -> Result<T, SyntaxError> {
+    if u32::try_from(text.len()).is_err() {
+        let message = format!("a statement of {} bytes is too long; send less than 4 GiB", text.len());
+        return Err(SyntaxError { line: 1, column: 0, offset: 0, message });
+    }
+    let mut parser = match Parser::new(text) {
+        Ok(parser) => parser,
+        Err(failure) => return Err(failure.report(text, 0)),
+    };
+    read(&mut parser).map_err(|failure| {
+        // Cassandra reports what it met first: something that is no token, if it had come so far.
+        match parser.lex_error {
+            Some(LexError { at, trouble }) => Failure::Lexical(LexError { at, trouble }).report(text, at),
+            None => failure.report(text, parser.read_to),
+        }
+    })
+}
+
+impl<'a> Parser<'a> {
+    fn end(&mut self) -> Parsed<()> {
+        match self.kind() {
+            Kind::Eof => Ok(()),
+            _ => Err(self.mismatched(Kind::Eof.label())),
+        }
+    }
+
+    /// `cqlStatement`, and EXPLAIN.
+    fn statement(&mut self) -> Parsed<StatementKind<'a>> {
+        match self.kind() {
+            Kind::Select => Ok(StatementKind::Select(self.select()?)),
+            Kind::Insert => Ok(StatementKind::Insert(self.insert()?)),
+            Kind::Update => Ok(StatementKind::Update(self.update()?)),
+            Kind::Delete => Ok(StatementKind::Delete(self.delete()?)),
+            Kind::Begin => Ok(StatementKind::Batch(self.batch()?)),
+            Kind::Use => {
+                self.advance()?;
+                Ok(StatementKind::Use(self.keyspace_name()?))
+            }
+            Kind::Truncate => {
+                self.advance()?;
+                self.eat(Kind::Columnfamily)?;
+                Ok(StatementKind::Truncate(self.table_name()?))
+            }
+            Kind::Create => self.create(),
+            Kind::Alter => self.alter(),
+            Kind::Drop => self.drop(),
+            Kind::Grant => self.grant_or_revoke(true),
+            Kind::Revoke => self.grant_or_revoke(false),
+            Kind::List => self.list_statement(),
+            Kind::Add => self.add_identity(),
+            Kind::Describe | Kind::Desc => Ok(StatementKind::Describe(self.describe()?)),
+            Kind::Ident if self.spells(self.token, "explain") => self.explain(),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn spells(&self, token: Token, word: &str) -> bool {
+        token.kind == Kind::Ident && self.raw(token).eq_ignore_ascii_case(word)
+    }
+
+    /// `EXPLAIN [ANALYZE] [FORMAT JSON] (select | update | delete)`. Its words are no keywords, so they stay free
+    /// as names; no statement of Cassandra's begins with a name.
+    fn explain(&mut self) -> Parsed<StatementKind<'a>> {
+        self.advance()?;
+        let analyze = self.spells(self.token, "analyze");
+        if analyze {
+            self.advance()?;
+        }
+        let json = self.spells(self.token, "format");
+        if json {
+            self.advance()?;
+            self.expect(Kind::Json)?;
+        }
+        let statement = match self.kind() {
+            Kind::Select => StatementKind::Select(self.select()?),
+            Kind::Update => StatementKind::Update(self.update()?),
+            Kind::Delete => StatementKind::Delete(self.delete()?),
+            Kind::Insert | Kind::Begin => {
+                let message = "EXPLAIN goes with SELECT, UPDATE and DELETE; an INSERT reads nothing unless it has IF";
+                return Err(self.rule(Pos(self.token.start), message));
+            }
+            _ => return Err(self.no_viable()),
+        };
+        Ok(StatementKind::Explain(Box::new(Explain { analyze, json, statement })))
+    }
+}

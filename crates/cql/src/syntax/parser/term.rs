@@ -1,0 +1,249 @@
+//! Terms: constants, collections, function calls, arithmetic.
+
+use std::borrow::Cow;
+
+use super::super::ast::{ArithmeticOperator, FunctionCall, Literal, LiteralKind, Pos, Term};
+use super::super::error::Parsed;
+use super::super::token::Kind;
+use super::cursor::Parser;
+use super::follow;
+
+impl<'a> Parser<'a> {
+    /// `term`
+    #[inline]
+    pub(super) fn term(&mut self) -> Parsed<Term<'a>> {
+        let first = self.product()?;
+        match self.kind() {
+            Kind::Plus | Kind::Minus => self.sum(first),
+            kind if follow::of_term(kind) => Ok(first),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn sum(&mut self, first: Term<'a>) -> Parsed<Term<'a>> {
+        let mut rest = Vec::new();
+        loop {
+            let operator = match self.kind() {
+                Kind::Plus if self.plus_names_a_column()? => break,
+                Kind::Plus => ArithmeticOperator::Add,
+                Kind::Minus => ArithmeticOperator::Subtract,
+                kind if follow::of_term(kind) => break,
+                _ => return Err(self.no_viable()),
+            };
+            self.advance()?;
+            rest.push((operator, self.product()?));
+        }
+        Ok(if rest.is_empty() { first } else { Term::Arithmetic(Box::new(first), rest) })
+    }
+
+    /// Whether the `+` at hand is that of `SET c = term + c`: a name follows that is no function's.
+    fn plus_names_a_column(&mut self) -> Parsed<bool> {
+        let name = self.look(1).kind;
+        if !name.is_column() {
+            return Ok(false);
+        }
+        let behind = self.look(2);
+        match behind.kind {
+            Kind::LParen | Kind::Dot => Ok(false),
+            Kind::Comma | Kind::Where => Ok(true),
+            _ => Err(self.no_viable_ahead(behind)),
+        }
+    }
+
+    #[inline]
+    fn product(&mut self) -> Parsed<Term<'a>> {
+        let first = self.signed()?;
+        if !matches!(self.kind(), Kind::Star | Kind::Slash | Kind::Percent) {
+            return Ok(first);
+        }
+        let mut rest = Vec::new();
+        loop {
+            let operator = match self.kind() {
+                Kind::Star => ArithmeticOperator::Multiply,
+                Kind::Slash => ArithmeticOperator::Divide,
+                Kind::Percent => ArithmeticOperator::Modulo,
+                _ => break,
+            };
+            self.advance()?;
+            rest.push((operator, self.signed()?));
+        }
+        Ok(Term::Arithmetic(Box::new(first), rest))
+    }
+
+    /// `termGroup`
+    #[inline]
+    fn signed(&mut self) -> Parsed<Term<'a>> {
+        if self.kind() != Kind::Minus {
+            return self.simple_term();
+        }
+        let pos = self.pos();
+        self.advance()?;
+        Ok(Term::Negation(Box::new(self.simple_term()?), pos))
+    }
+
+    /// `simpleTerm`
+    #[inline]
+    fn simple_term(&mut self) -> Parsed<Term<'a>> {
+        match self.kind() {
+            kind if kind.is_constant() => Ok(Term::Literal(self.constant()?)),
+            Kind::QMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
+            Kind::Null => {
+                let pos = self.pos();
+                self.advance()?;
+                Ok(Term::Null(pos))
+            }
+            _ => self.deeper(Self::compound_term),
+        }
+    }
+
+    /// The simple terms that hold others.
+    fn compound_term(&mut self) -> Parsed<Term<'a>> {
+        let pos = self.pos();
+        match self.kind() {
+            Kind::LBracket => {
+                self.advance()?;
+                Ok(Term::List(self.list_until(Kind::RBracket, Self::term)?, pos))
+            }
+            Kind::LBrace => self.braces(pos),
+            Kind::LParen => self.parentheses(pos),
+            Kind::Cast if self.look(1).kind == Kind::LParen => {
+                self.advance()?;
+                self.advance()?;
+                let inner = self.simple_term()?;
+                self.expect(Kind::As)?;
+                let to = self.native_type()?;
+                self.expect(Kind::RParen)?;
+                Ok(Term::Cast(Box::new(inner), to, pos))
+            }
+            kind if kind.is_name() || kind.is_function_name() => self.function_call(),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn function_call(&mut self) -> Parsed<Term<'a>> {
+        let pos = self.pos();
+        let next = self.look(1);
+        if !matches!(next.kind, Kind::LParen | Kind::Dot) {
+            return Err(self.no_viable_ahead(next));
+        }
+        let name = self.function_name()?;
+        self.expect(Kind::LParen)?;
+        let arguments = self.list_until(Kind::RParen, Self::term)?;
+        Ok(Term::Function(Box::new(FunctionCall { name, arguments, pos })))
+    }
+
+    fn braces(&mut self, pos: Pos) -> Parsed<Term<'a>> {
+        self.advance()?;
+        if self.eat(Kind::RBrace)? {
+            return Ok(Term::Set(Vec::new(), pos));
+        }
+        if self.kind().is_name() && self.look(1).kind == Kind::Colon {
+            let fields = self.list(|parser| {
+                let field = parser.ident()?;
+                parser.expect(Kind::Colon)?;
+                Ok((field, parser.term()?))
+            })?;
+            self.expect(Kind::RBrace)?;
+            return Ok(Term::Udt(fields, pos));
+        }
+        let first = self.term()?;
+        match self.kind() {
+            Kind::Colon => {
+                self.advance()?;
+                let mut pairs = vec![(first, self.term()?)];
+                while self.eat(Kind::Comma)? {
+                    let key = self.term()?;
+                    self.expect(Kind::Colon)?;
+                    pairs.push((key, self.term()?));
+                }
+                self.expect(Kind::RBrace)?;
+                Ok(Term::Map(pairs, pos))
+            }
+            Kind::Comma | Kind::RBrace => {
+                let mut items = vec![first];
+                while self.eat(Kind::Comma)? {
+                    items.push(self.term()?);
+                }
+                self.expect(Kind::RBrace)?;
+                Ok(Term::Set(items, pos))
+            }
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    /// `(a, b)` or `(type)term`.
+    fn parentheses(&mut self, pos: Pos) -> Parsed<Term<'a>> {
+        if self.opens_hint() {
+            self.advance()?;
+            let data_type = self.data_type()?;
+            self.expect(Kind::RParen)?;
+            let inner = self.simple_term()?;
+            return Ok(Term::Hint(Box::new((data_type, inner)), pos));
+        }
+        self.advance()?;
+        let items = self.list(Self::term)?;
+        self.expect(Kind::RParen)?;
+        Ok(Term::Tuple(items, pos))
+    }
+
+    /// Whether the `(` at hand opens `(type)` rather than a tuple of terms.
+    fn opens_hint(&mut self) -> bool {
+        let first = self.look(1).kind;
+        match self.look(2).kind {
+            // `('class')x` against `('a')`: a term must follow.
+            Kind::RParen if first == Kind::String => {
+                let behind = self.look(3).kind;
+                behind.is_constant()
+                    || behind.is_name()
+                    || behind.is_function_name()
+                    || matches!(
+                        behind,
+                        Kind::Null | Kind::QMark | Kind::Colon | Kind::LBracket | Kind::LBrace | Kind::LParen
+                    )
+            }
+            Kind::RParen | Kind::Less => first.is_name() || first == Kind::Set,
+            // A keyspace: of a type if `)` follows its name, of a function if `(` does.
+            Kind::Dot => first.is_name() && self.look(4).kind != Kind::LParen,
+            _ => first == Kind::Set,
+        }
+    }
+
+    /// `constant`; the caller has seen that one is at hand.
+    #[inline]
+    pub(super) fn constant(&mut self) -> Parsed<Literal<'a>> {
+        let token = self.token;
+        let (kind, text) = match token.kind {
+            Kind::String => (LiteralKind::String, self.content(token)),
+            Kind::Integer => (LiteralKind::Integer, Cow::Borrowed(self.raw(token))),
+            Kind::FloatNumber => (LiteralKind::Float, Cow::Borrowed(self.raw(token))),
+            Kind::Bool => (LiteralKind::Boolean, Cow::Borrowed(self.raw(token))),
+            Kind::DurationLiteral => (LiteralKind::Duration, Cow::Borrowed(self.raw(token))),
+            Kind::UuidLiteral => (LiteralKind::Uuid, Cow::Borrowed(self.raw(token))),
+            Kind::Hex => (LiteralKind::Hex, Cow::Borrowed(self.raw(token))),
+            // Cassandra drops the sign of `-NaN`.
+            Kind::PositiveNan | Kind::NegativeNan => (LiteralKind::Float, Cow::Borrowed("NaN")),
+            Kind::PositiveInfinity => (LiteralKind::Float, Cow::Borrowed("Infinity")),
+            Kind::NegativeInfinity => (LiteralKind::Float, Cow::Borrowed("-Infinity")),
+            _ => return Err(self.no_viable()),
+        };
+        self.advance()?;
+        Ok(Literal { kind, text, pos: Pos(token.start) })
+    }
+
+    /// `intValue`: an integer or a marker.
+    pub(super) fn int_value(&mut self) -> Parsed<Term<'a>> {
+        match self.kind() {
+            Kind::Integer => Ok(Term::Literal(self.constant()?)),
+            Kind::QMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    /// A string where only a string may stand.
+    pub(super) fn string(&mut self) -> Parsed<Literal<'a>> {
+        if self.kind() != Kind::String {
+            return Err(self.mismatched(Kind::String.label()));
+        }
+        self.constant()
+    }
+}
