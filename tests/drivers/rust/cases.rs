@@ -1,5 +1,4 @@
-//! The cases of `tests/drivers/README.md`, but for `types`. This driver speaks v4, so there is no `metadata_id`; it
-//! reads the schema again once a minute and not on an event, so there is no `events` either.
+//! The cases of `tests/drivers/README.md`, but for `types`. This driver speaks v4, so there is no `metadata_id`.
 
 use scylla::client::Compression;
 use scylla::client::session::Session;
@@ -43,6 +42,7 @@ pub async fn run(name: &str, address: &str, session: &Session) -> Outcome {
         "errors" => errors(session).await,
         "compression" => compression(address, session).await,
         "tracing" => tracing(session).await,
+        "events" => events(address, session).await,
         "reprepare" => reprepare(session).await,
         _ => Err(format!("no case {name}").into()),
     }
@@ -208,6 +208,26 @@ async fn tracing(session: &Session) -> Outcome {
     let trace = session.get_tracing_info(&id).await?;
     equal("request", trace.request.as_deref(), Some("Execute CQL3 query"))?;
     equal("no events", trace.events.is_empty(), false)
+}
+
+/// Once in an interval (a minute, unless said otherwise) the driver reads again what events have named since.
+async fn events(address: &str, session: &Session) -> Outcome {
+    let interval = std::time::Duration::from_millis(200);
+    let other = connect(address).cluster_metadata_refresh_interval(interval).build().await?;
+    let name = format!("{KEYSPACE}_event");
+    let create = format!(
+        "CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    );
+    let drop = format!("DROP KEYSPACE IF EXISTS {name}");
+    all(session, &[&drop, &create]).await?;
+    let limit = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    while other.get_cluster_state().get_keyspace(&name).is_none() {
+        if tokio::time::Instant::now() > limit {
+            return Err("the keyspace is not in the other client's metadata after 20 s".into());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    all(session, &[&drop]).await
 }
 
 async fn reprepare(session: &Session) -> Outcome {
