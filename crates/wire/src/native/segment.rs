@@ -155,6 +155,18 @@ impl SegmentReader {
         self.ready = ready;
     }
 
+    /// Bytes that a long message under way will have when it is complete, header included; `None` between messages, and
+    /// for one that is too big and so not kept. For whoever accounts for the memory.
+    pub fn long_message(&self) -> Option<u64> {
+        self.long.filter(|long| !long.too_big).map(|long| long.expected)
+    }
+
+    /// Whether parts of a long message are still to come; a reader between messages may be replaced by a new one, which
+    /// gives its buffers back.
+    pub fn is_between_messages(&self) -> bool {
+        self.long.is_none()
+    }
+
     /// The reader of the envelopes inside.
     pub fn envelopes(&self) -> &EnvelopeReader {
         &self.envelopes

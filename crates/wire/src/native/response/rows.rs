@@ -208,6 +208,14 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row = 0;
     }
 
+    /// Takes back all rows; what was said about their columns stays.
+    pub fn clear(&mut self) {
+        self.out.truncate(self.count_at + 4);
+        self.row_start = self.out.len();
+        self.rows = 0;
+        self.cells_in_row = 0;
+    }
+
     /// Rows ended so far.
     pub fn rows(&self) -> usize {
         self.rows.unsigned_abs() as usize
