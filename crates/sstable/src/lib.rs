@@ -2,12 +2,19 @@
 
 pub mod block;
 pub mod checksum;
+pub mod component;
 pub mod compression;
+pub mod digest;
 mod error;
 pub mod filter;
 pub mod index_bti;
+pub mod names;
+pub mod page_checksums;
 pub mod sequential_writer;
 pub mod statistics;
+pub mod toc;
+pub mod transaction_log;
 mod trie;
+pub mod version;
 
 pub use error::{Error, Result};

@@ -1,0 +1,79 @@
+//! The components of an SSTable of format BTI: a file each, named by the SSTable's prefix and the component's name.
+
+use std::fmt;
+
+/// A component that is known here. TOC.txt may name others, which are kept but not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    /// The partitions.
+    Data,
+    /// Trie from partition keys to their places.
+    Partitions,
+    /// Tries from clusterings to places within wide partitions; empty when there are none.
+    Rows,
+    /// Bloom filter over partition keys.
+    Filter,
+    /// What is known of the content, and its encoding.
+    Statistics,
+    /// Chunks of a compressed Data.db.
+    CompressionInfo,
+    /// CRC32 of Data.db, decimal.
+    Digest,
+    /// CRC32 of each block of an uncompressed Data.db.
+    Crc,
+    /// The list of components.
+    Toc,
+    /// Ours: CRC32 of each 4 KiB page of the components that have no checksum; Cassandra takes it as custom.
+    PageChecksums,
+}
+
+impl Component {
+    /// All of them.
+    pub const ALL: [Component; 10] = [
+        Component::Data,
+        Component::Partitions,
+        Component::Rows,
+        Component::Filter,
+        Component::Statistics,
+        Component::CompressionInfo,
+        Component::Digest,
+        Component::Crc,
+        Component::Toc,
+        Component::PageChecksums,
+    ];
+
+    /// Its name, as in file names and TOC.txt.
+    pub fn name(self) -> &'static str {
+        match self {
+            Component::Data => "Data.db",
+            Component::Partitions => "Partitions.db",
+            Component::Rows => "Rows.db",
+            Component::Filter => "Filter.db",
+            Component::Statistics => "Statistics.db",
+            Component::CompressionInfo => "CompressionInfo.db",
+            Component::Digest => "Digest.crc32",
+            Component::Crc => "CRC.db",
+            Component::Toc => "TOC.txt",
+            Component::PageChecksums => "PageChecksums.db",
+        }
+    }
+
+    /// A component by its name; `None` for one that is not known here.
+    pub fn parse(name: &str) -> Option<Component> {
+        Component::ALL.into_iter().find(|component| component.name() == name)
+    }
+
+    /// Whether our page checksums cover it: it has no checksum of its own.
+    pub fn is_page_checksummed(self) -> bool {
+        matches!(
+            self,
+            Component::Partitions | Component::Rows | Component::Filter | Component::CompressionInfo
+        )
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

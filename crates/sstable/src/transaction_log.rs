@@ -1,0 +1,340 @@
+//! Cassandra's transaction log: the one commit point of a flush, a compaction, an import or a drop.
+//!
+//! A file in the table's folder, one line a record: `ADD:[<prefix>,0,<files>][<crc>]` before a new SSTable is written,
+//! `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for one that goes, then `COMMIT:[,0,0][<crc>]` or `ABORT:[,0,0][<crc>]`.
+//! The prefix is the absolute path up to the component's name; the CRC32 is decimal and of one record. Each record
+//! is synced before the next, the folder with the first. After COMMIT the removed files go, else the added ones, then the
+//! log. Sources: `LogFile`, `LogRecord`, `LogReplica`, `LogTransaction`.
+//!
+//! Steps of a writer: `begin`; `add` each new SSTable, then write and sync its files; `remove` each old one; `commit`;
+//! and when no reader holds the old files any more, `finish`. After a cut `recover` does the rest.
+
+use crate::checksum::Crc32;
+use crate::error::{Error, Result};
+use crate::names::{Descriptor, is_transaction_log, transaction_log};
+use crate::version::Version;
+use helenus_host::{Disk, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What a transaction does; stands in the log's name. Cassandra refuses names that it does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A memtable becomes an SSTable.
+    Flush,
+    /// SSTables become others.
+    Compaction,
+    /// SSTables come from elsewhere: an import, a restore.
+    Write,
+    /// SSTables go: a drop, a truncate.
+    Remove,
+}
+
+impl Operation {
+    /// Its text in the log's name (`OperationType.fileName`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Flush => "flush",
+            Operation::Compaction => "compaction",
+            Operation::Write => "write",
+            Operation::Remove => "unknowncompactiontype",
+        }
+    }
+}
+
+/// Kind of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A new SSTable, kept on commit.
+    Add,
+    /// An old SSTable, kept on abort.
+    Remove,
+    /// The transaction counts.
+    Commit,
+    /// The transaction does not count.
+    Abort,
+}
+
+/// One record of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its kind.
+    pub kind: RecordKind,
+    /// Absolute path of the SSTable's files up to the component's name; empty for the last record.
+    pub path: String,
+    /// Greatest modification time of the files besides Statistics.db, milliseconds since 1970; for `Remove`.
+    pub modified_ms: i64,
+    /// Number of the SSTable's files.
+    pub files: i32,
+}
+
+impl Record {
+    fn last(kind: RecordKind) -> Record {
+        Record { kind, path: String::new(), modified_ms: 0, files: 0 }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.kind {
+            RecordKind::Add => "ADD",
+            RecordKind::Remove => "REMOVE",
+            RecordKind::Commit => "COMMIT",
+            RecordKind::Abort => "ABORT",
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self.kind, RecordKind::Commit | RecordKind::Abort)
+    }
+
+    fn checksum(&self) -> u32 {
+        let mut crc = Crc32::default();
+        crc.update(self.path.as_bytes());
+        crc.update(self.word().as_bytes());
+        crc.update(&(self.modified_ms as u32).to_be_bytes());
+        crc.update(&((self.modified_ms >> 32) as u32).to_be_bytes());
+        crc.update(&self.files.to_be_bytes());
+        crc.value()
+    }
+
+    /// The record's line, without its end.
+    pub fn to_line(&self) -> String {
+        let (word, crc) = (self.word(), self.checksum());
+        format!("{word}:[{},{},{}][{crc}]", self.path, self.modified_ms, self.files)
+    }
+
+    /// Understands a line; `None` when it is malformed or its checksum does not match.
+    pub fn parse(line: &str) -> Option<Record> {
+        let (word, rest) = line.split_once(":[")?;
+        let (fields, crc) = rest.strip_suffix(']')?.rsplit_once("][")?;
+        let mut fields = fields.rsplitn(3, ',');
+        let files = fields.next()?.parse().ok()?;
+        let modified_ms = fields.next()?.parse().ok()?;
+        let path = fields.next()?.to_owned();
+        let kind = match word.to_ascii_uppercase().as_str() {
+            "ADD" => RecordKind::Add,
+            "REMOVE" => RecordKind::Remove,
+            "COMMIT" => RecordKind::Commit,
+            "ABORT" => RecordKind::Abort,
+            _ => return None,
+        };
+        let record = Record { kind, path, modified_ms, files };
+        (crc.parse() == Ok(record.checksum()) && record.path.is_empty() == record.is_last()).then_some(record)
+    }
+
+    /// What the names of the SSTable's files begin with.
+    fn prefix(&self) -> &str {
+        self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
+    }
+}
+
+/// A transaction under way. Dropped without `commit`, it is undone by the next `recover`.
+pub struct TransactionLog {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    path: PathBuf,
+    file: Option<Arc<dyn File>>,
+    size: u64,
+    records: Vec<Record>,
+}
+
+impl TransactionLog {
+    /// A log in a table's folder (an absolute path, for Cassandra); `id` is a time UUID. The file appears with the first
+    /// record.
+    pub fn begin(disk: Arc<dyn Disk>, folder: &Path, operation: Operation, id: Uuid) -> TransactionLog {
+        let path = folder.join(transaction_log(Version::CURRENT, operation.name(), id));
+        TransactionLog { disk, folder: folder.to_owned(), path, file: None, size: 0, records: Vec::new() }
+    }
+
+    /// The log's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new SSTable, before the first of its files is created; `files` is how many it will have.
+    pub fn add(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
+        let path = self.absolute(descriptor);
+        self.append(Record { kind: RecordKind::Add, path, modified_ms: 0, files: files as i32 })
+    }
+
+    /// An SSTable that goes on commit, with its number of files and the greatest modification time of those besides
+    /// Statistics.db. Should Cassandra find the log before `finish`, it wants that time right to the second, else it
+    /// refuses to start; `recover` here does not look at it.
+    pub fn remove(&mut self, descriptor: &Descriptor, files: usize, modified_ms: i64) -> Result<()> {
+        let path = self.absolute(descriptor);
+        self.append(Record { kind: RecordKind::Remove, path, modified_ms, files: files as i32 })
+    }
+
+    /// Makes the transaction count: syncs the folder, so that the names of new files last, then writes COMMIT. The new
+    /// files' bytes must have been synced. On an error it is unknown whether the transaction counts: only `recover` tells.
+    pub fn commit(&mut self) -> Result<()> {
+        sync_dir(&*self.disk, &self.folder)?;
+        self.append(Record::last(RecordKind::Commit))
+    }
+
+    /// Makes the transaction not count.
+    pub fn abort(&mut self) -> Result<()> {
+        self.append(Record::last(RecordKind::Abort))
+    }
+
+    /// Removes the old files of a committed transaction, or else the new ones, and the log. Nothing may hold those
+    /// files open for creating more. After an error the rest is for `recover`.
+    pub fn finish(self) -> Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        clean_up(&*self.disk, &self.folder, &self.path, &self.records).map(|_| ())
+    }
+
+    fn absolute(&self, descriptor: &Descriptor) -> String {
+        self.folder.join(descriptor.prefix()).to_string_lossy().into_owned()
+    }
+
+    fn append(&mut self, record: Record) -> Result<()> {
+        assert!(!self.records.last().is_some_and(Record::is_last), "a completed transaction takes no record");
+        assert!(!self.records.contains(&record), "a record stands once");
+        let line = record.to_line() + "\n";
+        let io = |source| Error::Io { file: self.path.clone(), source };
+        let is_new = self.file.is_none();
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.disk.create(&self.path).map_err(io)?,
+        };
+        file.write_all_at(line.as_bytes(), self.size).map_err(io)?;
+        file.sync().map_err(io)?;
+        if is_new {
+            sync_dir(&*self.disk, &self.folder)?;
+        }
+        self.file = Some(file);
+        self.size += line.len() as u64;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+/// What `recover` did for one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The log.
+    pub log: PathBuf,
+    /// Whether its transaction counted.
+    pub committed: bool,
+    /// The files that were removed.
+    pub removed: Vec<PathBuf>,
+}
+
+/// Finishes the committed transactions of a table's folder and undoes the others, Cassandra's too, before anything in the
+/// folder is opened. Doing it again, after a cut within it too, comes to the same. `Corrupt` for a log that cannot be
+/// trusted: one with a damaged record before its last, or whose last is damaged while files to be removed are missing;
+/// then nothing of it was touched.
+pub fn recover(disk: &dyn Disk, folder: &Path) -> Result<Vec<Recovered>> {
+    let mut recovered = Vec::new();
+    for log in list(disk, folder)?.into_iter().filter(|path| is_transaction_log(name(path))) {
+        // What a dead process wrote and did not sync is read here and may be lost by the next cut: a COMMIT must last
+        // before the old files go.
+        let file = disk.open_write(&log).map_err(|source| Error::Io { file: log.clone(), source })?;
+        file.sync().map_err(|source| Error::Io { file: log.clone(), source })?;
+        sync_dir(disk, folder)?;
+        let records = read(disk, &log)?;
+        let committed = is_committed(&records);
+        let removed = clean_up(disk, folder, &log, &records)?;
+        recovered.push(Recovered { log, committed, removed });
+    }
+    Ok(recovered)
+}
+
+/// Reads a log as far as it counts: a last record that was cut off is left out.
+pub fn read(disk: &dyn Disk, log: &Path) -> Result<Vec<Record>> {
+    let corrupt = |offset: usize, problem: &str| Error::Corrupt {
+        file: log.to_owned(),
+        offset: offset as u64,
+        problem: problem.to_owned(),
+    };
+    let bytes = read_file(disk, log)?;
+    let mut records: Vec<Record> = Vec::new();
+    let mut at = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let offset = at;
+        at += line.len();
+        let text = std::str::from_utf8(line).ok().map(str::trim_end);
+        match text.and_then(Record::parse) {
+            Some(record) if records.last().is_some_and(Record::is_last) || records.contains(&record) => {
+                return Err(corrupt(offset, "a record after the last or for the second time"));
+            }
+            Some(record) => records.push(record),
+            None if at < bytes.len() => return Err(corrupt(offset, "damaged record")),
+            None => check_complete(disk, log, &records)?,
+        }
+    }
+    Ok(records)
+}
+
+/// With its last record cut off, a log is only trusted while every file that it would remove is still there: it was
+/// never committed then.
+fn check_complete(disk: &dyn Disk, log: &Path, records: &[Record]) -> Result<()> {
+    let folder = log.parent().unwrap_or(Path::new(""));
+    let files = list(disk, folder)?;
+    for record in records.iter().filter(|record| record.kind == RecordKind::Remove) {
+        let found = files.iter().filter(|file| name(file).starts_with(record.prefix())).count();
+        if (found as i64) < i64::from(record.files) {
+            let problem = format!(
+                "the last record is damaged and {} has {found} of {} files",
+                record.prefix(),
+                record.files
+            );
+            return Err(Error::Corrupt { file: log.to_owned(), offset: 0, problem });
+        }
+    }
+    Ok(())
+}
+
+fn is_committed(records: &[Record]) -> bool {
+    records.last().is_some_and(|record| record.kind == RecordKind::Commit)
+}
+
+/// Removes what the outcome makes useless, durably, and only then the log.
+fn clean_up(disk: &dyn Disk, folder: &Path, log: &Path, records: &[Record]) -> Result<Vec<PathBuf>> {
+    let useless = if is_committed(records) { RecordKind::Remove } else { RecordKind::Add };
+    let prefixes: Vec<&str> =
+        records.iter().filter(|record| record.kind == useless).map(Record::prefix).collect();
+    let mut removed = Vec::new();
+    for file in list(disk, folder)? {
+        if !disk.is_dir(&file) && prefixes.iter().any(|prefix| name(&file).starts_with(prefix)) {
+            remove(disk, &file)?;
+            removed.push(file);
+        }
+    }
+    sync_dir(disk, folder)?;
+    remove(disk, log)?;
+    sync_dir(disk, folder)?;
+    Ok(removed)
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or("")
+}
+
+fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
+    let read = || {
+        let file = disk.open(path)?;
+        let mut bytes = vec![0; file.size()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|source| Error::Io { file: path.to_owned(), source })
+}
+
+fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<PathBuf>> {
+    disk.list(folder).map_err(|source| Error::Io { file: folder.to_owned(), source })
+}
+
+fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
+    disk.remove(path).map_err(|source| Error::Io { file: path.to_owned(), source })
+}
+
+fn sync_dir(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    disk.sync_dir(folder).map_err(|source| Error::Io { file: folder.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;
