@@ -1,5 +1,7 @@
 //! What a row is: types, schema, rows, deletions and how they reconcile. Pure: no I/O, no clock, no threads.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends where its expectation does"))]
+
 pub mod byte_comparable;
 pub mod cell;
 pub mod deletion;

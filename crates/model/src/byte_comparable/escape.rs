@@ -13,6 +13,12 @@ const ESCAPED_0_DONE: u8 = 0xFF;
 /// Appends `bytes`, escaped and ended.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 1);
+    if !bytes.contains(&0) {
+        // Looks at a word at a time; the loop below does not.
+        out.extend_from_slice(bytes);
+        out.push(ESCAPE);
+        return;
+    }
     let mut rest = bytes;
     while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
         let (plain, from_zero) = rest.split_at(zero);

@@ -165,10 +165,10 @@ pub(super) fn needs_normalising(ty: &CqlType) -> bool {
     }
 }
 
-fn rebuild_if_changed<'a, 't>(
+fn rebuild_if_changed<'a>(
     bytes: &'a [u8],
     elements: Elements<'a>,
-    types: &mut dyn Iterator<Item = &'t CqlType>,
+    types: &mut dyn Iterator<Item = &CqlType>,
 ) -> Cow<'a, [u8]> {
     let count = elements.left();
     let values: Vec<_> =

@@ -5,6 +5,7 @@
 
 mod civil;
 mod class_name;
+mod class_parser;
 mod collection;
 mod constant;
 mod date;
@@ -26,8 +27,9 @@ mod vector;
 
 use std::sync::Arc;
 
+pub use class_name::composite_class_name;
 pub(crate) use class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
-pub use class_name::{ParsedClass, composite_class_name, parse_class_name};
+pub use class_parser::{ParsedClass, parse_class_name};
 pub use collection::{Elements, collection_size, normalise, pack, put_value, take_value};
 pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_constant};
 pub(crate) use decimal::Parts as DecimalParts;

@@ -1,0 +1,362 @@
+//! Reads the names of Cassandra's type classes, as its `TypeParser` does: a class without a package is Cassandra's,
+//! blanks do not matter, and `(reversed=true)` after a plain class is `ReversedType(..)`.
+
+use std::sync::Arc;
+
+use super::class_name::{PACKAGE, PLAIN, composite_class_name};
+use super::text::hex_bytes;
+use super::{CqlType, TypeError, UserType};
+
+/// Classes inside classes are read to this depth; no real schema comes near it.
+const DEPTH_MAX: usize = 64;
+
+/// Classes of Cassandra that exist but have no type of their own here.
+const FOREIGN: [&str; 6] = [
+    "LexicalUUIDType",
+    "DateType",
+    "CompositeType",
+    "DynamicCompositeType",
+    "PartitionerDefinedOrder",
+    "ColumnToCollectionType",
+];
+
+/// What a class name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParsedClass {
+    /// One type, and whether it sorts the other way round.
+    Plain {
+        /// The type.
+        ty: CqlType,
+        /// `ReversedType(..)` or `(reversed=true)`.
+        reversed: bool,
+    },
+    /// `CompositeType(..)`: the components, each with whether it is reversed.
+    Composite(Vec<(CqlType, bool)>),
+}
+
+/// Reads a class name. An empty one is `BytesType`, as in Thrift. A class of a foreign package becomes
+/// [`CqlType::Custom`].
+///
+/// # Errors
+/// [`TypeError::ClassSyntax`], [`TypeError::UnknownClass`] for a class that Cassandra does not have either,
+/// [`TypeError::ClassParameters`].
+pub fn parse_class_name(name: &str) -> Result<ParsedClass, TypeError> {
+    let mut parser = Parser { text: name, position: 0, depth: 0 };
+    parser.skip_blank();
+    if parser.peek().is_none_or(|byte| !is_identifier(byte)) {
+        return Ok(ParsedClass::Plain { ty: CqlType::Blob, reversed: false });
+    }
+    parser.class()
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    position: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn class(&mut self) -> Result<ParsedClass, TypeError> {
+        self.skip_blank();
+        let start = self.position;
+        let name = self.identifier();
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(self.error("classes nested too deep"));
+        }
+        self.skip_blank();
+        let parsed = match name.strip_prefix(PACKAGE).or((!name.contains('.')).then_some(name)) {
+            Some(class) => self.known(class, start)?,
+            None => {
+                self.skip_parameters()?;
+                plain(CqlType::Custom(self.text.get(start..self.position).unwrap_or_default().trim().into()))
+            }
+        };
+        self.depth -= 1;
+        Ok(parsed)
+    }
+
+    fn known(&mut self, class: &str, start: usize) -> Result<ParsedClass, TypeError> {
+        let wrong = |problem| TypeError::ClassParameters { problem };
+        let one = |types: Vec<ParsedClass>, problem| match <[ParsedClass; 1]>::try_from(types) {
+            Ok([class]) => Ok(class),
+            Err(_) => Err(TypeError::ClassParameters { problem }),
+        };
+        if let Some((_, ty)) = PLAIN.iter().find(|(name, _)| *name == class) {
+            return Ok(ParsedClass::Plain { ty: ty.clone(), reversed: self.reversed_parameter()? });
+        }
+        let frozen = false;
+        let ty = match class {
+            "LegacyTimeUUIDType" => CqlType::TimeUuid,
+            "ReversedType" => {
+                let inner = one(self.types()?, "ReversedType takes exactly one argument")?;
+                return Ok(ParsedClass::Plain { ty: single(inner), reversed: true });
+            }
+            "FrozenType" => single(one(self.types()?, "FrozenType() only accepts one parameter")?).freeze(),
+            "ListType" => {
+                let element = single(one(self.types()?, "ListType takes exactly 1 type parameter")?).freeze();
+                CqlType::List { element: element.into(), frozen }
+            }
+            "SetType" => {
+                let element = single(one(self.types()?, "SetType takes exactly 1 type parameter")?).freeze();
+                CqlType::Set { element: element.into(), frozen }
+            }
+            "MapType" => {
+                let types = <[ParsedClass; 2]>::try_from(self.types()?);
+                let [key, value] = types.map_err(|_| wrong("MapType takes exactly 2 type parameters"))?;
+                CqlType::Map {
+                    key: single(key).freeze().into(),
+                    value: single(value).freeze().into(),
+                    frozen,
+                }
+            }
+            "TupleType" => {
+                CqlType::Tuple(self.types()?.into_iter().map(|class| single(class).freeze()).collect())
+            }
+            "VectorType" => self.vector()?,
+            "UserType" => self.user_type()?,
+            "CompositeType" => {
+                let component = |class| match class {
+                    ParsedClass::Plain { ty, reversed } => (ty, reversed),
+                    composite @ ParsedClass::Composite(_) => (single(composite), false),
+                };
+                return Ok(ParsedClass::Composite(self.types()?.into_iter().map(component).collect()));
+            }
+            _ if FOREIGN.contains(&class) => {
+                let reversed = !class.ends_with("CompositeType") && self.reversed_parameter_or_skip()?;
+                if class.ends_with("CompositeType") {
+                    self.skip_parameters()?;
+                }
+                let parameters = self.text.get(start..self.position).unwrap_or_default();
+                let parameters = parameters.find('(').map_or("", |open| &parameters[open..]);
+                let parameters =
+                    if matches!(class, "LexicalUUIDType" | "DateType") { "" } else { parameters };
+                let name = format!("{PACKAGE}{class}{parameters}");
+                return Ok(ParsedClass::Plain { ty: CqlType::Custom(name.into()), reversed });
+            }
+            _ => return Err(TypeError::UnknownClass { class: format!("{PACKAGE}{class}") }),
+        };
+        Ok(plain(ty))
+    }
+
+    /// `(type, type, ..)`; nothing where there is no parenthesis.
+    fn types(&mut self) -> Result<Vec<ParsedClass>, TypeError> {
+        let mut types = Vec::new();
+        if !self.take(b'(') {
+            return Ok(types);
+        }
+        while self.skip_blank_and_comma() {
+            if self.take(b')') {
+                return Ok(types);
+            }
+            self.expect_identifier()?;
+            types.push(self.class()?);
+        }
+        Err(self.error("unexpected end of string"))
+    }
+
+    /// `(type , dimension)`.
+    fn vector(&mut self) -> Result<CqlType, TypeError> {
+        if !self.take(b'(') {
+            return Err(self.error("VectorType takes a type and a dimension"));
+        }
+        let element = single(self.class()?).freeze();
+        self.skip_blank_and_comma();
+        let dimension = self.identifier().parse().ok().filter(|dimension: &u32| *dimension > 0);
+        let dimension = dimension.ok_or_else(|| self.error("vectors may only have positive dimensions"))?;
+        self.skip_blank();
+        if !self.take(b')') {
+            return Err(self.error("expecting ')' token"));
+        }
+        Ok(CqlType::Vector { element: element.into(), dimension })
+    }
+
+    /// `(keyspace, name in hex, field in hex : type, ..)`.
+    fn user_type(&mut self) -> Result<CqlType, TypeError> {
+        if !self.take(b'(') {
+            return Err(self.error("UserType takes a keyspace, a name and fields"));
+        }
+        self.skip_blank_and_comma();
+        let keyspace = Arc::from(self.identifier());
+        self.skip_blank_and_comma();
+        let name = self.hex_identifier()?;
+        let mut fields = Vec::new();
+        while self.skip_blank_and_comma() {
+            if self.take(b')') {
+                return Ok(CqlType::Udt(UserType { keyspace, name, fields, frozen: false }.into()));
+            }
+            let field = self.hex_identifier()?;
+            self.skip_blank();
+            if !self.take(b':') {
+                return Err(self.error("expecting ':' token"));
+            }
+            fields.push((field, single(self.class()?)));
+        }
+        Err(self.error("unexpected end of string"))
+    }
+
+    /// `(reversed=true)` or `(reversed)` after a class without parameters; other keys are ignored.
+    fn reversed_parameter(&mut self) -> Result<bool, TypeError> {
+        let mut reversed = false;
+        if !self.take(b'(') {
+            return Ok(false);
+        }
+        while self.skip_blank_and_comma() {
+            if self.take(b')') {
+                return Ok(reversed);
+            }
+            self.expect_identifier()?;
+            let key = self.identifier();
+            self.skip_blank();
+            let value = if self.take(b'=') {
+                self.skip_blank();
+                self.identifier()
+            } else {
+                ""
+            };
+            if key == "reversed" {
+                reversed = matches!(value, "" | "true");
+            }
+        }
+        Err(self.error("unexpected end of string"))
+    }
+
+    /// As `reversed_parameter`, or over parameters of another shape.
+    fn reversed_parameter_or_skip(&mut self) -> Result<bool, TypeError> {
+        let start = self.position;
+        match self.reversed_parameter() {
+            Ok(reversed) => Ok(reversed),
+            Err(_) => {
+                self.position = start;
+                self.skip_parameters().map(|()| false)
+            }
+        }
+    }
+
+    /// Over a balanced pair of parentheses, if one comes.
+    fn skip_parameters(&mut self) -> Result<(), TypeError> {
+        if self.peek() != Some(b'(') {
+            return Ok(());
+        }
+        let mut open = 0_usize;
+        while let Some(byte) = self.peek() {
+            self.position += 1;
+            match byte {
+                b'(' => open += 1,
+                b')' if open == 1 => return Ok(()),
+                b')' => open -= 1,
+                _ => {}
+            }
+        }
+        Err(self.error("unexpected end of string"))
+    }
+
+    fn hex_identifier(&mut self) -> Result<Arc<str>, TypeError> {
+        let hex = self.identifier();
+        let bytes = hex_bytes(hex).ok_or_else(|| self.error("expecting a name in hexadecimal digits"))?;
+        String::from_utf8(bytes).map(Arc::from).map_err(|_| self.error("expecting a name in UTF-8"))
+    }
+
+    fn identifier(&mut self) -> &'a str {
+        let rest = self.text.get(self.position..).unwrap_or_default();
+        let length = rest.bytes().take_while(|byte| is_identifier(*byte)).count();
+        self.position += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
+    /// Every loop that follows must move on.
+    fn expect_identifier(&self) -> Result<(), TypeError> {
+        match self.peek() {
+            Some(byte) if is_identifier(byte) => Ok(()),
+            _ => Err(self.error("unexpected character")),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.position).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let here = self.peek() == Some(byte);
+        self.position += usize::from(here);
+        here
+    }
+
+    fn skip_blank(&mut self) {
+        while self.peek().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n')) {
+            self.position += 1;
+        }
+    }
+
+    /// Over blanks and at most one comma; false at the end of the text.
+    fn skip_blank_and_comma(&mut self) -> bool {
+        self.skip_blank();
+        if self.take(b',') {
+            self.skip_blank();
+        }
+        self.peek().is_some()
+    }
+
+    fn error(&self, problem: &'static str) -> TypeError {
+        TypeError::ClassSyntax { text: self.text.to_owned(), position: self.position, problem }
+    }
+}
+
+fn plain(ty: CqlType) -> ParsedClass {
+    ParsedClass::Plain { ty, reversed: false }
+}
+
+/// The type inside another: an order has no meaning there, a composite no type.
+fn single(class: ParsedClass) -> CqlType {
+    match class {
+        ParsedClass::Plain { ty, .. } => ty,
+        ParsedClass::Composite(components) => CqlType::Custom(composite_class_name(&components).into()),
+    }
+}
+
+fn is_identifier(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.' | b'_' | b'&')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::class_name::LEXICAL_UUID_CLASS;
+    use super::*;
+
+    #[test]
+    fn thrift_spellings_are_understood() {
+        let plain = |ty, reversed| Ok(ParsedClass::Plain { ty, reversed });
+        assert_eq!(parse_class_name(""), plain(CqlType::Blob, false));
+        assert_eq!(parse_class_name("AsciiType(reversed=true)"), plain(CqlType::Ascii, true));
+        assert_eq!(parse_class_name(" LongType ( reversed = false )"), plain(CqlType::BigInt, false));
+        assert_eq!(parse_class_name("ReversedType( UTF8Type )"), plain(CqlType::Text, true));
+        assert_eq!(
+            parse_class_name("LexicalUUIDType(reversed=true)"),
+            plain(CqlType::Custom(LEXICAL_UUID_CLASS.into()), true)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_and_end() {
+        assert_eq!(
+            parse_class_name("FooType").unwrap_err().to_string(),
+            "Unable to find abstract-type class 'org.apache.cassandra.db.marshal.FooType'"
+        );
+        for name in [
+            "ListType",
+            "MapType(UTF8Type)",
+            "ListType(",
+            "ListType(UTF8Type",
+            "ListType(=)",
+            "UserType(k,6x)",
+            "VectorType(FloatType, 0)",
+            "VectorType(FloatType",
+            "UserType(k,61,62)",
+            "UTF8Type(%)",
+            "a.B(",
+        ] {
+            assert!(parse_class_name(name).is_err(), "{name}");
+        }
+        assert!(parse_class_name(&"ListType(".repeat(100_000)).is_err());
+    }
+}
