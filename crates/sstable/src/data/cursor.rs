@@ -1,0 +1,245 @@
+//! Decodes what stands at a position of Data.db, across block boundaries, and turns faults into errors with a place.
+
+use super::decode::{Head, HeadKind};
+use super::input::{Fault, Input};
+use super::layout::RowLayout;
+use super::window::Window;
+use crate::block::ReadContext;
+use crate::compression::DataBlocks;
+use crate::error::{Error, Result};
+use crate::index_bti::{DeletionTimeBytes, read_deletion_time};
+use helenus_model::deletion::DeletionTime;
+use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
+use helenus_model::row::{RowBuf, RowView};
+
+/// First length that is joined when a head crosses a block boundary: more than most heads have.
+const JOIN_BYTES: usize = 512;
+
+/// A head longer than this is damage: 65,535 bytes a clustering value and a few hundred columns at most.
+const HEAD_BYTES_MAX: usize = 64 << 20;
+
+/// The file that a cursor walks.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) data: &'a DataBlocks,
+    pub(super) layout: &'a RowLayout,
+}
+
+/// What was decoded last, with the bytes it points into.
+#[derive(Default)]
+pub(super) struct Cursor {
+    window: Window,
+    pub(super) row: RowBuf,
+    pub(super) marker: MarkerBuf,
+}
+
+/// A head and where what follows it starts.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) head: Head,
+    /// Where the next element stands.
+    pub(super) next: u64,
+}
+
+/// The front of a partition.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PartitionFront {
+    pub(super) deletion: DeletionTime,
+    /// Where the static row stands, in files that have one, or the first element.
+    pub(super) next: u64,
+}
+
+impl Cursor {
+    /// Decodes kind, position and sizes of the element at `position`.
+    #[inline]
+    pub(super) fn head(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
+        let at = self.window.seek(rows.data, position, cx)?;
+        match rows.layout.head(self.window.bytes(), at, &mut self.row, &mut self.marker) {
+            Ok(head) if head.end <= self.window.bytes().len() => Ok(self.found(head)),
+            Ok(head) => self.joined_head(rows, (position, head.end - at), cx),
+            Err(Fault::Short) => self.joined_head(rows, (position, JOIN_BYTES), cx),
+            Err(fault) => Err(self.error(rows, fault)),
+        }
+    }
+
+    /// Decodes kind and end of the element at `position` only.
+    #[inline]
+    pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
+        let at = self.window.seek(rows.data, position, cx)?;
+        let mut found = rows.layout.extent(self.window.bytes(), at);
+        let mut len = JOIN_BYTES;
+        while matches!(found, Err(Fault::Short)) {
+            let whole = self.window.join(rows.data, (position, len), cx)?;
+            found = rows.layout.extent(self.window.bytes(), 0);
+            len = grown(len, whole && len <= HEAD_BYTES_MAX).ok_or_else(|| cut(rows, position))?;
+        }
+        let head = found.map_err(|fault| self.error(rows, fault))?;
+        Ok(self.found(head))
+    }
+
+    /// Decodes the body of a row whose head was decoded last.
+    #[inline]
+    pub(super) fn row_body(&mut self, rows: Rows<'_>, found: &Found, cx: &mut ReadContext) -> Result<()> {
+        let touched = &mut cx.touched;
+        let decoded =
+            rows.layout.row_body(self.window.bytes(), &found.head, &mut self.row, &mut touched.tombstones);
+        touched.rows_decoded += 1;
+        touched.cells_decoded += self.row.cells.len() as u64;
+        decoded.map_err(|fault| self.error(rows, fault))
+    }
+
+    /// Decodes the body of a marker whose head was decoded last.
+    pub(super) fn marker_body(&mut self, rows: Rows<'_>, found: &Found, cx: &mut ReadContext) -> Result<()> {
+        cx.touched.tombstones += 1;
+        let decoded = rows.layout.marker_body(self.window.bytes(), &found.head, &mut self.marker);
+        decoded.map_err(|fault| self.error(rows, fault))
+    }
+
+    /// The row decoded last.
+    #[inline]
+    pub(super) fn row_view(&self) -> RowView<'_> {
+        RowView { row: &self.row, data: self.window.bytes() }
+    }
+
+    /// The marker decoded last.
+    pub(super) fn marker_view(&self) -> MarkerView<'_> {
+        MarkerView { marker: &self.marker, data: self.window.bytes() }
+    }
+
+    /// Decodes key and deletion of the partition at `position`; the key's bytes replace `key`.
+    pub(super) fn partition_front(
+        &mut self,
+        rows: Rows<'_>,
+        position: u64,
+        key: &mut Vec<u8>,
+        cx: &mut ReadContext,
+    ) -> Result<PartitionFront> {
+        let mut at = self.window.seek(rows.data, position, cx)?;
+        let mut front = front(self.window.bytes(), at);
+        if matches!(front, Err(Fault::Short)) {
+            // Length, the longest key, a deletion.
+            self.window.join(rows.data, (position, 2 + usize::from(u16::MAX) + 12), cx)?;
+            at = 0;
+            front = self::front(self.window.bytes(), at);
+        }
+        let (found, deletion, end) = front.map_err(|fault| match fault {
+            Fault::Short => cut(rows, position),
+            fault => self.error(rows, fault),
+        })?;
+        key.clear();
+        key.extend_from_slice(found);
+        Ok(PartitionFront { deletion, next: position + (end - at) as u64 })
+    }
+
+    /// Decodes the static row at `position`, copied out so that it outlives the rows after it. Returns where the
+    /// first element stands.
+    pub(super) fn static_row(
+        &mut self,
+        rows: Rows<'_>,
+        position: u64,
+        into: Option<&mut RowBuf>,
+        cx: &mut ReadContext,
+    ) -> Result<u64> {
+        let mut at = self.window.seek(rows.data, position, cx)?;
+        let mut head = rows.layout.static_head(self.window.bytes(), at);
+        if matches!(head, Err(Fault::Short)) {
+            self.window.join(rows.data, (position, JOIN_BYTES), cx)?;
+            at = 0;
+            head = rows.layout.static_head(self.window.bytes(), at);
+        }
+        let head = head.map_err(|fault| self.place(rows, fault, position))?;
+        let len = head.end - at;
+        let Some(into) = into else { return Ok(position + len as u64) };
+        if head.end > self.window.bytes().len() {
+            self.check_length(rows, position, len)?;
+            self.window.join(rows.data, (position, len), cx)?;
+            at = 0;
+        }
+        let decoded = rows.layout.static_row(self.window.bytes(), at, &mut self.row);
+        let end = decoded.map_err(|fault| self.place(rows, fault, position))?;
+        into.copy_from(self.row_view());
+        cx.touched.rows_decoded += 1;
+        cx.touched.cells_decoded += into.cells.len() as u64;
+        Ok(position + (end - at) as u64)
+    }
+
+    /// The head of an element that crosses a block boundary, with all of the element joined.
+    #[cold]
+    fn joined_head(
+        &mut self,
+        rows: Rows<'_>,
+        (position, mut len): (u64, usize),
+        cx: &mut ReadContext,
+    ) -> Result<Found> {
+        loop {
+            self.check_length(rows, position, len.min(JOIN_BYTES))?;
+            let whole = self.window.join(rows.data, (position, len), cx)?;
+            match rows.layout.head(self.window.bytes(), 0, &mut self.row, &mut self.marker) {
+                Ok(head) if head.end <= self.window.bytes().len() => return Ok(self.found(head)),
+                Ok(head) => {
+                    self.check_length(rows, position, head.end)?;
+                    len = head.end;
+                }
+                Err(Fault::Short) => {
+                    len = grown(len, whole && len <= HEAD_BYTES_MAX).ok_or_else(|| cut(rows, position))?;
+                }
+                Err(fault) => return Err(self.error(rows, fault)),
+            }
+        }
+    }
+
+    fn check_length(&self, rows: Rows<'_>, position: u64, len: usize) -> Result<()> {
+        let left = rows.data.data_length().saturating_sub(position);
+        if len as u64 > left && len > JOIN_BYTES { Err(cut(rows, position)) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn found(&self, head: Head) -> Found {
+        Found { head, next: self.window.start() + head.end as u64 }
+    }
+
+    fn place(&self, rows: Rows<'_>, fault: Fault, position: u64) -> Error {
+        match fault {
+            Fault::Short => cut(rows, position),
+            fault => self.error(rows, fault),
+        }
+    }
+
+    #[cold]
+    fn error(&self, rows: Rows<'_>, fault: Fault) -> Error {
+        match fault {
+            Fault::Bad { at, problem } => rows.data.file().corrupt(self.window.start() + at as u64, problem),
+            Fault::Short => cut(rows, self.window.start()),
+        }
+    }
+}
+
+impl Found {
+    /// Whether the partition ends here.
+    #[inline]
+    pub(super) fn is_end(&self) -> bool {
+        self.head.kind == HeadKind::End
+    }
+}
+
+fn grown(len: usize, may_grow: bool) -> Option<usize> {
+    may_grow.then_some(len * 4)
+}
+
+#[cold]
+fn cut(rows: Rows<'_>, position: u64) -> Error {
+    rows.data.file().corrupt(position, "the data ends within this element")
+}
+
+fn front(bytes: &[u8], at: usize) -> std::result::Result<(&[u8], DeletionTime, usize), Fault> {
+    let mut input = Input::new(bytes, at);
+    let len = usize::from(input.short()?);
+    let key = input.take(len)?;
+    let at = input.at();
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    match read_deletion_time(rest) {
+        Some((deletion, taken)) => Ok((key, deletion, at + taken)),
+        None if rest.len() < DeletionTimeBytes::LENGTH_MAX => Err(Fault::Short),
+        None => Err(input.bad("unknown flags of a partition deletion")),
+    }
+}

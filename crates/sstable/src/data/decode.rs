@@ -1,0 +1,508 @@
+//! Rows and markers from bytes, in place: spans point into the bytes, nothing is copied but the ordered key.
+//!
+//! Source: `UnfilteredSerializer`, `Cell.Serializer`, `Columns.Serializer`, `ClusteringPrefix.Serializer`,
+//! `DeserializationHelper`. Any bytes are answered with a row or a `Fault`, never a panic.
+
+use super::input::{Fault, Input};
+use super::layout::{ColumnLayout, ColumnSet, RowLayout};
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_EXPIRY};
+use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
+use helenus_model::row::RowBuf;
+
+/// Bits of an unfiltered's first bytes and of a cell's, with Cassandra's values.
+pub(super) mod flags {
+    pub const END_OF_PARTITION: u8 = 0x01;
+    pub const IS_MARKER: u8 = 0x02;
+    pub const HAS_TIMESTAMP: u8 = 0x04;
+    pub const HAS_TTL: u8 = 0x08;
+    pub const HAS_DELETION: u8 = 0x10;
+    pub const HAS_ALL_COLUMNS: u8 = 0x20;
+    pub const HAS_COMPLEX_DELETION: u8 = 0x40;
+    pub const EXTENSION: u8 = 0x80;
+    /// In the second byte.
+    pub const IS_STATIC: u8 = 0x01;
+
+    pub const CELL_DELETED: u8 = 0x01;
+    pub const CELL_EXPIRING: u8 = 0x02;
+    pub const CELL_EMPTY_VALUE: u8 = 0x04;
+    pub const CELL_ROW_TIMESTAMP: u8 = 0x08;
+    pub const CELL_ROW_TTL: u8 = 0x10;
+}
+
+/// What stands at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadKind {
+    /// The end of the partition.
+    End,
+    /// A row.
+    Row,
+    /// A range-tombstone marker.
+    Marker(BoundKind),
+}
+
+/// The front of an unfiltered: everything before its body, and where it ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// What it is.
+    pub kind: HeadKind,
+    /// Where its body starts in the bytes in hand.
+    pub body: usize,
+    /// Where the next unfiltered starts; may lie beyond the bytes in hand.
+    pub end: usize,
+    flags: u8,
+}
+
+/// Greatest local deletion time that is a time; one more marks an invalid one (`Cell.INVALID_DELETION_TIME`).
+const INVALID_LOCAL_DELETION_S: i64 = u32::MAX as i64 - 1;
+
+impl RowLayout {
+    /// Decodes flags, position and sizes at `at`. Key and clustering go to `row` or, for a marker, to `marker`, whose
+    /// spans then point into `bytes`.
+    #[inline]
+    pub fn head(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        row: &mut RowBuf,
+        marker: &mut MarkerBuf,
+    ) -> Result<Head, Fault> {
+        let mut input = Input::new(bytes, at);
+        let bits = input.byte()?;
+        let kind = kind_of(&mut input, bits)?;
+        match kind {
+            HeadKind::End => {
+                let end = input.at();
+                return Ok(Head { kind, body: end, end, flags: bits });
+            }
+            HeadKind::Row => {
+                row.clear();
+                self.clustering(&mut input, self.clustering.len(), (&mut row.key, &mut row.clustering))?;
+                helenus_model::byte_comparable::end_row(&mut row.key);
+            }
+            HeadKind::Marker(bound) => {
+                let count = self.bound_length(&mut input)?;
+                marker.key.clear();
+                marker.clustering.clear();
+                marker.before = bound.is_before();
+                self.clustering(&mut input, count, (&mut marker.key, &mut marker.clustering))?;
+                helenus_model::byte_comparable::end_bound(bound.is_before(), &mut marker.key);
+            }
+        }
+        sized(&mut input, kind, bits)
+    }
+
+    /// Passes over what stands at `at` without decoding its position: only kind and end are of use.
+    pub fn extent(&self, bytes: &[u8], at: usize) -> Result<Head, Fault> {
+        let mut input = Input::new(bytes, at);
+        let bits = input.byte()?;
+        let kind = kind_of(&mut input, bits)?;
+        let count = match kind {
+            HeadKind::End => {
+                let end = input.at();
+                return Ok(Head { kind, body: end, end, flags: bits });
+            }
+            HeadKind::Row => self.clustering.len(),
+            HeadKind::Marker(_) => self.bound_length(&mut input)?,
+        };
+        let mut header = 0;
+        for (index, layout) in self.clustering.iter().enumerate().take(count) {
+            if index % 32 == 0 {
+                header = input.vint()?;
+            }
+            if header >> (2 * (index % 32)) & 3 == 0 {
+                let length = match layout.fixed {
+                    Some(length) => length,
+                    None => input.length()?,
+                };
+                input.take(length)?;
+            }
+        }
+        sized(&mut input, kind, bits)
+    }
+
+    /// Decodes the body of a row. `bytes` must reach to `head.end`. Adds the tombstones passed to `tombstones`.
+    #[inline]
+    pub fn row_body(
+        &self,
+        bytes: &[u8],
+        head: &Head,
+        row: &mut RowBuf,
+        tombstones: &mut u64,
+    ) -> Result<(), Fault> {
+        self.columns(bytes, head, (row, tombstones), &self.regulars)
+    }
+
+    /// Decodes the static row at `at` and returns where it ends.
+    pub fn static_row(&self, bytes: &[u8], at: usize, row: &mut RowBuf) -> Result<usize, Fault> {
+        let head = self.static_head(bytes, at)?;
+        row.clear();
+        self.columns(bytes, &head, (row, &mut 0), &self.statics)?;
+        Ok(head.end)
+    }
+
+    /// Where the static row at `at` starts and ends.
+    pub fn static_head(&self, bytes: &[u8], at: usize) -> Result<Head, Fault> {
+        let mut input = Input::new(bytes, at);
+        let bits = input.byte()?;
+        let wrong = flags::END_OF_PARTITION | flags::IS_MARKER;
+        if bits & wrong != 0 || bits & flags::EXTENSION == 0 || input.byte()? & flags::IS_STATIC == 0 {
+            return Err(Fault::Bad { at, problem: "no static row where the partition must have one" });
+        }
+        sized(&mut input, HeadKind::Row, bits)
+    }
+
+    /// Decodes the body of a marker.
+    pub fn marker_body(&self, bytes: &[u8], head: &Head, marker: &mut MarkerBuf) -> Result<(), Fault> {
+        let HeadKind::Marker(kind) = head.kind else {
+            return Err(Fault::Bad { at: head.body, problem: "no marker" });
+        };
+        let bytes = bytes.get(..head.end).ok_or(Fault::Short)?;
+        let mut input = Input::new(bytes, head.body);
+        let first = self.deletion(&mut input).map_err(|f| overrun(f, head))?;
+        let live = DeletionTime::LIVE;
+        (marker.close, marker.open) = match kind {
+            BoundKind::ExclEnd | BoundKind::InclEnd => (first, live),
+            BoundKind::InclStart | BoundKind::ExclStart => (live, first),
+            BoundKind::ExclEndInclStart | BoundKind::InclEndExclStart => {
+                (first, self.deletion(&mut input).map_err(|f| overrun(f, head))?)
+            }
+        };
+        if marker.kind() != Some(kind) {
+            return Err(input.bad("a range tombstone without a deletion time"));
+        }
+        finished(&input, head)
+    }
+
+    fn bound_length(&self, input: &mut Input<'_>) -> Result<usize, Fault> {
+        let count = input.short()? as usize;
+        if count > self.clustering.len() {
+            return Err(input.bad("a bound with more values than the table has clustering columns"));
+        }
+        Ok(count)
+    }
+
+    #[inline]
+    fn clustering(
+        &self,
+        input: &mut Input<'_>,
+        count: usize,
+        (key, spans): (&mut Vec<u8>, &mut Vec<Span>),
+    ) -> Result<(), Fault> {
+        let mut header = 0;
+        for (index, layout) in self.clustering.iter().enumerate().take(count) {
+            if index % 32 == 0 {
+                header = input.vint()?;
+            }
+            let state = header >> (2 * (index % 32)) & 3;
+            let (value, span) = if state == 0 {
+                let length = match layout.fixed {
+                    Some(length) => length,
+                    None => input.length()?,
+                };
+                let start = input.at();
+                (Some(input.take(length)?), spot(start, length))
+            } else if state & 2 != 0 {
+                (None, Span::NULL)
+            } else {
+                (Some(&[][..]), Span::EMPTY)
+            };
+            spans.push(span);
+            let column = (&layout.ty, layout.reversed);
+            if helenus_model::byte_comparable::component(column, value, key).is_err() {
+                return Err(input.bad("a clustering value that its type does not allow"));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn columns(
+        &self,
+        bytes: &[u8],
+        head: &Head,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        set: &ColumnSet,
+    ) -> Result<(), Fault> {
+        let bytes = bytes.get(..head.end).ok_or(Fault::Short)?;
+        let mut input = Input::new(bytes, head.body);
+        let decoded = self.row_front(&mut input, head.flags, (row, tombstones)).and_then(|()| {
+            let sink = (&mut *row, &mut *tombstones);
+            if head.flags & flags::HAS_ALL_COLUMNS != 0 {
+                self.all_columns(&mut input, head.flags, sink, set)
+            } else {
+                self.some_columns(&mut input, head.flags, sink, set)
+            }
+        });
+        decoded.map_err(|fault| overrun(fault, head))?;
+        if !set.ascending {
+            row.cells.sort_unstable_by_key(|cell| (cell.column, cell.path.start));
+            row.complex_deletions.sort_unstable_by_key(|(column, _)| *column);
+        }
+        finished(&input, head)
+    }
+
+    #[inline]
+    fn row_front(
+        &self,
+        input: &mut Input<'_>,
+        bits: u8,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+    ) -> Result<(), Fault> {
+        row.clear_body();
+        if bits & flags::HAS_TIMESTAMP != 0 {
+            row.liveness = Liveness::at(self.timestamp(input)?);
+            if bits & flags::HAS_TTL != 0 {
+                let ttl_s = self.ttl(input)?;
+                let local_s = self.local_deletion(input)?;
+                row.liveness.ttl_s = ttl_s;
+                row.liveness.expires_s = expiry(local_s, ttl_s);
+            }
+        }
+        if bits & flags::HAS_DELETION != 0 {
+            row.deletion = self.deletion(input)?;
+            *tombstones += 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn all_columns(
+        &self,
+        input: &mut Input<'_>,
+        bits: u8,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        set: &ColumnSet,
+    ) -> Result<(), Fault> {
+        for column in &set.columns {
+            self.column(input, bits, (row, tombstones), column)?;
+        }
+        Ok(())
+    }
+
+    /// The subset of the file's columns that the row has: see `encode::subset` for its forms.
+    fn some_columns(
+        &self,
+        input: &mut Input<'_>,
+        bits: u8,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        set: &ColumnSet,
+    ) -> Result<(), Fault> {
+        let at = input.at();
+        let encoded = input.vint()?;
+        let count = set.columns.len();
+        if encoded == 0 {
+            return self.all_columns(input, bits, (row, tombstones), set);
+        }
+        if count < 64 {
+            if encoded >> count != 0 {
+                return Err(Fault::Bad { at, problem: "a row with columns that the file does not have" });
+            }
+            for (index, column) in set.columns.iter().enumerate() {
+                if encoded >> index & 1 == 0 {
+                    self.column(input, bits, (row, tombstones), column)?;
+                }
+            }
+            return Ok(());
+        }
+        let absent = usize::try_from(encoded).unwrap_or(usize::MAX);
+        let Some(present) = count.checked_sub(absent) else {
+            return Err(Fault::Bad { at, problem: "a row that lacks more columns than the file has" });
+        };
+        // The positions stand before the data: walk them once to find the data, and again beside it.
+        let listed_are_present = present < count / 2;
+        let mut list = *input;
+        for _ in 0..if listed_are_present { present } else { absent } {
+            input.vint()?;
+        }
+        let data_at = input.at();
+        let mut listed = next_listed(&mut list, data_at)?;
+        for (index, column) in set.columns.iter().enumerate() {
+            let is_listed = listed == Some(index as u64);
+            if is_listed {
+                listed = next_listed(&mut list, data_at)?;
+            }
+            if is_listed == listed_are_present {
+                self.column(input, bits, (row, tombstones), column)?;
+            }
+        }
+        if listed.is_some() {
+            return Err(Fault::Bad { at, problem: "column positions that do not ascend or do not exist" });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn column(
+        &self,
+        input: &mut Input<'_>,
+        bits: u8,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        column: &ColumnLayout,
+    ) -> Result<(), Fault> {
+        if !column.multi_cell {
+            return self.cell(input, (row, tombstones), column);
+        }
+        if bits & flags::HAS_COMPLEX_DELETION != 0 {
+            let deletion = self.deletion(input)?;
+            let dropped = column.dropped_us.is_some_and(|at| deletion.timestamp_us <= at);
+            if let Some(id) = column.id
+                && !deletion.is_live()
+                && !dropped
+            {
+                row.complex_deletions.push((id, deletion));
+                *tombstones += 1;
+            }
+        }
+        for _ in 0..input.length()? {
+            self.cell(input, (row, tombstones), column)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn cell(
+        &self,
+        input: &mut Input<'_>,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        column: &ColumnLayout,
+    ) -> Result<(), Fault> {
+        let bits = input.byte()?;
+        if bits > 0x1F {
+            return Err(input.bad("unknown flags of a cell"));
+        }
+        let liveness = row.liveness;
+        let timestamp_us = if bits & flags::CELL_ROW_TIMESTAMP != 0 {
+            liveness.timestamp_us
+        } else {
+            self.timestamp(input)?
+        };
+        let (mut ttl_s, mut local_deletion_s) = (0, NO_EXPIRY);
+        if bits & flags::CELL_ROW_TTL != 0 {
+            (ttl_s, local_deletion_s) = (liveness.ttl_s, liveness.expires_s);
+        } else if bits & (flags::CELL_DELETED | flags::CELL_EXPIRING) != 0 {
+            local_deletion_s = self.local_deletion(input)?;
+            if bits & flags::CELL_EXPIRING != 0 {
+                ttl_s = self.ttl(input)?;
+            }
+            local_deletion_s = expiry(local_deletion_s, ttl_s);
+        }
+        let mut path = Span::NULL;
+        if column.multi_cell {
+            let length = input.length()?;
+            path = spot(input.at(), length);
+            input.take(length)?;
+        }
+        let mut value = Span::EMPTY;
+        if bits & flags::CELL_EMPTY_VALUE == 0 {
+            let length = match column.fixed {
+                Some(length) => length,
+                None => input.length()?,
+            };
+            value = spot(input.at(), length);
+            input.take(length)?;
+        }
+        let Some(id) = column.id else { return Ok(()) };
+        if column.dropped_us.is_some_and(|at| timestamp_us <= at) {
+            return Ok(());
+        }
+        if bits & flags::CELL_DELETED != 0 {
+            *tombstones += 1;
+        }
+        row.cells.push(Cell { column: id, ttl_s, timestamp_us, local_deletion_s, path, value });
+        Ok(())
+    }
+
+    #[inline]
+    fn timestamp(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
+        Ok((input.vint()? as i64).wrapping_add(self.base.timestamp_us_min))
+    }
+
+    /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped.
+    #[inline]
+    fn local_deletion(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
+        let local_s = i64::from(input.int()?) + self.base.local_deletion_s_min;
+        if local_s >= 0 {
+            return Ok(local_s);
+        }
+        let unsigned = local_s as u32;
+        Ok(if unsigned == u32::MAX { NO_EXPIRY } else { i64::from(unsigned) })
+    }
+
+    #[inline]
+    fn ttl(&self, input: &mut Input<'_>) -> Result<i32, Fault> {
+        let ttl_s = input.int()?.wrapping_add(self.base.ttl_s_min);
+        if ttl_s < 0 { Err(input.bad("a negative TTL")) } else { Ok(ttl_s) }
+    }
+
+    #[inline]
+    fn deletion(&self, input: &mut Input<'_>) -> Result<DeletionTime, Fault> {
+        let timestamp_us = self.timestamp(input)?;
+        let local_s = self.local_deletion(input)?;
+        if timestamp_us == i64::MIN {
+            return Ok(DeletionTime::LIVE);
+        }
+        Ok(DeletionTime { timestamp_us, local_s })
+    }
+}
+
+#[inline]
+fn kind_of(input: &mut Input<'_>, bits: u8) -> Result<HeadKind, Fault> {
+    if bits & flags::END_OF_PARTITION != 0 {
+        return Ok(HeadKind::End);
+    }
+    // The other extended flag marks a shadowable deletion, which old materialised views wrote: read as a plain one.
+    if bits & flags::EXTENSION != 0 && input.byte()? & flags::IS_STATIC != 0 {
+        return Err(input.bad("a static row among the rows"));
+    }
+    if bits & flags::IS_MARKER == 0 {
+        return Ok(HeadKind::Row);
+    }
+    let kind = BoundKind::from_u8(input.byte()?);
+    Ok(HeadKind::Marker(kind.ok_or_else(|| input.bad("unknown kind of a bound"))?))
+}
+
+/// Reads both sizes. The first counts from after itself, the second included.
+#[inline]
+fn sized(input: &mut Input<'_>, kind: HeadKind, flags: u8) -> Result<Head, Fault> {
+    let size = input.length()?;
+    let end = input.at() + size;
+    input.vint()?;
+    let body = input.at();
+    if body > end {
+        return Err(input.bad("a row smaller than its own head"));
+    }
+    Ok(Head { kind, body, end, flags })
+}
+
+fn finished(input: &Input<'_>, head: &Head) -> Result<(), Fault> {
+    if input.at() == head.end { Ok(()) } else { Err(input.bad("a row shorter than its stated size")) }
+}
+
+/// Within a body, bytes that end too early are damage: the whole of the body was at hand.
+fn overrun(fault: Fault, head: &Head) -> Fault {
+    match fault {
+        Fault::Short => Fault::Bad { at: head.body, problem: "a row longer than its stated size" },
+        bad => bad,
+    }
+}
+
+fn next_listed(list: &mut Input<'_>, end: usize) -> Result<Option<u64>, Fault> {
+    if list.at() < end { list.vint().map(Some) } else { Ok(None) }
+}
+
+/// `Cell.decodeLocalDeletionTime`: an expiry before its own TTL can only be damage and becomes an invalid time.
+#[inline]
+fn expiry(local_s: i64, ttl_s: i32) -> i64 {
+    if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL {
+        local_s
+    } else {
+        INVALID_LOCAL_DELETION_S
+    }
+}
+
+#[inline]
+fn spot(start: usize, len: usize) -> Span {
+    // `take` follows or came before and has checked both against a slice; blocks stay under 4 GiB.
+    Span { start: start as u32, len: len as u32 }
+}

@@ -1,0 +1,130 @@
+//! Walks one slice of a partition in clustering order.
+
+use super::cursor::{Cursor, Found, Rows};
+use super::decode::HeadKind;
+use super::slice::{Range, Step, closing, opening};
+use crate::block::ReadContext;
+use crate::error::Result;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::range_tombstone::MarkerBuf;
+
+/// Where a forward walk stands. It only ever moves on, from slice to slice.
+pub(super) struct Forward {
+    /// Next element; everything before it has been passed.
+    position: u64,
+    /// Deletion that is open there.
+    open: DeletionTime,
+    phase: Phase,
+}
+
+enum Phase {
+    /// Elements before the slice are to be passed.
+    Before,
+    /// The first element of the slice has its head decoded.
+    Peeked(Found),
+    Within,
+    /// A range tombstone that reaches past the slice is to be closed.
+    Closing,
+    Done,
+}
+
+impl Forward {
+    /// A walk from an element.
+    pub(super) fn at(position: u64, open: DeletionTime) -> Forward {
+        Forward { position, open, phase: Phase::Done }
+    }
+
+    /// The next element.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Begins the next slice, at an index block if one lies further on than the walk has come.
+    pub(super) fn begin(&mut self, block: Option<(u64, DeletionTime)>) {
+        if let Some((position, open)) = block
+            && position > self.position
+        {
+            (self.position, self.open) = (position, open);
+        }
+        self.phase = Phase::Before;
+    }
+
+    /// The next element of the slice; `None` at its end.
+    #[inline]
+    pub(super) fn step(
+        &mut self,
+        (cursor, made): (&mut Cursor, &mut MarkerBuf),
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<Option<Step>> {
+        loop {
+            let found = match self.phase {
+                Phase::Within => cursor.head(rows, self.position, cx)?,
+                Phase::Peeked(found) => found,
+                Phase::Before => {
+                    let found = self.pass_before(cursor, rows, range, cx)?;
+                    self.phase = Phase::Peeked(found);
+                    if !self.open.is_live() {
+                        opening(&range.start, self.open, made);
+                        return Ok(Some(Step::Made));
+                    }
+                    found
+                }
+                Phase::Closing => {
+                    self.phase = Phase::Done;
+                    if self.open.is_live() {
+                        return Ok(None);
+                    }
+                    closing(&range.end, self.open, made);
+                    return Ok(Some(Step::Made));
+                }
+                Phase::Done => return Ok(None),
+            };
+            self.phase = Phase::Within;
+            match found.head.kind {
+                HeadKind::Row if cursor.row.key.as_slice() < range.end.as_slice() => {
+                    cursor.row_body(rows, &found, cx)?;
+                    self.position = found.next;
+                    if range.is_name {
+                        self.phase = Phase::Closing;
+                    }
+                    // Only cells of dropped columns: as if it were not there.
+                    if !cursor.row_view().is_empty() {
+                        return Ok(Some(Step::Row));
+                    }
+                }
+                HeadKind::Marker(_) if cursor.marker.key.as_slice() < range.end.as_slice() => {
+                    cursor.marker_body(rows, &found, cx)?;
+                    self.position = found.next;
+                    self.open = cursor.marker.open;
+                    return Ok(Some(Step::Marker));
+                }
+                _ => self.phase = Phase::Closing,
+            }
+        }
+    }
+
+    /// Passes what lies before the slice and returns the head after it. A marker that stands exactly at the start
+    /// is passed too: what it opens is opened again at the start.
+    fn pass_before(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<Found> {
+        loop {
+            let found = cursor.head(rows, self.position, cx)?;
+            match found.head.kind {
+                HeadKind::Row if cursor.row.key <= range.start => {}
+                HeadKind::Marker(_) if cursor.marker.key <= range.start => {
+                    cursor.marker_body(rows, &found, cx)?;
+                    self.open = cursor.marker.open;
+                }
+                _ => return Ok(found),
+            }
+            self.position = found.next;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Checked reading from bytes that may be damaged or may end too early.
+
+/// Why bytes could not be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes in hand end first: there may be more in the next chunk.
+    Short,
+    /// The bytes cannot be what a writer wrote.
+    Bad {
+        /// Where in the bytes in hand.
+        at: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Bytes with a position.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Input<'a> {
+        Input { bytes, at }
+    }
+
+    #[inline]
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn bad(&self, problem: &'static str) -> Fault {
+        Fault::Bad { at: self.at, problem }
+    }
+
+    #[inline]
+    pub(super) fn byte(&mut self) -> Result<u8, Fault> {
+        let byte = *self.bytes.get(self.at).ok_or(Fault::Short)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    pub(super) fn short(&mut self) -> Result<u16, Fault> {
+        Ok(u16::from(self.byte()?) << 8 | u16::from(self.byte()?))
+    }
+
+    /// The next `len` bytes.
+    #[inline]
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+        let end = self.at.checked_add(len).ok_or(Fault::Short)?;
+        let taken = self.bytes.get(self.at..end).ok_or(Fault::Short)?;
+        self.at = end;
+        Ok(taken)
+    }
+
+    /// A vint; the same layout as `model::vint`, read as one word where eight more bytes are at hand.
+    #[inline]
+    pub(super) fn vint(&mut self) -> Result<u64, Fault> {
+        let first = *self.bytes.get(self.at).ok_or(Fault::Short)?;
+        if first < 0x80 {
+            self.at += 1;
+            return Ok(u64::from(first));
+        }
+        self.long_vint(first)
+    }
+
+    #[inline]
+    fn long_vint(&mut self, first: u8) -> Result<u64, Fault> {
+        let extra = first.leading_ones();
+        let rest = self.bytes.get(self.at + 1..).ok_or(Fault::Short)?;
+        let word = match rest.first_chunk::<8>() {
+            Some(word) => u64::from_be_bytes(*word),
+            None => {
+                let rest = rest.get(..extra as usize).ok_or(Fault::Short)?;
+                let mut word = [0; 8];
+                for (to, from) in word.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                u64::from_be_bytes(word)
+            }
+        };
+        self.at += 1 + extra as usize;
+        if extra == 8 {
+            return Ok(word);
+        }
+        let high = u64::from(first) & (0xFF_u64 >> extra);
+        Ok(high << (8 * extra) | word >> (64 - 8 * extra))
+    }
+
+    /// A vint that counts bytes or items.
+    #[inline]
+    pub(super) fn length(&mut self) -> Result<usize, Fault> {
+        let at = self.at;
+        let length = self.vint()?;
+        if length > i32::MAX as u64 {
+            return Err(Fault::Bad { at, problem: "a length beyond 2 GiB" });
+        }
+        Ok(length as usize)
+    }
+
+    /// A vint whose value is a sign-extended 32-bit integer (`readUnsignedVInt32`).
+    #[inline]
+    pub(super) fn int(&mut self) -> Result<i32, Fault> {
+        let at = self.at;
+        let value = self.vint()? as i64;
+        i32::try_from(value).map_err(|_| Fault::Bad { at, problem: "a 32-bit number out of range" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::vint::write_unsigned;
+
+    #[test]
+    fn vints_read_as_the_model_writes_them() {
+        for bit in 0..64 {
+            for value in [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1, u64::MAX >> bit] {
+                let mut bytes = vec![0x55];
+                write_unsigned(value, &mut bytes);
+                let end = bytes.len();
+                assert_eq!(Input::new(&bytes[..end - 1], 1).vint(), Err(Fault::Short));
+                let mut input = Input::new(&bytes, 1);
+                assert_eq!((input.vint(), input.at()), (Ok(value), end));
+                bytes.extend_from_slice(&[0xAB; 9]);
+                let mut input = Input::new(&bytes, 1);
+                assert_eq!((input.vint(), input.at()), (Ok(value), end));
+            }
+        }
+    }
+}

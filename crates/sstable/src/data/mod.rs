@@ -1,0 +1,22 @@
+//! Data.db: rows and markers as bytes, and the cursors that walk them.
+//!
+//! `layout` resolves a file's header against a table; `encode` and `decode` are the two directions of Cassandra's
+//! unfiltered serialisation; `window` gives contiguous bytes whatever the chunks; `partition` and `scan` are what
+//! reads use.
+
+mod backward;
+mod cursor;
+mod decode;
+mod encode;
+mod forward;
+mod input;
+mod layout;
+mod partition;
+mod scan;
+mod slice;
+mod window;
+
+pub use encode::Encoder;
+pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
+pub use partition::PartitionReader;
+pub use scan::{KeyRange, Scan};

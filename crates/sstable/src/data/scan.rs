@@ -1,0 +1,190 @@
+//! Reads the partitions of a table in order, straight from Data.db: for range reads and compaction.
+//!
+//! Only the way to the first partition, and rows selected by slices in wide partitions, go through the indexes. Scans
+//! are to be run with `ReadContext.fill_cache` off.
+
+use super::cursor::Rows;
+use super::partition::PartitionReader;
+use crate::block::ReadContext;
+use crate::error::{Error, Result};
+use crate::table::{PartitionPosition, SsTable};
+use helenus_model::byte_comparable::decorated_key;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
+use helenus_model::row::RowView;
+use helenus_model::token::{KeyHash, Token};
+use helenus_model::unfiltered::{Source, Unfiltered};
+use std::sync::Arc;
+
+/// A range of partitions by their ordered position (`byte_comparable::decorated_key` and its bounds): from `start`,
+/// up to and without `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// Lower position.
+    pub start: Vec<u8>,
+    /// Upper position.
+    pub end: Vec<u8>,
+}
+
+impl KeyRange {
+    /// Every partition.
+    pub fn all() -> KeyRange {
+        KeyRange { start: BEFORE_ALL.to_vec(), end: AFTER_ALL.to_vec() }
+    }
+}
+
+/// How far the rest of a partition is walked before its end is looked up in the index.
+const WALK_BYTES: u64 = 64 * 1024;
+
+/// A cursor over partitions; between two calls of `next_partition` a source of the rows of one.
+pub struct Scan {
+    table: Arc<SsTable>,
+    reader: PartitionReader,
+    end: Vec<u8>,
+    filter: Option<(Arc<ClusteringFilter>, bool)>,
+    /// Where the next partition starts; `None` while in one.
+    next: Option<u64>,
+    /// The partition's entry in Rows.db, if it was looked up and has one.
+    position: PartitionPosition,
+    token: Token,
+    decorated: Vec<u8>,
+}
+
+impl Scan {
+    pub(crate) fn new(table: &Arc<SsTable>, range: &KeyRange, cx: &mut ReadContext) -> Result<Scan> {
+        let mut scan = Scan {
+            reader: PartitionReader::unopened(table.clone()),
+            table: table.clone(),
+            end: range.end.clone(),
+            filter: None,
+            next: Some(0),
+            position: PartitionPosition { data: 0, index: None },
+            token: Token::MIN,
+            decorated: Vec::new(),
+        };
+        if range.start.as_slice() > table.first_decorated() {
+            scan.next = Some(table.data().data_length());
+            let mut positions = table.partition_index().iter_from(Some(&range.start), cx)?;
+            while let Some(position) = positions.next(cx)? {
+                let position = table.resolve(position, cx)?;
+                scan.enter(position, false, cx)?;
+                if scan.decorated >= range.start {
+                    scan.next = Some(scan.position.data);
+                    break;
+                }
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Selects rows of each partition that follows; everything, forward, without this.
+    pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
+        self.reader.select(filter.clone(), reversed);
+        self.filter = Some((filter, reversed));
+    }
+
+    /// Moves to the next partition, wherever the rows of this one were left; `false` after the last in range.
+    pub fn next_partition(&mut self, cx: &mut ReadContext) -> Result<bool> {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => self.end_of_partition(cx)?,
+        };
+        if next >= self.table.data().data_length() {
+            self.next = Some(next);
+            return Ok(false);
+        }
+        self.enter(PartitionPosition { data: next, index: None }, true, cx)?;
+        if self.decorated >= self.end {
+            self.next = Some(self.table.data().data_length());
+            return Ok(false);
+        }
+        if self.filter.is_some()
+            && let Some(position) = self.lookup(cx)?
+            && position.index.is_some()
+        {
+            self.enter(position, true, cx)?;
+        }
+        Ok(true)
+    }
+
+    fn enter(&mut self, position: PartitionPosition, with_static: bool, cx: &mut ReadContext) -> Result<()> {
+        self.reader.reopen(&position, with_static, cx)?;
+        self.position = position;
+        self.token = KeyHash::of(self.reader.key()).token;
+        self.decorated.clear();
+        decorated_key(self.token, self.reader.key(), &mut self.decorated);
+        Ok(())
+    }
+
+    fn lookup(&mut self, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
+        let key = self.reader.key();
+        self.table.find(key, &KeyHash::of(key), &self.decorated, cx)
+    }
+
+    /// Where the partition after this one starts.
+    fn end_of_partition(&mut self, cx: &mut ReadContext) -> Result<u64> {
+        let table = self.table.clone();
+        let rows = Rows { data: table.data(), layout: table.layout() };
+        let mut position = match self.reader.forward_position() {
+            Some(position) if self.position.index.is_none() => position,
+            _ => self.reader.end_position(cx)?,
+        };
+        let mut walked = 0;
+        loop {
+            let found = self.reader.extent(rows, position, cx)?;
+            if found.is_end() {
+                return Ok(found.next);
+            }
+            walked += found.next - position;
+            position = found.next;
+            if walked > WALK_BYTES {
+                walked = 0;
+                if let Some(entry) = self.lookup(cx)?
+                    && entry.index.is_some()
+                {
+                    self.enter(entry, false, cx)?;
+                    position = self.reader.end_position(cx)?;
+                }
+            }
+        }
+    }
+
+    /// The partition's serialised key.
+    pub fn key(&self) -> &[u8] {
+        self.reader.key()
+    }
+
+    /// Its token.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Its ordered position.
+    pub fn decorated(&self) -> &[u8] {
+        &self.decorated
+    }
+
+    /// Its deletion.
+    pub fn deletion(&self) -> DeletionTime {
+        self.reader.deletion()
+    }
+
+    /// Its static row, if it holds anything.
+    pub fn static_row(&self) -> Option<RowView<'_>> {
+        self.reader.static_row()
+    }
+}
+
+impl Source<ReadContext> for Scan {
+    type Error = Error;
+
+    #[inline]
+    fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
+        if self.next.is_some() { Ok(false) } else { self.reader.advance(cx) }
+    }
+
+    #[inline]
+    fn current(&self) -> Unfiltered<'_> {
+        self.reader.current()
+    }
+}

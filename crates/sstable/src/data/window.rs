@@ -1,0 +1,80 @@
+//! Contiguous bytes of Data.db at a position, whatever the block boundaries.
+//!
+//! A row that lies in one block is decoded straight from the block, which the window keeps alive; only a row that
+//! crosses into the next is copied together first.
+
+use crate::block::{Block, ReadContext};
+use crate::compression::DataBlocks;
+use crate::error::Result;
+
+/// The bytes in hand. Keeps the last block read, so that neighbours cost no second look into the cache.
+#[derive(Default)]
+pub(super) struct Window {
+    block: Option<Block>,
+    block_start: u64,
+    joined: Vec<u8>,
+    joined_start: u64,
+    in_joined: bool,
+}
+
+impl Window {
+    /// Makes the block that holds `position` the bytes in hand; returns where in them it lies.
+    #[inline]
+    pub(super) fn seek(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<usize> {
+        self.in_joined = false;
+        if let Some(block) = &self.block
+            && let Some(at) = position.checked_sub(self.block_start)
+            && at < block.len() as u64
+        {
+            return Ok(at as usize);
+        }
+        let block_bytes = data.block_bytes() as u64;
+        let number = position / block_bytes;
+        if position >= data.data_length() {
+            return Err(data.file().corrupt(position, "the data ends before its last partition does"));
+        }
+        self.block = None;
+        self.block = Some(data.block(number, cx)?);
+        self.block_start = number * block_bytes;
+        Ok((position - self.block_start) as usize)
+    }
+
+    /// Copies `len` bytes from `position`, or up to the end of the data, together and makes them the bytes in hand,
+    /// `position` first. Returns whether all of them are there.
+    pub(super) fn join(
+        &mut self,
+        data: &DataBlocks,
+        (position, len): (u64, usize),
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        self.joined.clear();
+        while self.joined.len() < len {
+            let next = position + self.joined.len() as u64;
+            if next >= data.data_length() {
+                break;
+            }
+            let at = self.seek(data, next, cx)?;
+            let rest = self.block.as_deref().and_then(|block| block.get(at..)).unwrap_or(&[]);
+            if rest.is_empty() {
+                return Err(data.file().corrupt(next, "a block is shorter than it must be"));
+            }
+            let taken = rest.len().min(len - self.joined.len());
+            self.joined.extend_from_slice(rest.get(..taken).unwrap_or(rest));
+        }
+        self.joined_start = position;
+        self.in_joined = true;
+        Ok(self.joined.len() == len)
+    }
+
+    /// The bytes in hand.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        if self.in_joined { &self.joined } else { self.block.as_deref().unwrap_or(&[]) }
+    }
+
+    /// Where the bytes in hand start in the data.
+    #[inline]
+    pub(super) fn start(&self) -> u64 {
+        if self.in_joined { self.joined_start } else { self.block_start }
+    }
+}

@@ -1,0 +1,272 @@
+//! An open SSTable: what of it is kept in memory, and the ways into it.
+//!
+//! Opening reads Statistics, the filter, the chunk offsets, the partition index's footer and the page checksums; no
+//! row. A table is immutable and shared; files close when the last reader goes.
+
+mod opener;
+
+use crate::block::{BlockCache, BlockFile, ReadContext};
+use crate::component::Component;
+use crate::compression::DataBlocks;
+use crate::data::{KeyRange, RowLayout, Scan};
+use crate::error::Result;
+use crate::filter::{Filter, hash_byte};
+use crate::index_bti::{IndexPosition, PartitionIndex, RowIndexEntry};
+use crate::names::Descriptor;
+use crate::statistics::{ClusteringBound, Statistics, Stats};
+use helenus_host::Disk;
+use helenus_model::byte_comparable::{clustering_bound, decorated_key};
+use helenus_model::schema::Table;
+use helenus_model::token::KeyHash;
+use opener::Opener;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where a partition stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionPosition {
+    /// Its start in the data.
+    pub data: u64,
+    /// Its entry in Rows.db, if it is wide enough to have one.
+    pub index: Option<RowIndexEntry>,
+}
+
+/// What opening a table needs beside its files.
+pub struct OpenOptions {
+    /// The schema by which rows are read.
+    pub schema: Arc<Table>,
+    /// Where blocks are kept.
+    pub cache: Arc<dyn BlockCache>,
+    /// Three numbers not used for any other file of the process, by which the cache knows blocks: of Data.db, of
+    /// Partitions.db, of Rows.db.
+    pub file_numbers: [u64; 3],
+}
+
+/// An open table.
+pub struct SsTable {
+    descriptor: Descriptor,
+    schema: Arc<Table>,
+    layout: RowLayout,
+    data: DataBlocks,
+    rows: Arc<BlockFile>,
+    partitions: PartitionIndex,
+    filter: Filter,
+    statistics: Statistics,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    clusterings: Option<(Vec<u8>, Vec<u8>)>,
+    size_on_disk: u64,
+}
+
+impl SsTable {
+    /// Opens the table of a folder. Waits for the disk.
+    pub fn open(
+        disk: &dyn Disk,
+        folder: &Path,
+        descriptor: Descriptor,
+        options: OpenOptions,
+    ) -> Result<Arc<SsTable>> {
+        descriptor.version.check_supported(folder)?;
+        let mut opener = Opener::new(disk, folder, descriptor, &options.cache)?;
+        let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
+        let [data_number, partitions_number, rows_number] = options.file_numbers;
+
+        let (statistics_path, bytes) = opener.whole(Component::Statistics)?;
+        let statistics = Statistics::read(&bytes, &statistics_path)?;
+        let layout = RowLayout::of_header(&statistics.header, &options.schema, &statistics_path)?;
+        let filter = if opener.exists(Component::Filter) {
+            let (path, bytes) = opener.whole(Component::Filter)?;
+            Filter::read(&bytes, &path)?
+        } else {
+            Filter::always_present()
+        };
+        let partitions = opener.paged(Component::Partitions, partitions_number)?;
+        let partitions = PartitionIndex::open(partitions, &mut cx)?;
+        let rows = opener.paged(Component::Rows, rows_number)?;
+        let data = opener.data(data_number)?;
+        let size_on_disk = opener.size_on_disk;
+
+        let [first, last] = [partitions.first_key(), partitions.last_key()].map(|key| {
+            let mut decorated = Vec::new();
+            decorated_key(KeyHash::of(key).token, key, &mut decorated);
+            decorated
+        });
+        let clusterings = ordered_range(&options.schema, &statistics.stats);
+        Ok(Arc::new(SsTable {
+            descriptor,
+            schema: options.schema,
+            layout,
+            data,
+            rows: Arc::new(rows),
+            partitions,
+            filter,
+            statistics,
+            first,
+            last,
+            clusterings,
+            size_on_disk,
+        }))
+    }
+
+    /// Its names.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The schema it was opened with.
+    pub fn schema(&self) -> &Arc<Table> {
+        &self.schema
+    }
+
+    /// Whether the partition of this hash may be here; false is certain.
+    pub fn may_contain(&self, hash: &KeyHash) -> bool {
+        let (h1, h2) = hash.halves;
+        self.filter.may_contain(h1, h2)
+    }
+
+    /// Ordered position of the first partition.
+    pub fn first_decorated(&self) -> &[u8] {
+        &self.first
+    }
+
+    /// Ordered position of the last partition.
+    pub fn last_decorated(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Whether a partition at this ordered position lies between the first and the last.
+    pub fn covers(&self, decorated: &[u8]) -> bool {
+        self.first.as_slice() <= decorated && decorated <= self.last.as_slice()
+    }
+
+    /// What is known of the content.
+    pub fn stats(&self) -> &Stats {
+        &self.statistics.stats
+    }
+
+    /// All of Statistics.db.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Whether anything may be deleted or expire: if not, a read of this table meets no tombstone.
+    pub fn may_have_tombstones(&self) -> bool {
+        self.stats().local_deletion_s_min != helenus_model::deletion::NO_EXPIRY
+    }
+
+    /// Ordered bounds around all rows and markers; `None` when there are none.
+    pub fn clustering_range(&self) -> Option<(&[u8], &[u8])> {
+        self.clusterings.as_ref().map(|(start, end)| (start.as_slice(), end.as_slice()))
+    }
+
+    /// Number of partitions.
+    pub fn partition_count(&self) -> u64 {
+        self.partitions.key_count()
+    }
+
+    /// Bytes of all components.
+    pub fn size_on_disk(&self) -> u64 {
+        self.size_on_disk
+    }
+
+    /// Bytes of memory that the table keeps while it is open, about: filter and chunk offsets.
+    pub fn memory_bytes(&self) -> usize {
+        let offsets = match &self.data {
+            DataBlocks::Compressed(blocks) => blocks.info().memory_bytes(),
+            DataBlocks::Plain(_) => 0,
+        };
+        self.filter.memory_bytes() + offsets
+    }
+
+    /// Finds a partition by its serialised key, the key's hash and its ordered position. The filter is not asked.
+    pub fn find(
+        &self,
+        key: &[u8],
+        hash: &KeyHash,
+        decorated: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Option<PartitionPosition>> {
+        if !self.covers(decorated) {
+            return Ok(None);
+        }
+        let Some(found) = self.partitions.lookup(decorated, hash_byte(hash.halves.1), cx)? else {
+            return Ok(None);
+        };
+        let position = self.resolve(found, cx)?;
+        let same = match &position.index {
+            Some(entry) => entry.key == key,
+            None => self.has_key(position.data, key, cx)?,
+        };
+        Ok(same.then_some(position))
+    }
+
+    /// Iterates over partitions in order.
+    pub fn scan(self: &Arc<SsTable>, range: &KeyRange, cx: &mut ReadContext) -> Result<Scan> {
+        Scan::new(self, range, cx)
+    }
+
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    pub(crate) fn data(&self) -> &DataBlocks {
+        &self.data
+    }
+
+    pub(crate) fn row_index_file(&self) -> &Arc<BlockFile> {
+        &self.rows
+    }
+
+    pub(crate) fn partition_index(&self) -> &PartitionIndex {
+        &self.partitions
+    }
+
+    pub(crate) fn resolve(&self, found: IndexPosition, cx: &mut ReadContext) -> Result<PartitionPosition> {
+        Ok(match found {
+            IndexPosition::Data(data) => PartitionPosition { data, index: None },
+            IndexPosition::Rows(position) => {
+                let entry = RowIndexEntry::read(&self.rows, position, cx)?;
+                PartitionPosition { data: entry.data_position, index: Some(entry) }
+            }
+        })
+    }
+
+    /// Whether the partition at `position` has this key; compared block by block, where it crosses one.
+    fn has_key(&self, position: u64, key: &[u8], cx: &mut ReadContext) -> Result<bool> {
+        let len = (key.len() as u16).to_be_bytes();
+        let mut position = position;
+        for expected in [&len[..], key] {
+            let mut expected = expected;
+            while !expected.is_empty() {
+                let block_bytes = self.data.block_bytes() as u64;
+                let block = self.data.block(position / block_bytes, cx)?;
+                let rest = block.get((position % block_bytes) as usize..).unwrap_or(&[]);
+                let here = rest.len().min(expected.len());
+                if here == 0 {
+                    return Err(self.data.file().corrupt(position, "the data ends within a partition key"));
+                }
+                let (now, later) = expected.split_at(here);
+                if rest.get(..here) != Some(now) {
+                    return Ok(false);
+                }
+                position += here as u64;
+                expected = later;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The slice of clusterings in the statistics as ordered bounds.
+fn ordered_range(schema: &Table, stats: &Stats) -> Option<(Vec<u8>, Vec<u8>)> {
+    let ordered = |bound: &ClusteringBound| {
+        let mut out = Vec::new();
+        let values = bound.values.iter().map(|value| value.as_deref());
+        clustering_bound(values, &schema.clustering, bound.kind.is_before(), &mut out).ok()?;
+        Some(out)
+    };
+    let range = &stats.clustering_range;
+    let (start, end) = (ordered(&range.start)?, ordered(&range.end)?);
+    // The bounds of no rows at all are those of everything, turned round.
+    (start < end).then_some((start, end))
+}

@@ -1,0 +1,97 @@
+//! The components of a table being written.
+
+use crate::component::Component;
+use crate::compression::WrittenData;
+use crate::error::{Error, Result};
+use crate::names::Descriptor;
+use crate::page_checksums::PageChecksumTable;
+use crate::sequential_writer::{Finished, SequentialWriter};
+use crate::toc::Toc;
+use crate::{digest, error};
+use helenus_host::Disk;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) struct Files {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    descriptor: Descriptor,
+    components: Vec<Component>,
+    checksums: PageChecksumTable,
+    size: u64,
+}
+
+impl Files {
+    pub(super) fn new(disk: Arc<dyn Disk>, folder: &Path, descriptor: Descriptor) -> Files {
+        Files {
+            disk,
+            folder: folder.to_owned(),
+            descriptor,
+            components: Vec::new(),
+            checksums: PageChecksumTable::default(),
+            size: 0,
+        }
+    }
+
+    pub(super) fn path(&self, component: Component) -> PathBuf {
+        self.descriptor.path(&self.folder, component)
+    }
+
+    /// Creates a component's file.
+    pub(super) fn create(&mut self, component: Component) -> Result<SequentialWriter> {
+        let path = self.path(component);
+        let out = SequentialWriter::create(&*self.disk, &path, component.is_page_checksummed())?;
+        self.components.push(component);
+        Ok(out)
+    }
+
+    /// Takes over what is known of a component that is written.
+    pub(super) fn finished(&mut self, component: Component, finished: &Finished) {
+        if component.is_page_checksummed() {
+            self.checksums.add(component, finished);
+        }
+        self.size += finished.size;
+    }
+
+    /// Writes a component whole.
+    pub(super) fn small(&mut self, component: Component, bytes: &[u8]) -> Result<()> {
+        let mut out = self.create(component)?;
+        out.write(bytes)?;
+        self.finished(component, &out.finish()?);
+        Ok(())
+    }
+
+    /// Writes the components that say how Data.db is to be read and checked.
+    pub(super) fn data(&mut self, data: &WrittenData) -> Result<()> {
+        self.size += data.stored_bytes();
+        match data {
+            WrittenData::Compressed(file) => {
+                let mut out = self.create(Component::CompressionInfo)?;
+                file.info.write(&mut |bytes| out.write(bytes))?;
+                self.finished(Component::CompressionInfo, &out.finish()?);
+            }
+            WrittenData::Plain(file) => self.small(Component::Crc, &file.crcs.to_bytes())?,
+        }
+        self.small(Component::Digest, &digest::to_bytes(data.digest()))
+    }
+
+    /// Writes page checksums and TOC.txt and makes the names durable. Returns the components and their bytes.
+    pub(super) fn finish(mut self) -> Result<(Vec<Component>, u64)> {
+        let checksums = std::mem::take(&mut self.checksums);
+        self.small(Component::PageChecksums, &checksums.to_bytes())?;
+        let toc = Toc::of(&self.components);
+        self.small(Component::Toc, &toc.to_bytes())?;
+        let synced = self.disk.sync_dir(&self.folder);
+        synced.map_err(|source| error::Error::Io { file: self.folder.clone(), source })?;
+        Ok((self.components, self.size))
+    }
+
+    /// Removes every component created so far.
+    pub(super) fn remove(&self) -> Result<()> {
+        for component in &self.components {
+            let path = self.path(*component);
+            self.disk.remove(&path).map_err(|source| Error::Io { file: path.clone(), source })?;
+        }
+        Ok(())
+    }
+}
