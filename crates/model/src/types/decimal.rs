@@ -37,7 +37,13 @@ impl Parts {
         if let Some(value) = integer::small(unscaled) {
             let mut buffer = [0; INLINE_DIGITS];
             let mut start = INLINE_DIGITS;
-            let mut rest = value.unsigned_abs();
+            let mut high = value.unsigned_abs();
+            while high > u128::from(u64::MAX) {
+                start -= 1;
+                buffer[start] = (high % 10) as u8;
+                high /= 10;
+            }
+            let mut rest = high as u64; // division of 128 bits is slow
             while rest != 0 {
                 start -= 1;
                 buffer[start] = (rest % 10) as u8;

@@ -65,7 +65,7 @@ enum Part {
 }
 
 impl Duration {
-    /// Reads a serialised value, which [`validate`] has accepted.
+    /// Reads a serialised value; `None` if it is none ([`CqlType::validate`](super::CqlType::validate) tells why).
     pub fn from_bytes(bytes: &[u8]) -> Option<Duration> {
         let (months, days, nanoseconds) = read(bytes)?;
         Some(Duration { months: months.try_into().ok()?, days: days.try_into().ok()?, nanoseconds })
