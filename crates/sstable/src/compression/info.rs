@@ -79,12 +79,12 @@ impl CompressionInfo {
         Err(Error::Corrupt { file: file.to_owned(), offset, problem: "chunk offsets do not ascend".into() })
     }
 
-    /// Number of chunks.
+    /// Number of chunks, empty ones at the end too.
     pub fn chunk_count(&self) -> u64 {
         self.offsets.len() as u64
     }
 
-    /// The chunk with this number, `None` beyond the last or when its place cannot be.
+    /// The chunk with this number, `None` beyond the last that holds data or when its place cannot be.
     pub fn chunk(&self, number: u64) -> Option<Chunk> {
         let index = usize::try_from(number).ok()?;
         let offset = self.offsets.get(index)?;
@@ -92,6 +92,9 @@ impl CompressionInfo {
         let stored = next.checked_sub(offset)?.checked_sub(CHUNK_CRC_BYTES)?;
         let chunk_bytes = u64::from(self.chunk_bytes);
         let data = self.data_length.checked_sub(number.checked_mul(chunk_bytes)?)?.min(chunk_bytes);
+        if data == 0 {
+            return None;
+        }
         let most = self.compressor.bound(self.chunk_bytes as usize).max(self.chunk_bytes as usize);
         let stored_bytes = usize::try_from(stored).ok().filter(|len| (1..=most).contains(len))?;
         Some(Chunk { offset, stored_bytes, data_bytes: data as usize })
@@ -150,7 +153,8 @@ impl CompressionInfo {
         if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
             return Err(file.corrupt(0, format!("chunk length {chunk_bytes}")));
         }
-        if data_length.div_ceil(u64::from(chunk_bytes)) != u64::from(count) {
+        // There may be more: Cassandra's compaction ends a file with a chunk of nothing.
+        if data_length.div_ceil(u64::from(chunk_bytes)) > u64::from(count) {
             let problem = format!("{count} chunks of {chunk_bytes} bytes for {data_length} bytes of data");
             return Err(file.corrupt(input.at, problem));
         }

@@ -41,7 +41,8 @@ impl BlockCrcs {
         let block_bytes = words.next().filter(|len| (1..=BLOCK_BYTES_MAX).contains(len));
         let block_bytes = block_bytes.ok_or_else(|| corrupt("no block length".into()))?;
         let crcs: Vec<u32> = words.collect();
-        if !rest.is_empty() || data_length.div_ceil(u64::from(block_bytes)) != crcs.len() as u64 {
+        // There may be one more, of nothing, as in compressed files.
+        if !rest.is_empty() || data_length.div_ceil(u64::from(block_bytes)) > crcs.len() as u64 {
             return Err(corrupt(format!("{} checksums for {data_length} bytes of data", crcs.len())));
         }
         Ok(BlockCrcs { block_bytes: block_bytes as usize, crcs })

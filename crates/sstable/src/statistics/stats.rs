@@ -111,6 +111,8 @@ impl Stats {
         write_vint_bytes(&self.first_key, out);
         write_vint_bytes(&self.last_key, out);
         out.extend_from_slice(&self.token_space_coverage.to_be_bytes());
+        // Cassandra reserves 16 bytes a point of the tombstone histogram, writes 12, and stores what it reserved.
+        out.resize(out.len() + 4 * self.tombstone_drop_times.points.len(), 0);
     }
 
     pub(super) fn read(input: &mut Input<'_>) -> Result<Stats> {
@@ -134,7 +136,7 @@ impl Stats {
         let count = input.count(u64::from(count), 24)?;
         let interval = |input: &mut Input<'_>| Ok((read_position(input)?, read_position(input)?));
         let commit_log_intervals = (0..count).map(|_| interval(input)).collect::<Result<_>>()?;
-        Ok(Stats {
+        let stats = Stats {
             partition_sizes,
             partition_cells,
             commit_log_intervals,
@@ -160,7 +162,9 @@ impl Stats {
             first_key: input.vint_bytes()?.to_vec(),
             last_key: input.vint_bytes()?.to_vec(),
             token_space_coverage: input.f64()?,
-        })
+        };
+        input.skip_zeros();
+        Ok(stats)
     }
 }
 
