@@ -4,6 +4,10 @@
 //! each layout is written down once and tests meet themselves in the middle. Nothing here reads a socket, a clock or a
 //! file, nothing panics on foreign bytes, and no length is believed before the bytes behind it have been seen.
 #![warn(clippy::indexing_slicing)]
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
+)]
 
 mod error;
 pub mod native;

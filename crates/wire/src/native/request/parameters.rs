@@ -37,7 +37,7 @@ pub struct QueryParameters<'a> {
     pub serial_consistency: Option<Consistency>,
     /// Default timestamp of writes, microseconds since the epoch.
     pub timestamp: Option<i64>,
-    /// v5 on: keyspace of unqualified names.
+    /// Keyspace of unqualified names. Specified from v5 on; Cassandra obeys the flag in older versions too.
     pub keyspace: Option<&'a str>,
     /// v5 on: the time expiry is judged by, seconds since the epoch, to be read as unsigned.
     pub now_in_seconds: Option<i32>,
@@ -82,10 +82,9 @@ impl<'a> QueryParameters<'a> {
         })
     }
 
-    /// Appends the parameters. Before v5 a keyspace and a "now" are left out, as Cassandra's own client does.
+    /// Appends the parameters. Before v5 a "now" is left out: its flag does not fit the byte.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) -> Result<(), WireError> {
         let v5 = version >= Version::V5;
-        let keyspace = self.keyspace.filter(|_| v5);
         let now_in_seconds = self.now_in_seconds.filter(|_| v5);
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let flags = flag(!self.values.is_empty(), VALUES)
@@ -95,7 +94,7 @@ impl<'a> QueryParameters<'a> {
             | flag(self.serial_consistency.is_some(), SERIAL_CONSISTENCY)
             | flag(self.timestamp.is_some(), TIMESTAMP)
             | flag(!self.values.is_empty() && self.values.has_names(), NAMES_FOR_VALUES)
-            | flag(keyspace.is_some(), KEYSPACE)
+            | flag(self.keyspace.is_some(), KEYSPACE)
             | flag(now_in_seconds.is_some(), NOW_IN_SECONDS);
         out.put_consistency(self.consistency);
         if v5 {
@@ -118,7 +117,7 @@ impl<'a> QueryParameters<'a> {
         if let Some(timestamp) = self.timestamp {
             out.put_long(timestamp);
         }
-        if let Some(keyspace) = keyspace {
+        if let Some(keyspace) = self.keyspace {
             out.put_string(keyspace);
         }
         if let Some(now) = now_in_seconds {

@@ -98,7 +98,7 @@ impl<'a> Values<'a> {
 
 impl PartialEq for Values<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.has_names() == other.has_names() && self.iter().eq(other.iter())
+        self.iter().eq(other.iter())
     }
 }
 

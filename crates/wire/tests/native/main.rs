@@ -1,0 +1,11 @@
+//! The native protocol from outside: both halves against each other, against another implementation, and against bytes
+//! nobody meant.
+#![allow(clippy::unwrap_used, reason = "a test ends where its expectation does")]
+
+mod hostile;
+mod live;
+mod oracle;
+mod refusals;
+mod requests;
+mod responses;
+mod samples;
