@@ -74,7 +74,9 @@ pub enum Error {
         key: String,
     },
     /// A row of the schema tables does not say what it must.
-    #[error("damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong")]
+    #[error(
+        "damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong"
+    )]
     SchemaDamaged {
         /// The schema table.
         table: &'static str,

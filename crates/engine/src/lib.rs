@@ -1,1 +1,23 @@
 //! What a database is: commit log, memtable, flush, read and write paths. Knows no statement and no socket.
+//!
+//! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over a
+//! `table::View`.
+
+mod cache;
+mod commitlog;
+mod database;
+mod error;
+#[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
+mod memtable;
+pub mod read;
+mod schema;
+mod table;
+mod timestamps;
+
+pub use commitlog::{SyncMode, Ticket};
+pub use database::{
+    Database, DatabaseOptions, DdlError, MemoryShares, OpenReport, ReadRequest, Status, TableStatus,
+};
+pub use error::{Error, Result};
+pub use schema::{SchemaChange, SchemaChangeKind, is_system_keyspace, parse_type};
+pub use table::View;

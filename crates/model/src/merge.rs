@@ -74,9 +74,9 @@ impl<S> Merge<S> {
         }
     }
 
-    /// The sources, for reading their counts.
-    pub fn sources(&self) -> impl Iterator<Item = &S> {
-        self.inputs.iter().map(|input| &input.source)
+    /// The sources back, wherever they stand.
+    pub fn into_sources(self) -> Vec<S> {
+        self.inputs.into_iter().map(|input| input.source).collect()
     }
 }
 

@@ -174,7 +174,8 @@ impl CommitLog {
 
     /// Appends a mutation. The ticket says when it may be acknowledged.
     pub fn append(self: &Arc<Self>, mutation: &Mutation) -> Result<Ticket> {
-        let size: usize = mutation.updates.iter().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
+        let size: usize =
+            mutation.updates.iter().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
         let mut content = Vec::with_capacity(size + 8);
         record::put_mutation(mutation, &mut content);
         let mut state = self.state.lock();
@@ -195,9 +196,9 @@ impl CommitLog {
     }
 
     /// Appends the record that a table was emptied: its records before this one are void.
-    pub fn append_truncate(self: &Arc<Self>, table: TableId, truncated_us: i64) -> Result<Ticket> {
+    pub fn append_truncate(self: &Arc<Self>, table: TableId) -> Result<Ticket> {
         let mut content = Vec::new();
-        record::put_truncate(table, truncated_us, &mut content);
+        record::put_truncate(table, &mut content);
         let position = self.append_content(&content, Some(table))?;
         Ok(Ticket::new(self.clone(), position))
     }

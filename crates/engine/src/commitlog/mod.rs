@@ -6,6 +6,7 @@
 
 mod append;
 mod record;
+mod remap;
 mod replay;
 mod segment;
 mod sync;
@@ -13,5 +14,6 @@ mod ticket;
 
 pub use append::{CommitLog, LogOptions, SyncMode};
 pub use record::{LogPosition, Record};
-pub use replay::{Replay, ReplayOptions};
+pub(crate) use remap::Layouts;
+pub(crate) use replay::{Replay, ReplayOptions, read_log};
 pub use ticket::Ticket;

@@ -56,8 +56,8 @@ pub enum Record {
     Layout(TableId, Vec<(ColumnId, String)>),
     /// Everything up to this offset of the segment was on disk when this was written.
     Synced(u32),
-    /// A table was emptied: records of it before this one are void. Microseconds.
-    Truncate(TableId, i64),
+    /// A table was emptied: records of it before this one are void.
+    Truncate(TableId),
     /// Writes of a table up to this position are in its SSTables.
     Flushed(Vec<(TableId, LogPosition)>),
     /// Server timestamps up to this one may have been given out, microseconds.
@@ -102,13 +102,15 @@ pub(super) fn put_synced(offset: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&offset.to_le_bytes());
 }
 
-pub(super) fn put_truncate(table: TableId, truncated_us: i64, out: &mut Vec<u8>) {
+pub(super) fn put_truncate(table: TableId, out: &mut Vec<u8>) {
     out.push(TRUNCATE);
     out.extend_from_slice(table.0.as_bytes());
-    out.extend_from_slice(&truncated_us.to_le_bytes());
 }
 
-pub(super) fn put_flushed(positions: impl ExactSizeIterator<Item = (TableId, LogPosition)>, out: &mut Vec<u8>) {
+pub(super) fn put_flushed(
+    positions: impl ExactSizeIterator<Item = (TableId, LogPosition)>,
+    out: &mut Vec<u8>,
+) {
     out.push(FLUSHED);
     put_len(out, positions.len());
     for (table, position) in positions {
@@ -170,7 +172,7 @@ pub(super) fn parse(content: &[u8]) -> Option<Record> {
             input.array::<7>()?;
             Record::Synced(input.u32()?)
         }
-        TRUNCATE => Record::Truncate(input.table()?, i64::from_le_bytes(input.array()?)),
+        TRUNCATE => Record::Truncate(input.table()?),
         FLUSHED => {
             let count = input.u32()?;
             let mut positions = Vec::new();

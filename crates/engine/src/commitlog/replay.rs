@@ -50,8 +50,12 @@ pub(crate) fn read_log(disk: &dyn Disk, dir: &Path, options: ReplayOptions) -> R
         let last = index + 1 == count;
         let mut reader = SegmentReader::open(disk, number, path)?;
         let from = replay.records.len();
-        reader.read(last, options, &mut replay)?;
-        left.segments.push((number, note_records(&replay.records[from..], &mut left)));
+        let end = reader.read(last, options, &mut replay)?;
+        if last && !reader.rest_is_zero(end) {
+            reader.trim(disk, end)?;
+        }
+        let dirty = note_records(&replay.records[from..], &mut left);
+        left.segments.push((number, dirty));
     }
     Ok((replay, left))
 }
@@ -62,7 +66,7 @@ fn note_records(records: &[(LogPosition, Record)], left: &mut LeftOver) -> HashM
     for (position, record) in records {
         match record {
             Record::Mutation(updates) => dirty.extend(updates.iter().map(|update| (update.table, *position))),
-            Record::Truncate(table, _) => {
+            Record::Truncate(table) => {
                 dirty.insert(*table, *position);
             }
             Record::Flushed(tables) => {
@@ -95,10 +99,11 @@ impl SegmentReader {
         Ok(SegmentReader { number, path, bytes })
     }
 
-    fn read(&mut self, last: bool, options: ReplayOptions, replay: &mut Replay) -> Result<()> {
+    /// Reads the records; returns where they end.
+    fn read(&mut self, last: bool, options: ReplayOptions, replay: &mut Replay) -> Result<usize> {
         match check_head(&self.bytes, self.number) {
             HeadState::Good => {}
-            HeadState::Unfinished if last => return Ok(()),
+            HeadState::Unfinished if last => return Ok(0),
             HeadState::Unfinished | HeadState::Bad => {
                 return self.damaged(0, "the segment's head is not one", options, replay);
             }
@@ -111,13 +116,19 @@ impl SegmentReader {
                     replay.bytes += (end - at) as u64;
                     at = end;
                 }
-                Found::End if !self.was_synced_beyond(at, last) => return Ok(()),
-                Found::End if !last && self.rest_is_zero(at) => return Ok(()),
+                Found::End if !self.was_synced_beyond(at, last) => return Ok(at),
+                Found::End if !last && self.rest_is_zero(at) => return Ok(at),
                 Found::End => return self.damaged(at, "zeroes where a record was synced", options, replay),
-                Found::Bad(_) if !self.was_synced_beyond(at, last) => return Ok(()),
+                Found::Bad(_) if !self.was_synced_beyond(at, last) => return Ok(at),
                 Found::Bad(problem) => return self.damaged(at, problem, options, replay),
             }
         }
+    }
+
+    /// Cuts what no one was promised off the segment: with another one after it, it would look like damage.
+    fn trim(&self, disk: &dyn Disk, end: usize) -> Result<()> {
+        let file = disk.open_write(&self.path).map_err(Error::io("open", &self.path))?;
+        file.set_size(end as u64).and_then(|()| file.sync()).map_err(Error::io("cut", &self.path))
     }
 
     fn damaged(
@@ -126,16 +137,17 @@ impl SegmentReader {
         problem: &'static str,
         options: ReplayOptions,
         replay: &mut Replay,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         if options.skip_damaged {
             replay.skipped.push((self.path.clone(), at as u64));
-            return Ok(());
+            return Ok(at);
         }
         Err(Error::LogDamaged { path: self.path.clone(), offset: at as u64, problem })
     }
 
     fn record_at(&self, at: usize) -> Found {
-        let Some((head, rest)) = self.bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEAD>()) else {
+        let Some((head, rest)) = self.bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEAD>())
+        else {
             return Found::End;
         };
         let [a, b, c, d, e, f, g, h] = *head;

@@ -7,6 +7,7 @@
 use parking_lot::Mutex;
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Alignment of every allocation.
@@ -16,11 +17,23 @@ const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Chunks double up to this size.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
+/// Memory that all memtables of a database use together, in bytes.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryAccount(Arc<AtomicUsize>);
+
+impl MemoryAccount {
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A bump allocator for many threads.
 pub struct Arena {
     current: AtomicPtr<Chunk>,
     chunks: Mutex<Vec<NonNull<Chunk>>>,
     reserved: AtomicUsize,
+    account: MemoryAccount,
 }
 
 struct Chunk {
@@ -36,11 +49,17 @@ unsafe impl Sync for Arena {}
 
 impl Default for Arena {
     fn default() -> Arena {
-        Arena { current: AtomicPtr::default(), chunks: Mutex::new(Vec::new()), reserved: AtomicUsize::new(0) }
+        Arena::new(MemoryAccount::default())
     }
 }
 
 impl Arena {
+    /// An empty arena whose memory is added to `account`.
+    pub fn new(account: MemoryAccount) -> Arena {
+        let reserved = AtomicUsize::new(0);
+        Arena { current: AtomicPtr::default(), chunks: Mutex::new(Vec::new()), reserved, account }
+    }
+
     /// Bytes reserved from the system, which is what counts against the memory limit.
     pub fn reserved_bytes(&self) -> usize {
         self.reserved.load(Ordering::Relaxed)
@@ -85,7 +104,10 @@ impl Arena {
         let grown = previous.map_or(CHUNK_BYTES_MIN, |chunk| (chunk.size * 2).min(CHUNK_BYTES_MAX));
         let chunk = Chunk::new(grown.max(len));
         self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
-        let Some(found) = chunk.take(len) else { unreachable!("a new chunk has room for what it was made for") };
+        self.account.0.fetch_add(chunk.size, Ordering::Relaxed);
+        let Some(found) = chunk.take(len) else {
+            unreachable!("a new chunk has room for what it was made for")
+        };
         let chunk = NonNull::from(Box::leak(Box::new(chunk)));
         chunks.push(chunk);
         self.current.store(chunk.as_ptr(), Ordering::Release);
@@ -95,6 +117,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        self.account.0.fetch_sub(*self.reserved.get_mut(), Ordering::Relaxed);
         for chunk in self.chunks.get_mut().drain(..) {
             // SAFETY: leaked from a Box in `allocate_in_new_chunk`, freed only here.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
@@ -112,7 +135,8 @@ impl Chunk {
     }
 
     fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size, ALIGN).unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
+        Layout::from_size_align(size, ALIGN)
+            .unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
     }
 
     fn take(&self, len: usize) -> Option<NonNull<u8>> {
@@ -139,7 +163,8 @@ mod tests {
     #[test]
     fn pieces_do_not_overlap_and_stay_as_written() {
         let arena = Arena::default();
-        let pieces: Vec<_> = (0..5000u32).map(|n| (n, arena.copy(&n.to_be_bytes().repeat(1 + n as usize % 7)))).collect();
+        let pieces: Vec<_> =
+            (0..5000u32).map(|n| (n, arena.copy(&n.to_be_bytes().repeat(1 + n as usize % 7)))).collect();
         for (n, piece) in pieces {
             let len = 4 * (1 + n as usize % 7);
             // SAFETY: allocated above with this length.

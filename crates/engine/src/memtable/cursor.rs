@@ -23,7 +23,7 @@ type PointNode = Node<Point>;
 /// A cursor over part of one partition, as of one moment.
 pub struct MemtableCursor {
     /// Keeps the arena that every pointer below leads into.
-    memtable: Arc<Memtable>,
+    _memtable: Arc<Memtable>,
     entry: NonNull<Node<Entry>>,
     sequence: u64,
     clustering_columns: usize,
@@ -42,7 +42,7 @@ pub struct MemtableCursor {
     at_marker: bool,
 }
 
-// SAFETY: the pointers lead into the arena of `memtable`, which may be read from any thread and which the cursor keeps.
+// SAFETY: the pointers lead into the arena of `_memtable`, which may be read from any thread and which the cursor keeps.
 unsafe impl Send for MemtableCursor {}
 
 impl MemtableCursor {
@@ -62,7 +62,7 @@ impl MemtableCursor {
             slices.reverse();
         }
         MemtableCursor {
-            memtable: memtable.clone(),
+            _memtable: memtable.clone(),
             entry: partition.node.as_ptr(),
             sequence,
             clustering_columns,
@@ -80,13 +80,8 @@ impl MemtableCursor {
         }
     }
 
-    /// The memtable that is read.
-    pub fn memtable(&self) -> &Arc<Memtable> {
-        &self.memtable
-    }
-
     fn partition<'a>(&self) -> &'a super::Partition {
-        // SAFETY: the entry lives in the arena that `memtable` keeps; the cursor never hands the reference out.
+        // SAFETY: the entry lives in the arena that `_memtable` keeps; the cursor never hands the reference out.
         unsafe { &NodeRef::from_ptr(self.entry).value().partition }
     }
 
@@ -162,7 +157,7 @@ impl MemtableCursor {
     }
 
     fn row_in_slice<'a>(&self) -> Option<NodeRef<'a, AtomicPtr<Version<Bytes>>>> {
-        // SAFETY: the node lives in the arena that `memtable` keeps; the reference does not leave the cursor.
+        // SAFETY: the node lives in the arena that `_memtable` keeps; the reference does not leave the cursor.
         let node = unsafe { NodeRef::from_ptr(self.row_at?) };
         self.within(node.key()).then_some(node)
     }
@@ -181,7 +176,7 @@ impl MemtableCursor {
     fn take_row(&mut self, node: NodeRef<'_, AtomicPtr<Version<Bytes>>>) -> bool {
         let next = if self.reversed { node.previous() } else { node.next() };
         self.row_at = next.map(NodeRef::as_ptr);
-        // SAFETY: the arena is kept by `memtable`, and the bytes are only lent out with a borrow of the cursor.
+        // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
         let Some(bytes) = (unsafe { row_at(node, self.sequence) }) else { return false };
         let unpacked = packed::unpack(bytes, self.clustering_columns, &mut self.row);
         assert!(unpacked.is_ok(), "a row in the memtable was checked when it was applied");
@@ -207,7 +202,7 @@ impl MemtableCursor {
         self.covering = beyond;
         self.marker.key.clear();
         self.marker.key.extend_from_slice(node.key());
-        // SAFETY: the arena is kept by `memtable`, and the bytes are only lent out with a borrow of the cursor.
+        // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
         self.marker_bytes = unsafe { point.prefix(&mut self.marker.clustering) };
         self.marker.before = point.before;
         self.at_marker = true;

@@ -9,6 +9,7 @@ mod partition;
 mod skiplist;
 mod store;
 
+pub use arena::MemoryAccount;
 pub use cursor::MemtableCursor;
 pub use partition::Partition;
-pub use store::{Memtable, MemtableStats, PartitionRef};
+pub use store::{Memtable, PartitionRef};

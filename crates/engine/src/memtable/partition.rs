@@ -321,7 +321,10 @@ impl Point {
 ///
 /// # Safety
 /// The arena outlives `'a`.
-pub(super) unsafe fn row_at<'a>(node: NodeRef<'_, AtomicPtr<Version<Bytes>>>, sequence: u64) -> Option<&'a [u8]> {
+pub(super) unsafe fn row_at<'a>(
+    node: NodeRef<'_, AtomicPtr<Version<Bytes>>>,
+    sequence: u64,
+) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise.
     visible(node.value(), sequence).map(|bytes| unsafe { bytes.get() })
 }

@@ -22,8 +22,6 @@ const HEIGHT_MAX: usize = 12;
 pub struct SkipList<V> {
     /// First node of each level: an array in the arena of `height` pointers, replaced when it grows.
     head: AtomicPtr<Tower<V>>,
-    /// Last node of level 0, for the writer's shortcut and for reading from the end.
-    last: AtomicPtr<Node<V>>,
     /// State of the writer's random heights; also counts as the seed.
     random: AtomicU32,
     /// The writer's finger: predecessors of the last insertion, by level; allocated once the list is not tiny.
@@ -65,7 +63,6 @@ impl<V> Default for SkipList<V> {
     fn default() -> SkipList<V> {
         SkipList {
             head: AtomicPtr::default(),
-            last: AtomicPtr::default(),
             random: AtomicU32::new(0x9E37_79B9),
             finger: AtomicPtr::default(),
             len: AtomicU32::new(0),
@@ -125,7 +122,8 @@ impl<V> Node<V> {
     unsafe fn next<'a>(node: NonNull<Node<V>>, level: usize) -> &'a AtomicPtr<Node<V>> {
         // SAFETY: `height` pointers follow the node's head in its allocation; computed from the node's own pointer.
         unsafe {
-            let tower = node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            let tower =
+                node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
             &*tower.add(level)
         }
     }
@@ -140,11 +138,6 @@ impl<V> SkipList<V> {
     /// The first node.
     pub fn first(&self) -> Option<NodeRef<'_, V>> {
         NodeRef::new(self.head_next(0))
-    }
-
-    /// The last node.
-    pub fn last(&self) -> Option<NodeRef<'_, V>> {
-        NodeRef::new(self.last.load(Ordering::Acquire))
     }
 
     /// The first node whose key is not below `key`.
@@ -201,7 +194,8 @@ impl<V> SkipList<V> {
                 height: height as u32,
                 next: [],
             });
-            let tower = node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
+            let tower =
+                node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
             for (level, &predecessor) in before.iter().enumerate().take(height) {
                 tower.add(level).write(AtomicPtr::new(self.link(predecessor, level).load(Ordering::Relaxed)));
             }
@@ -210,9 +204,8 @@ impl<V> SkipList<V> {
             for (level, &predecessor) in before.iter().enumerate().take(height) {
                 self.link(predecessor, level).store(node.as_ptr(), Ordering::Release);
             }
-            match successor {
-                Some(successor) => successor.as_ref().previous.store(node.as_ptr(), Ordering::Release),
-                None => self.last.store(node.as_ptr(), Ordering::Release),
+            if let Some(successor) = successor {
+                successor.as_ref().previous.store(node.as_ptr(), Ordering::Release);
             }
         }
         self.len.fetch_add(1, Ordering::Relaxed);
@@ -236,32 +229,32 @@ impl<V> SkipList<V> {
     /// Fills `before` with the last node below `key` on each level, from the finger if the key lies near it.
     fn find_predecessors(&self, key: &[u8], before: &mut [*mut Node<V>; HEIGHT_MAX]) {
         let height = self.height();
-        let mut level = height;
         // SAFETY: the finger is null or an array in the arena that only the writer touches.
-        if let Some(finger) = unsafe { self.finger.load(Ordering::Relaxed).as_ref() } {
-            let fits = |level: usize| {
-                let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
-                // SAFETY: a finger node of a level has that level.
-                let next = unsafe { self.link(finger[level], level) }.load(Ordering::Relaxed);
-                after && NodeRef::new(next).is_none_or(|node: NodeRef<'_, V>| key < node.key())
-            };
-            level = (0..height).find(|&level| fits(level)).map_or(height, |found| found + 1);
-            before[level.min(height)..height].copy_from_slice(&finger[level.min(height)..height]);
-            if level < height || (level == height && height > 0 && fits(height - 1)) {
-                // From the level that brackets the key downwards the finger's own node is the place to start.
-                let mut found = NodeRef::new(finger[level - 1]);
-                self.descend(key, level, &mut found, before);
-                return;
+        let finger = unsafe { self.finger.load(Ordering::Relaxed).as_ref() };
+        let brackets = |finger: &[*mut Node<V>; HEIGHT_MAX], level: usize| {
+            let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
+            // SAFETY: a finger node of a level has that level.
+            let next = unsafe { self.link(finger[level], level) }.load(Ordering::Relaxed);
+            after && NodeRef::new(next).is_none_or(|node: NodeRef<'_, V>| key < node.key())
+        };
+        let found =
+            finger.and_then(|finger| Some((finger, (0..height).find(|&level| brackets(finger, level))?)));
+        match found {
+            // The key lies right behind the finger on this level, so the finger is right on the levels above too, and
+            // the place to start from below.
+            Some((finger, level)) => {
+                before[level + 1..height].copy_from_slice(&finger[level + 1..height]);
+                self.descend(key, level + 1, NodeRef::new(finger[level]), before);
             }
+            None => self.descend(key, height, None, before),
         }
-        self.descend(key, height, &mut None, before);
     }
 
     fn descend<'a>(
         &'a self,
         key: &[u8],
         height: usize,
-        found: &mut Option<NodeRef<'a, V>>,
+        mut found: Option<NodeRef<'a, V>>,
         before: &mut [*mut Node<V>; HEIGHT_MAX],
     ) {
         for level in (0..height).rev() {
@@ -270,7 +263,7 @@ impl<V> SkipList<V> {
                 // SAFETY: `from` is the head or was found on this level or above.
                 let next = unsafe { self.link(from, level) }.load(Ordering::Acquire);
                 match NodeRef::new(next) {
-                    Some(next) if next.key() < key => *found = Some(next),
+                    Some(next) if next.key() < key => found = Some(next),
                     _ => break,
                 }
             }
@@ -279,7 +272,13 @@ impl<V> SkipList<V> {
     }
 
     /// Moves the finger to the node just added.
-    fn remember(&self, arena: &Arena, node: *mut Node<V>, height: usize, before: &[*mut Node<V>; HEIGHT_MAX]) {
+    fn remember(
+        &self,
+        arena: &Arena,
+        node: *mut Node<V>,
+        height: usize,
+        before: &[*mut Node<V>; HEIGHT_MAX],
+    ) {
         const TINY: usize = 16;
         let mut finger = *before;
         finger[..height].fill(node);
@@ -300,7 +299,9 @@ impl<V> SkipList<V> {
         let head = self.head.load(Ordering::Acquire);
         // SAFETY: null or a tower in the arena, written before it was published; `level` is checked.
         match unsafe { head.as_ref() } {
-            Some(tower) if level < tower.height => unsafe { Tower::next(head, level) }.load(Ordering::Acquire),
+            Some(tower) if level < tower.height => {
+                unsafe { Tower::next(head, level) }.load(Ordering::Acquire)
+            }
             _ => null_mut(),
         }
     }
@@ -363,7 +364,7 @@ mod tests {
         }
         let forward = std::iter::successors(list.first(), |node| node.next());
         assert!(forward.map(|node| *node.value()).eq(model.values().copied()));
-        let backward = std::iter::successors(list.last(), |node| node.previous());
+        let backward = std::iter::successors(list.before(&[0xFF; 5]), |node| node.previous());
         assert!(backward.map(|node| *node.value()).eq(model.values().rev().copied()));
         for probe in (0..2_000u32).map(|n| n.wrapping_mul(2_654_435_761) % 5_000) {
             let key = probe.to_be_bytes();

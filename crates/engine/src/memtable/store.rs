@@ -3,9 +3,10 @@
 //! Partitions are spread over shards by the top bits of their token, which keeps the shards in token order; only
 //! making a partition takes its shard's lock.
 
-use super::arena::Arena;
+use super::arena::{Arena, MemoryAccount};
 use super::partition::{ApplyScratch, Partition};
 use super::skiplist::{NodeRef, SkipList};
+use crate::commitlog::LogPosition;
 use helenus_model::byte_comparable;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::mutation::{Change, Changes, PartitionUpdate};
@@ -15,7 +16,7 @@ use helenus_model::schema::Table;
 use helenus_model::token::Token;
 use parking_lot::Mutex;
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Shards: enough that two cores seldom make partitions in the same one.
@@ -23,6 +24,7 @@ const SHARDS: usize = 16;
 
 /// The recent writes of one table.
 pub struct Memtable {
+    sealed: OnceLock<LogPosition>,
     arena: Arena,
     shards: [Shard; SHARDS],
     stats: Stats,
@@ -107,10 +109,12 @@ struct Stats {
     dirty: AtomicBool,
 }
 
-impl Default for Memtable {
-    fn default() -> Memtable {
+impl Memtable {
+    /// An empty memtable whose memory is added to `account`.
+    pub fn new(account: &MemoryAccount) -> Memtable {
         Memtable {
-            arena: Arena::default(),
+            sealed: OnceLock::new(),
+            arena: Arena::new(account.clone()),
             shards: std::array::from_fn(|_| Shard::default()),
             stats: Stats {
                 timestamp_us_min: AtomicI64::new(i64::MAX),
@@ -123,6 +127,17 @@ impl Default for Memtable {
                 dirty: AtomicBool::new(false),
             },
         }
+    }
+
+    /// Says that no write comes any more: everything up to `position` of the log is here or in older sources.
+    pub fn seal(&self, position: LogPosition) {
+        let sealed = self.sealed.set(position);
+        assert!(sealed.is_ok(), "a memtable is sealed once");
+    }
+
+    /// The position it was sealed at.
+    pub fn sealed_at(&self) -> Option<LogPosition> {
+        self.sealed.get().copied()
     }
 }
 
@@ -227,7 +242,9 @@ impl Stats {
         let mut seen = Seen { min: i64::MAX, max: i64::MIN, local: NO_EXPIRY, ttl: i64::MAX };
         for change in changes.iter() {
             match change? {
-                Change::PartitionDeletion(deletion) | Change::RangeDeletion { deletion, .. } => seen.deletion(deletion),
+                Change::PartitionDeletion(deletion) | Change::RangeDeletion { deletion, .. } => {
+                    seen.deletion(deletion)
+                }
                 Change::StaticRow(bytes) => {
                     packed::unpack(bytes, 0, row)?;
                     seen.row(row);
@@ -290,26 +307,4 @@ impl Seen {
             self.local = self.local.min(cell.local_deletion_s);
         }
     }
-}
-
-/// A memtable that readers share.
-pub type SharedMemtable = Arc<Memtable>;
-
-impl MemtableStats {
-    /// Whether a partition deletion or anything else here could be as old as `timestamp_us`.
-    pub fn may_hold_at_or_before(&self, timestamp_us: i64) -> bool {
-        self.timestamp_us_min <= timestamp_us
-    }
-}
-
-impl Default for MemtableStats {
-    fn default() -> MemtableStats {
-        Memtable::default().stats()
-    }
-}
-
-/// The strongest deletion a partition can have, for tests of order.
-#[cfg(test)]
-pub(super) fn deletion_at(timestamp_us: i64) -> DeletionTime {
-    DeletionTime { timestamp_us, local_s: timestamp_us / 1_000_000 }
 }

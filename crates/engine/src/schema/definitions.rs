@@ -36,7 +36,13 @@ const SCHEMA_TABLES: &[Definition] = &[
         0,
         "keyspace_name text,durable_writes boolean,replication frozen<map<text, text>>",
     ),
-    Definition("tables", "table definitions", 1, 1, "keyspace_name text,table_name text,flags frozen<set<text>>,*"),
+    Definition(
+        "tables",
+        "table definitions",
+        1,
+        1,
+        "keyspace_name text,table_name text,flags frozen<set<text>>,*",
+    ),
     Definition(
         "columns",
         "column definitions",
@@ -158,8 +164,7 @@ const TRACES_TABLES: &[Definition] = &[
 /// The system keyspaces with their tables.
 pub fn system_keyspaces() -> Vec<Keyspace> {
     let local = &[("class", "org.apache.cassandra.locator.LocalStrategy")][..];
-    let simple =
-        &[("class", "org.apache.cassandra.locator.SimpleStrategy"), ("replication_factor", "2")][..];
+    let simple = &[("class", "org.apache.cassandra.locator.SimpleStrategy"), ("replication_factor", "2")][..];
     vec![
         keyspace("system", local, SYSTEM_TABLES, 0),
         keyspace(SYSTEM_SCHEMA, local, SCHEMA_TABLES, SCHEMA_GC_GRACE_SECONDS),
@@ -170,7 +175,12 @@ pub fn system_keyspaces() -> Vec<Keyspace> {
 /// A week, as for Cassandra's schema tables.
 const SCHEMA_GC_GRACE_SECONDS: i32 = 604_800;
 
-fn keyspace(name: &str, replication: &[(&str, &str)], tables: &[Definition], gc_grace_seconds: i32) -> Keyspace {
+fn keyspace(
+    name: &str,
+    replication: &[(&str, &str)],
+    tables: &[Definition],
+    gc_grace_seconds: i32,
+) -> Keyspace {
     let tables = tables.iter().map(|definition| {
         let table = Arc::new(table(name, definition, gc_grace_seconds));
         (table.name.clone(), table)
@@ -286,8 +296,11 @@ mod tests {
 
     #[test]
     fn every_definition_has_all_its_columns() {
-        let columns: usize =
-            system_keyspaces().iter().flat_map(|ks| ks.tables.values()).map(|table| table.columns().count()).sum();
+        let columns: usize = system_keyspaces()
+            .iter()
+            .flat_map(|ks| ks.tables.values())
+            .map(|table| table.columns().count())
+            .sum();
         assert_eq!(columns, 41 + 16 + 107);
     }
 }

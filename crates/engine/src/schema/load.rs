@@ -3,8 +3,10 @@
 use super::definitions::SYSTEM_SCHEMA;
 use super::type_text::parse_type;
 use crate::error::{Error, Result};
-use helenus_model::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, TableId, TableOptions};
-use helenus_model::types::collection::Elements;
+use helenus_model::schema::{
+    Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, TableId, TableOptions,
+};
+use helenus_model::types::Elements;
 use helenus_model::types::{CqlType, UserType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +16,10 @@ use uuid::Uuid;
 pub(crate) type SchemaRow = BTreeMap<Arc<str>, Vec<u8>>;
 
 /// Builds the user keyspaces of a schema. `read` gives all rows of one `system_schema` table.
-pub(crate) fn load_schema(mut schema: Schema, read: &mut dyn FnMut(&Table) -> Result<Vec<SchemaRow>>) -> Result<Schema> {
+pub(crate) fn load_schema(
+    mut schema: Schema,
+    read: &mut dyn FnMut(&Arc<Table>) -> Result<Vec<SchemaRow>>,
+) -> Result<Schema> {
     let Some(system) = schema.keyspaces.get(SYSTEM_SCHEMA).cloned() else { return Ok(schema) };
     let mut rows = |name: &str| match system.tables.get(name) {
         Some(table) => read(table),
@@ -128,7 +133,9 @@ fn table_options(row: &Fields<'_>) -> TableOptions {
     TableOptions {
         additional_write_policy: text("additional_write_policy", default.additional_write_policy),
         allow_auto_snapshot: row.bool("allow_auto_snapshot").unwrap_or(true),
-        bloom_filter_fp_chance: row.double("bloom_filter_fp_chance").unwrap_or(default.bloom_filter_fp_chance),
+        bloom_filter_fp_chance: row
+            .double("bloom_filter_fp_chance")
+            .unwrap_or(default.bloom_filter_fp_chance),
         caching: row.text_map("caching"),
         cdc: row.bool("cdc").unwrap_or(false),
         comment: text("comment", String::new()),
@@ -201,7 +208,8 @@ impl Fields<'_> {
     }
 
     fn damaged(&self, column: &str) -> Error {
-        let part = |name| self.row.get(name).map(|value: &Vec<u8>| String::from_utf8_lossy(value).into_owned());
+        let part =
+            |name| self.row.get(name).map(|value: &Vec<u8>| String::from_utf8_lossy(value).into_owned());
         Error::SchemaDamaged {
             table: self.table,
             column: column.to_string(),
@@ -233,10 +241,8 @@ impl Fields<'_> {
     }
 
     fn blob_map(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
-        let values: Vec<Vec<u8>> = Elements::of_map(self.get(name).unwrap_or_default())
-            .flatten()
-            .map(<[u8]>::to_vec)
-            .collect();
+        let values: Vec<Vec<u8>> =
+            Elements::of_map(self.get(name).unwrap_or_default()).flatten().map(<[u8]>::to_vec).collect();
         let pair = |pair: &[Vec<u8>]| match pair {
             [key, value] => Some((String::from_utf8_lossy(key).into_owned(), value.clone())),
             _ => None,

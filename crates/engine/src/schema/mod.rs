@@ -9,6 +9,6 @@ mod rows;
 mod type_text;
 
 pub use definitions::{is_system_keyspace, system_keyspaces};
-pub(crate) use load::load_schema;
+pub(crate) use load::{SchemaRow, load_schema};
 pub use rows::{SchemaChange, SchemaChangeKind, changes_between};
 pub use type_text::parse_type;

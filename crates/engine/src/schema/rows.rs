@@ -7,7 +7,7 @@ use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table};
-use helenus_model::types::collection;
+use helenus_model::types;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,9 +67,8 @@ type Values<'a> = Vec<(&'a str, Vec<u8>)>;
 
 impl Writer {
     fn keyspace(&mut self, before: Option<&Keyspace>, after: &Keyspace) {
-        let same = before.is_some_and(|b| {
-            b.durable_writes == after.durable_writes && b.replication == after.replication
-        });
+        let same = before
+            .is_some_and(|b| b.durable_writes == after.durable_writes && b.replication == after.replication);
         if !same {
             let values = vec![
                 ("durable_writes", vec![u8::from(after.durable_writes)]),
@@ -307,20 +306,20 @@ pub(super) fn kind_text(kind: ColumnKind) -> &'static str {
 fn pack_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<u8> {
     let texts: Vec<&str> = texts.collect();
     let mut out = Vec::new();
-    collection::pack(texts.len(), texts.iter().map(|text| Some(text.as_bytes())), &mut out);
+    types::pack(texts.len(), texts.iter().map(|text| Some(text.as_bytes())), &mut out);
     out
 }
 
 fn text_map(map: &BTreeMap<String, String>) -> Vec<u8> {
     let mut out = Vec::new();
     let values = map.iter().flat_map(|(k, v)| [Some(k.as_bytes()), Some(v.as_bytes())]);
-    collection::pack(map.len(), values, &mut out);
+    types::pack(map.len(), values, &mut out);
     out
 }
 
 fn blob_map(map: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     let mut out = Vec::new();
     let values = map.iter().flat_map(|(k, v)| [Some(k.as_bytes()), Some(&v[..])]);
-    collection::pack(map.len(), values, &mut out);
+    types::pack(map.len(), values, &mut out);
     out
 }

@@ -139,8 +139,14 @@ mod tests {
         let read = |text| parse_type(text, "ks", &BTreeMap::new());
         let blob_map = CqlType::Map { key: CqlType::Text.into(), value: CqlType::Blob.into(), frozen: true };
         assert_eq!(read("frozen<map<text, blob>>"), Some(blob_map.clone()));
-        assert_eq!(read("list<frozen<map<text, blob>>>"), Some(CqlType::List { element: blob_map.into(), frozen: false }));
-        assert_eq!(read("vector<float, 3>"), Some(CqlType::Vector { element: CqlType::Float.into(), dimension: 3 }));
+        assert_eq!(
+            read("list<frozen<map<text, blob>>>"),
+            Some(CqlType::List { element: blob_map.into(), frozen: false })
+        );
+        assert_eq!(
+            read("vector<float, 3>"),
+            Some(CqlType::Vector { element: CqlType::Float.into(), dimension: 3 })
+        );
         for nonsense in ["", "nothing", "list<", "list<int", "map<int>", "int int", "frozen<>", "\"open"] {
             assert_eq!(read(nonsense), None, "{nonsense}");
         }

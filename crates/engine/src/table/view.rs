@@ -1,6 +1,6 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
-use crate::memtable::Memtable;
+use crate::memtable::{MemoryAccount, Memtable};
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
@@ -15,21 +15,27 @@ pub struct View {
 
 impl View {
     /// A view of files only, with an empty memtable.
-    pub fn new(mut sstables: Vec<Arc<SsTable>>) -> View {
+    pub fn new(account: &MemoryAccount, mut sstables: Vec<Arc<SsTable>>) -> View {
         order(&mut sstables);
-        View { memtables: vec![Arc::default()], sstables }
+        View { memtables: vec![Arc::new(Memtable::new(account))], sstables }
     }
 
     /// The view with an empty memtable before the present ones.
-    pub(super) fn with_new_memtable(&self) -> View {
-        let mut memtables = vec![Arc::default()];
+    pub(super) fn with_new_memtable(&self, account: &MemoryAccount) -> View {
+        let mut memtables = vec![Arc::new(Memtable::new(account))];
         memtables.extend(self.memtables.iter().cloned());
         View { memtables, sstables: self.sstables.clone() }
     }
 
+    /// The memtable that takes the writes.
+    pub fn current(&self) -> &Arc<Memtable> {
+        &self.memtables[0]
+    }
+
     /// The view after a flush: the memtable gone, its file there.
     pub(super) fn with_flushed(&self, memtable: &Arc<Memtable>, written: Option<Arc<SsTable>>) -> View {
-        let memtables: Vec<_> = self.memtables.iter().filter(|m| !Arc::ptr_eq(m, memtable)).cloned().collect();
+        let memtables: Vec<_> =
+            self.memtables.iter().filter(|m| !Arc::ptr_eq(m, memtable)).cloned().collect();
         assert!(memtables.len() + 1 == self.memtables.len(), "a memtable is flushed once");
         let mut sstables = self.sstables.clone();
         sstables.extend(written);

@@ -1,0 +1,119 @@
+//! Background work and the end: flushes by size, flushes asked for, closing.
+
+use super::shared::{Database, Shared};
+use crate::error::Result;
+use crate::table::TableStore;
+use helenus_host::{Next, Worker};
+use helenus_model::schema::TableId;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// How often the flusher looks at the memory in use.
+const LOOK_NS: u64 = 100_000_000;
+/// Pause after a failed flush: a full disk is not asked without end.
+const PAUSE_NS: u64 = 1_000_000_000;
+/// Segments of the log after which the tables that keep the oldest are flushed, so that a replay stays short.
+const SEGMENTS_MAX: usize = 32;
+
+impl Database {
+    /// Flushes every table. Returns the SSTables written.
+    ///
+    /// # Errors
+    /// The first failure, after every table was tried.
+    pub fn flush_all(&self) -> Result<u64> {
+        self.shared.flush_all()
+    }
+
+    /// Flushes one table. Returns the SSTables written.
+    ///
+    /// # Errors
+    /// Failures of writing; what was in memory stays there.
+    pub fn flush(&self, table: TableId) -> Result<u64> {
+        self.shared.table(table).map_or(Ok(0), |store| store.flush(&self.shared))
+    }
+
+    /// Ends: no write is taken any more, everything is flushed and the log closed, so that the next start replays
+    /// nothing.
+    ///
+    /// # Errors
+    /// The first failure; the log then still has what was not flushed.
+    pub fn close(&self) -> Result<()> {
+        {
+            let _gate = self.shared.gate.write();
+            if self.shared.closing.swap(true, Ordering::AcqRel) {
+                return Ok(());
+            }
+        }
+        if let Some(flusher) = self.flusher.get() {
+            flusher.wake();
+            flusher.join();
+        }
+        let flushed = match &self.shared.log {
+            // Without a log nothing is to survive, so nothing needs to be written.
+            None => Ok(0),
+            Some(_) => self.shared.flush_all(),
+        };
+        let closed = self.shared.log.as_ref().map_or(Ok(()), |log| log.close());
+        flushed.and(closed)
+    }
+}
+
+impl Shared {
+    fn flush_all(&self) -> Result<u64> {
+        let stores: Vec<Arc<TableStore>> = self.tables.load().values().cloned().collect();
+        let mut written = 0;
+        let mut failure = None;
+        for store in stores {
+            match store.flush(self) {
+                Ok(count) => written += count,
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(written), Err)
+    }
+
+    /// The table whose flush helps most, if one is due.
+    fn due(&self) -> Option<Arc<TableStore>> {
+        let tables = self.tables.load();
+        if self.memory.bytes() >= self.options.memory.memtables / 2 {
+            let bytes =
+                |store: &Arc<TableStore>| store.view().memtables.iter().map(|m| m.bytes()).sum::<usize>();
+            return tables.values().max_by_key(|store| bytes(store)).cloned();
+        }
+        let log = self.log.as_ref().filter(|log| log.segments_count() > SEGMENTS_MAX)?;
+        log.tables_of_oldest_segment().into_iter().find_map(|table| tables.get(&table).cloned())
+    }
+}
+
+/// Flushes when memory or log grow too large.
+pub(super) struct Flusher {
+    shared: Weak<Shared>,
+}
+
+impl Flusher {
+    pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
+        Flusher { shared: Arc::downgrade(shared) }
+    }
+}
+
+impl Worker for Flusher {
+    fn step(&mut self) -> Next {
+        let Some(shared) = self.shared.upgrade() else { return Next::Done };
+        if shared.closing.load(Ordering::Acquire) {
+            return Next::Done;
+        }
+        let Some(store) = shared.due() else { return Next::WaitAtMost(LOOK_NS) };
+        let flushed = store.flush(&shared);
+        let mut failure = shared.flush_failure.lock();
+        match flushed {
+            Ok(_) => {
+                *failure = None;
+                Next::Again
+            }
+            Err(error) => {
+                *failure = Some(error.to_string());
+                Next::WaitAtMost(PAUSE_NS)
+            }
+        }
+    }
+}

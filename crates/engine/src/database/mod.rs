@@ -1,0 +1,21 @@
+//! The database: tables, schema and log of one directory, behind one value.
+//!
+//! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
+//! schema, `maintenance` flushes in the background and closes.
+
+mod ddl;
+mod maintenance;
+mod open;
+mod options;
+mod reading;
+mod shared;
+mod status;
+mod writing;
+
+pub use ddl::DdlError;
+pub use open::OpenReport;
+pub use options::{DatabaseOptions, MemoryShares};
+pub use reading::ReadRequest;
+pub use shared::Database;
+pub(crate) use shared::Shared;
+pub use status::{Status, TableStatus};

@@ -1,0 +1,313 @@
+//! Opening: lock, log, schema, tables, replay.
+
+use super::maintenance::Flusher;
+use super::options::DatabaseOptions;
+use super::shared::{Database, Shared};
+use crate::cache::SharedCache;
+use crate::commitlog::{
+    CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, read_log,
+};
+use crate::error::{Error, Result};
+use crate::memtable::MemoryAccount;
+use crate::read::{Partitions, ReadCommand, RowSink, Taken};
+use crate::schema::{SchemaRow, changes_between, is_system_keyspace, load_schema, system_keyspaces};
+use crate::table::TableStore;
+use crate::timestamps::Timestamps;
+use arc_swap::ArcSwap;
+use helenus_host::{Disk, Host};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::mutation::PartitionUpdate;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Schema, Table, TableId};
+use helenus_model::token::Token;
+use helenus_sstable::data::KeyRange;
+use helenus_sstable::names::SsTableIds;
+use parking_lot::{Mutex, RwLock};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+use uuid::Uuid;
+
+/// What opening found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenReport {
+    /// Updates replayed from the log.
+    pub replayed: u64,
+    /// Bytes of log read.
+    pub log_bytes: u64,
+    /// Damage that was skipped: segment and offset.
+    pub skipped: Vec<(std::path::PathBuf, u64)>,
+}
+
+impl Database {
+    /// Opens the database of a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// `InUse` when another process has it; `LogDamaged` unless told to skip; damage of files.
+    pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
+        let disk = host.disk.clone();
+        disk.create_dir_all(&options.dir).map_err(Error::io("create", &options.dir))?;
+        let lock = lock(&*disk, &options.dir)?;
+        let host_id = host_id(&host, &options.dir)?;
+        let log_dir = options.dir.join("commitlog");
+        let replay_options = ReplayOptions { skip_damaged: options.skip_damaged_log };
+        let (replay, left) = match options.sync {
+            Some(_) => read_log(&*disk, &log_dir, replay_options)?,
+            None => Default::default(),
+        };
+        let flushed = left.flushed.clone();
+        let reserve_us = left.timestamp_reserve_us;
+        let log = match options.sync {
+            None => None,
+            Some(mode) => {
+                let segment_bytes = options.segment_bytes;
+                Some(CommitLog::open(&host, LogOptions { dir: log_dir, mode, segment_bytes }, left)?)
+            }
+        };
+        let mut random = [0; 8];
+        host.random.fill(&mut random);
+        let shared = Arc::new(Shared {
+            timestamps: Timestamps::new(host.clock.clone(), reserve_us),
+            cache: Arc::new(SharedCache::new(options.memory.cache)),
+            options,
+            log,
+            schema: ArcSwap::from_pointee(system_schema()),
+            tables: ArcSwap::from_pointee(HashMap::new()),
+            gate: RwLock::new(()),
+            ddl: Mutex::new(()),
+            memory: MemoryAccount::default(),
+            host_id,
+            closing: AtomicBool::new(false),
+            flush_failure: Mutex::new(None),
+            ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
+            file_numbers: AtomicU64::new(1),
+            _lock: lock,
+            host,
+        });
+        let database = Arc::new(Database { shared, flusher: OnceLock::new() });
+        let report = database.bring_up(replay, &flushed)?;
+        Ok((database, report))
+    }
+
+    fn bring_up(&self, replay: Replay, flushed: &BTreeMap<TableId, LogPosition>) -> Result<OpenReport> {
+        let shared = &self.shared;
+        let mut report = OpenReport { replayed: 0, log_bytes: replay.bytes, skipped: replay.skipped };
+        self.open_stores()?;
+        let mut replayer = Replayer { shared, flushed, layouts: Layouts::default() };
+        // The schema's own tables first: the others can only be named once they are read.
+        let mut rest = Vec::new();
+        for (position, record) in replay.records {
+            if let Some(record) = replayer.schema_part(position, record, &mut report)? {
+                rest.push((position, record));
+            }
+        }
+        let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
+        shared.schema.store(Arc::new(schema));
+        self.open_stores()?;
+        for (position, record) in rest {
+            replayer.apply(position, record, &mut report)?;
+        }
+        self.describe_system_tables()?;
+        let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
+        let _ = self.flusher.set(task);
+        Ok(report)
+    }
+
+    /// Opens the store of every table of the schema that has none.
+    fn open_stores(&self) -> Result<()> {
+        let shared = &self.shared;
+        let mut stores = HashMap::clone(&shared.tables.load());
+        for table in shared.schema.load().keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+            if let Entry::Vacant(place) = stores.entry(table.id) {
+                place.insert(Arc::new(TableStore::open(shared, table)?));
+            }
+        }
+        shared.tables.store(Arc::new(stores));
+        Ok(())
+    }
+
+    /// Writes the rows that describe the system keyspaces, once in a directory's life and when they change.
+    fn describe_system_tables(&self) -> Result<()> {
+        let schema = self.shared.schema.load_full();
+        let Some(table) = schema.table("system_schema", "tables") else { return Ok(()) };
+        let rows = self.read_rows(table)?;
+        let known = |table: &Table| {
+            rows.iter().any(|row| {
+                row.get("keyspace_name").is_some_and(|name| name == table.keyspace.as_bytes())
+                    && row.get("table_name").is_some_and(|name| name == table.name.as_bytes())
+            })
+        };
+        let mut tables = system_keyspaces().into_iter().flat_map(|keyspace| keyspace.tables.into_values());
+        if tables.all(|table| known(&table)) {
+            return Ok(());
+        }
+        let keyspaces = BTreeMap::from([("system_schema", "system_schema")]);
+        debug_assert!(keyspaces.keys().all(|name| is_system_keyspace(name)));
+        let empty = Schema { keyspaces: BTreeMap::new(), version: Uuid::nil(), epoch: 0 };
+        let (mutation, _) = changes_between(&empty, &system_schema(), self.next_timestamp()?);
+        drop(self.shared.write(&mutation)?);
+        Ok(())
+    }
+
+    /// All rows of a small table, whole.
+    pub(crate) fn read_rows(&self, table: &Arc<Table>) -> Result<Vec<SchemaRow>> {
+        let command = ReadCommand {
+            table: table.clone(),
+            partitions: Partitions::Range(KeyRange::all()),
+            filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+            reversed: false,
+            statics: true,
+            limits: Limits::NONE,
+            now_s: self.now_s(),
+            resume: None,
+            page_rows: None,
+        };
+        let mut sink = RowCollector { table, key: Vec::new(), now_s: command.now_s, rows: Vec::new() };
+        let request = super::ReadRequest { may_block: true, ..Default::default() };
+        let view = self.view(table)?;
+        self.read(&command, &view, request, &mut sink, None)?;
+        Ok(sink.rows)
+    }
+}
+
+fn system_schema() -> Schema {
+    let keyspaces =
+        system_keyspaces().into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)));
+    Schema { keyspaces: keyspaces.collect(), version: Uuid::from_u128(1), epoch: 0 }
+}
+
+fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {
+    let path = dir.join("helenus.lock");
+    let holder = format!("process {}", std::process::id());
+    disk.lock(&path, &holder).map_err(|source| match helenus_host::lock_holder(&source) {
+        Some(holder) => Error::InUse { path: dir.to_owned(), holder: holder.to_string() },
+        None => Error::Io { action: "lock", path, source },
+    })
+}
+
+/// The server's identity, made once and kept in the directory.
+fn host_id(host: &Host, dir: &Path) -> Result<Uuid> {
+    let path = dir.join("host-id");
+    let disk = &host.disk;
+    if disk.exists(&path) {
+        let file = disk.open(&path).map_err(Error::io("open", &path))?;
+        let mut text = [0; 36];
+        file.read_exact_at(&mut text, 0).map_err(Error::io("read", &path))?;
+        if let Some(id) = std::str::from_utf8(&text).ok().and_then(|text| Uuid::try_parse(text).ok()) {
+            return Ok(id);
+        }
+        let source = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "it holds no UUID; remove it to get a new one",
+        );
+        return Err(Error::Io { action: "read", path, source });
+    }
+    let mut random = [0; 16];
+    host.random.fill(&mut random);
+    let id = uuid::Builder::from_random_bytes(random).into_uuid();
+    let new = dir.join("host-id.new");
+    if disk.exists(&new) {
+        disk.remove(&new).map_err(Error::io("remove", &new))?;
+    }
+    let file = disk.create(&new).map_err(Error::io("create", &new))?;
+    file.write_all_at(id.to_string().as_bytes(), 0).map_err(Error::io("write", &new))?;
+    file.sync().map_err(Error::io("sync", &new))?;
+    disk.rename(&new, &path).map_err(Error::io("rename", &new))?;
+    disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+    Ok(id)
+}
+
+/// Applies the records of the log that are not in SSTables yet.
+struct Replayer<'a> {
+    shared: &'a Shared,
+    flushed: &'a BTreeMap<TableId, LogPosition>,
+    layouts: Layouts,
+}
+
+impl Replayer<'_> {
+    /// Applies what concerns the schema's tables and gives back the rest of a record.
+    fn schema_part(
+        &mut self,
+        position: LogPosition,
+        record: Record,
+        report: &mut OpenReport,
+    ) -> Result<Option<Record>> {
+        match record {
+            Record::Mutation(updates) => {
+                let (known, rest): (Vec<_>, Vec<_>) =
+                    updates.into_iter().partition(|update| self.shared.table(update.table).is_some());
+                self.apply(position, Record::Mutation(known), report)?;
+                Ok((!rest.is_empty()).then_some(Record::Mutation(rest)))
+            }
+            Record::Layout(table, columns) => {
+                self.layouts.note(table, &columns);
+                Ok(Some(Record::Layout(table, columns)))
+            }
+            record => Ok(Some(record)),
+        }
+    }
+
+    fn apply(&mut self, position: LogPosition, record: Record, report: &mut OpenReport) -> Result<()> {
+        let is_flushed =
+            |table: &TableId| self.flushed.get(table).is_some_and(|flushed| position <= *flushed);
+        match record {
+            Record::Mutation(updates) => {
+                for update in updates.into_iter().filter(|update| !is_flushed(&update.table)) {
+                    // A table that is gone was dropped later in the log.
+                    let Some(store) = self.shared.table(update.table) else { continue };
+                    let table = store.table();
+                    let key = update.key.clone();
+                    let changes = self.layouts.renumber(update, &table)?;
+                    let token = Token::of_key(&key);
+                    store.view().current().apply(&PartitionUpdate { table, key, changes }, token)?;
+                    report.replayed += 1;
+                }
+            }
+            Record::Layout(table, columns) => self.layouts.note(table, &columns),
+            Record::Truncate(table) if !is_flushed(&table) => {
+                if let Some(store) = self.shared.table(table) {
+                    store.truncate_replayed(self.shared)?;
+                }
+            }
+            Record::Truncate(_) | Record::Synced(_) | Record::Flushed(_) | Record::TimestampReserve(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Collects rows as maps from column name to value.
+struct RowCollector<'a> {
+    table: &'a Table,
+    key: Vec<u8>,
+    now_s: i64,
+    rows: Vec<SchemaRow>,
+}
+
+impl RowSink for RowCollector<'_> {
+    fn partition(&mut self, key: &[u8], _static_row: Option<RowView<'_>>) -> Result<()> {
+        self.key = key.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+        let mut found = SchemaRow::new();
+        // Schema tables have one partition key column, whose serialised form is the key itself.
+        found.extend(self.table.partition_key.iter().map(|column| (column.name.clone(), self.key.clone())));
+        for (index, column) in self.table.clustering.iter().enumerate() {
+            found.extend(row.clustering(index).map(|value| (column.name.clone(), value.to_vec())));
+        }
+        for cell in row.row.cells.iter().filter(|cell| cell.is_live(self.now_s)) {
+            if let Some(column) = self.table.column_by_id(cell.column) {
+                found.insert(column.name.clone(), row.value(cell).to_vec());
+            }
+        }
+        self.rows.push(found);
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}

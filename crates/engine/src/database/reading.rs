@@ -1,0 +1,63 @@
+//! The read path's door: a command over the present view of its table.
+
+use super::shared::Database;
+use crate::error::{Error, Result};
+use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute};
+use crate::table::View;
+use helenus_model::schema::Table;
+use helenus_sstable::block::ReadContext;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a read may do, and how long.
+#[derive(Clone, Copy, Default)]
+pub struct ReadRequest<'a> {
+    /// Whether it may wait for the disk; if not, it answers `WouldBlock` where it would have to.
+    pub may_block: bool,
+    /// Monotonic time at which it is given up, nanoseconds of the host's clock.
+    pub deadline_ns: Option<u64>,
+    /// Set when nobody waits for the answer any more.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+impl Database {
+    /// The sources of a table at this moment, for several reads of one picture.
+    ///
+    /// # Errors
+    /// `UnknownTable` when it was dropped.
+    pub fn view(&self, table: &Table) -> Result<Arc<View>> {
+        let store = self.shared.tables.load().get(&table.id).map(|store| store.view());
+        store.ok_or_else(|| Error::UnknownTable {
+            keyspace: table.keyspace.to_string(),
+            table: table.name.to_string(),
+        })
+    }
+
+    /// Runs a read over a view.
+    ///
+    /// # Errors
+    /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, damage of a file.
+    pub fn read(
+        &self,
+        command: &ReadCommand,
+        view: &View,
+        request: ReadRequest<'_>,
+        sink: &mut dyn RowSink,
+        probe: Option<&mut Probe>,
+    ) -> Result<ReadEnd> {
+        // A scan reads past the cache: it would push out what single reads keep coming back to.
+        let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
+        let mut cx = ReadContext { may_block: request.may_block, fill_cache, ..ReadContext::default() };
+        let clock = &self.shared.host.clock;
+        let interrupt = || {
+            if request.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+                return Err(Error::Cancelled);
+            }
+            match request.deadline_ns {
+                Some(deadline) if clock.monotonic_ns() >= deadline => Err(Error::TimedOut),
+                _ => Ok(()),
+            }
+        };
+        execute(command, view, sink, (&mut cx, probe), &interrupt)
+    }
+}

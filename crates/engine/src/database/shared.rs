@@ -1,0 +1,72 @@
+//! What the parts of a database share.
+
+use super::options::DatabaseOptions;
+use crate::cache::SharedCache;
+use crate::commitlog::CommitLog;
+use crate::memtable::MemoryAccount;
+use crate::table::TableStore;
+use crate::timestamps::Timestamps;
+use arc_swap::ArcSwap;
+use helenus_host::{Host, TaskHandle};
+use helenus_model::schema::{Schema, TableId};
+use helenus_sstable::names::{SsTableId, SsTableIds};
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use uuid::Uuid;
+
+/// A database in this process.
+pub struct Database {
+    pub(crate) shared: Arc<Shared>,
+    pub(super) flusher: OnceLock<Arc<dyn TaskHandle>>,
+}
+
+/// What writers, readers and background work share.
+pub(crate) struct Shared {
+    pub(crate) host: Host,
+    pub(crate) options: DatabaseOptions,
+    pub(crate) log: Option<Arc<CommitLog>>,
+    pub(crate) schema: ArcSwap<Schema>,
+    pub(crate) tables: ArcSwap<HashMap<TableId, Arc<TableStore>>>,
+    /// Shared by writes between their log record and their memtable; exclusive to fix a log position to a memtable.
+    pub(crate) gate: RwLock<()>,
+    /// Changes of the schema, one at a time.
+    pub(crate) ddl: Mutex<()>,
+    pub(crate) cache: Arc<SharedCache>,
+    pub(crate) memory: MemoryAccount,
+    pub(crate) timestamps: Timestamps,
+    pub(crate) host_id: Uuid,
+    pub(crate) closing: AtomicBool,
+    /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
+    pub(crate) flush_failure: Mutex<Option<String>>,
+    pub(super) ids: Mutex<SsTableIds>,
+    pub(super) file_numbers: AtomicU64,
+    /// Holds the directory's lock for as long as the database lives.
+    pub(super) _lock: Box<dyn Send + Sync>,
+}
+
+impl Shared {
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.options.dir.join("data")
+    }
+
+    pub(crate) fn next_sstable_id(&self) -> SsTableId {
+        self.ids.lock().next(self.host.clock.wall_us())
+    }
+
+    /// A new time UUID.
+    pub(crate) fn next_uuid(&self) -> Uuid {
+        self.next_sstable_id().to_uuid().unwrap_or_default()
+    }
+
+    /// A number that no other file of this process has.
+    pub(crate) fn next_file_number(&self) -> u64 {
+        self.file_numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn table(&self, id: TableId) -> Option<Arc<TableStore>> {
+        self.tables.load().get(&id).cloned()
+    }
+}

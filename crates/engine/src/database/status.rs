@@ -1,0 +1,79 @@
+//! Figures of a running database, for `admin status` and metrics.
+
+use super::shared::Database;
+
+/// A database's figures.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Identity of the server.
+    pub host_id: uuid::Uuid,
+    /// Bytes of all memtables.
+    pub memtable_bytes: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Segments of the commit log.
+    pub log_segments: u64,
+    /// Why the last flush failed, if it did.
+    pub flush_failure: Option<String>,
+    /// A line a table, by keyspace and name.
+    pub tables: Vec<TableStatus>,
+}
+
+/// A table's figures.
+#[derive(Clone, Debug)]
+pub struct TableStatus {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name.
+    pub table: String,
+    /// SSTables.
+    pub sstables: u64,
+    /// Bytes of their files.
+    pub disk_bytes: u64,
+    /// Bytes of its memtables.
+    pub memtable_bytes: u64,
+    /// Rows in its memtables.
+    pub memtable_rows: u64,
+}
+
+impl Database {
+    /// The figures at this moment.
+    pub fn status(&self) -> Status {
+        let shared = &self.shared;
+        let mut tables: Vec<TableStatus> = shared
+            .tables
+            .load()
+            .values()
+            .map(|store| {
+                let (table, view) = (store.table(), store.view());
+                TableStatus {
+                    keyspace: table.keyspace.to_string(),
+                    table: table.name.to_string(),
+                    sstables: view.sstables.len() as u64,
+                    disk_bytes: view.sstables.iter().map(|sstable| sstable.size_on_disk()).sum(),
+                    memtable_bytes: view.memtables.iter().map(|memtable| memtable.bytes() as u64).sum(),
+                    memtable_rows: view.memtables.iter().map(|memtable| memtable.stats().rows).sum(),
+                }
+            })
+            .collect();
+        tables.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
+        Status {
+            host_id: shared.host_id,
+            memtable_bytes: shared.memory.bytes() as u64,
+            cache_bytes: shared.cache.bytes(),
+            log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
+            flush_failure: shared.flush_failure.lock().clone(),
+            tables,
+        }
+    }
+
+    /// Identity of the server, kept in its directory.
+    pub fn host_id(&self) -> uuid::Uuid {
+        self.shared.host_id
+    }
+
+    /// The machine it runs on.
+    pub fn host(&self) -> &helenus_host::Host {
+        &self.shared.host
+    }
+}

@@ -1,0 +1,94 @@
+//! The write path: check, log, apply, and a ticket for the acknowledgement.
+//!
+//! A write becomes visible when it is in the memtable, which is before its sync in `batch` and `group` mode: a read
+//! may see what a power cut then takes back. See docs/decisions.
+
+use super::shared::{Database, Shared};
+use crate::commitlog::Ticket;
+use crate::error::{Error, Result};
+use helenus_model::mutation::Mutation;
+use helenus_model::token::Token;
+use std::sync::atomic::Ordering;
+
+impl Database {
+    /// Applies a mutation whole. The ticket says when it may be acknowledged.
+    ///
+    /// # Errors
+    /// `MutationTooLarge`; `LogFull` and `LogFailed` when the log cannot take it; `UnknownTable` for a table dropped
+    /// meanwhile. Nothing was applied then.
+    pub fn write(&self, mutation: &Mutation) -> Result<Ticket> {
+        self.shared.write(mutation)
+    }
+
+    /// A new server timestamp, microseconds; greater than every one before.
+    pub fn next_timestamp(&self) -> Result<i64> {
+        self.shared.timestamps.next(self.shared.log.as_ref())
+    }
+
+    /// Now, for TTLs and expiry: seconds since the epoch, never going back.
+    pub fn now_s(&self) -> i64 {
+        self.shared.timestamps.now_s()
+    }
+
+    /// Hands what has been logged to the operating system: in `periodic` mode what tickets wait for.
+    pub fn write_out(&self) -> Result<()> {
+        self.shared.log.as_ref().map_or(Ok(()), |log| log.write_out())
+    }
+
+    /// Calls `listener` whenever tickets may have become ready.
+    pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
+        if let Some(log) = &self.shared.log {
+            log.listen(listener);
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
+        self.check_size(mutation)?;
+        let tables = self.tables.load();
+        let ticket = {
+            let _gate = self.gate.read();
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            for update in &mutation.updates {
+                if tables.get(&update.table.id).is_none_or(|store| store.is_dropped()) {
+                    return Err(Error::UnknownTable {
+                        keyspace: update.table.keyspace.to_string(),
+                        table: update.table.name.to_string(),
+                    });
+                }
+            }
+            let ticket = match &self.log {
+                Some(log) => log.append(mutation)?,
+                None => Ticket::ready(),
+            };
+            for update in &mutation.updates {
+                let Some(store) = tables.get(&update.table.id) else { continue };
+                store.view().current().apply(update, Token::of_key(&update.key))?;
+            }
+            ticket
+        };
+        Ok(ticket)
+    }
+
+    fn check_size(&self, mutation: &Mutation) -> Result<()> {
+        let bytes = |update: &helenus_model::mutation::PartitionUpdate| {
+            update.key.len() + update.changes.as_bytes().len()
+        };
+        let size: usize = mutation.updates.iter().map(bytes).sum();
+        let limit = self.options.mutation_bytes_max;
+        if size <= limit {
+            return Ok(());
+        }
+        let Some(largest) = mutation.updates.iter().max_by_key(|update| bytes(update)) else { return Ok(()) };
+        Err(Error::MutationTooLarge {
+            size,
+            limit,
+            keyspace: largest.table.keyspace.to_string(),
+            table: largest.table.name.to_string(),
+            key: largest.key.iter().take(64).map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! What a read asks, in storage terms.
+
+use helenus_model::byte_comparable;
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::schema::Table;
+use helenus_model::token::KeyHash;
+use std::sync::Arc;
+
+pub use helenus_sstable::data::KeyRange;
+
+/// A partition key with everything derived from it, computed once.
+#[derive(Clone, Debug)]
+pub struct PartitionKey {
+    /// The serialised key.
+    pub bytes: Vec<u8>,
+    /// Token and filter hash.
+    pub hash: KeyHash,
+    /// Ordered encoding of token and key.
+    pub decorated: Vec<u8>,
+}
+
+impl PartitionKey {
+    /// From the serialised key.
+    pub fn new(bytes: Vec<u8>) -> PartitionKey {
+        let hash = KeyHash::of(&bytes);
+        let mut decorated = Vec::with_capacity(bytes.len() + 12);
+        byte_comparable::decorated_key(hash.token, &bytes, &mut decorated);
+        PartitionKey { bytes, hash, decorated }
+    }
+}
+
+/// Which partitions are read.
+#[derive(Clone, Debug)]
+pub enum Partitions {
+    /// These, in this order.
+    Keys(Vec<PartitionKey>),
+    /// All whose ordered position lies in the range.
+    Range(KeyRange),
+}
+
+/// A read.
+#[derive(Clone, Debug)]
+pub struct ReadCommand {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its partitions.
+    pub partitions: Partitions,
+    /// Rows of each partition.
+    pub filter: Arc<ClusteringFilter>,
+    /// Against the clustering order.
+    pub reversed: bool,
+    /// Whether the static row is asked for.
+    pub statics: bool,
+    /// How much at most. Rows that the sink skips do not count.
+    pub limits: Limits,
+    /// The moment of the read, seconds: decides what has expired.
+    pub now_s: i64,
+    /// Where an earlier page ended.
+    pub resume: Option<Resume>,
+    /// Rows after which the page ends.
+    pub page_rows: Option<u64>,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The serialised key of the partition it ended in.
+    pub key: Vec<u8>,
+    /// Ordered clustering of the last row looked at; `None` when the partition was finished.
+    pub clustering: Option<Vec<u8>>,
+    /// Rows of the whole limit already given.
+    pub rows: u64,
+    /// Rows of this partition already given.
+    pub rows_in_partition: u64,
+}
+
+/// What is left of a filter behind a position, in the direction of the read.
+pub(super) fn filter_after(filter: &ClusteringFilter, position: &[u8], reversed: bool) -> ClusteringFilter {
+    match filter {
+        ClusteringFilter::Names(names) => {
+            let left = names
+                .iter()
+                .filter(|name| if reversed { &name[..] < position } else { &name[..] > position });
+            ClusteringFilter::Names(left.cloned().collect())
+        }
+        ClusteringFilter::Slices(slices) => {
+            let mut behind = position.to_vec();
+            behind.push(0);
+            let cut = |slice: &Slice| {
+                if reversed {
+                    Slice { start: slice.start.clone(), end: slice.end.clone().min(position.to_vec()) }
+                } else {
+                    Slice { start: slice.start.clone().max(behind.clone()), end: slice.end.clone() }
+                }
+            };
+            ClusteringFilter::Slices(slices.iter().map(cut).filter(|slice| !slice.is_empty()).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(start: &[u8], end: &[u8]) -> Slice {
+        Slice { start: start.to_vec(), end: end.to_vec() }
+    }
+
+    #[test]
+    fn a_resumed_filter_begins_behind_the_last_row_in_either_direction() {
+        let slices = ClusteringFilter::Slices(vec![slice(b"a", b"c"), slice(b"f", b"k")]);
+        let after = filter_after(&slices, b"g", false);
+        assert_eq!(after, ClusteringFilter::Slices(vec![slice(b"g\0", b"k")]));
+        let before = filter_after(&slices, b"g", true);
+        assert_eq!(before, ClusteringFilter::Slices(vec![slice(b"a", b"c"), slice(b"f", b"g")]));
+        let names = ClusteringFilter::Names(vec![b"a".to_vec(), b"g".to_vec(), b"h".to_vec()]);
+        assert_eq!(filter_after(&names, b"g", false), ClusteringFilter::Names(vec![b"h".to_vec()]));
+        assert_eq!(filter_after(&names, b"g", true), ClusteringFilter::Names(vec![b"a".to_vec()]));
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs a read: its partitions in order, until there is nothing more, the limit is reached or the page is full.
+
+use super::command::{PartitionKey, Partitions, ReadCommand, filter_after};
+use super::partition::{PartitionEnd, Progress};
+use super::probe::Probe;
+use super::range::RangeSources;
+use super::sink::{ReadEnd, RowSink};
+use super::source::open;
+use crate::error::Result;
+use crate::table::View;
+use helenus_model::filter::ClusteringFilter;
+use helenus_sstable::block::ReadContext;
+use std::sync::Arc;
+
+/// Runs `command` over `view`.
+///
+/// `interrupt` is asked once in a while and ends the read with its error (deadline, cancellation). On any error,
+/// `WouldBlock` included, what the sink has is to be thrown away.
+pub fn execute(
+    command: &ReadCommand,
+    view: &View,
+    sink: &mut dyn RowSink,
+    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+    interrupt: &dyn Fn() -> Result<()>,
+) -> Result<ReadEnd> {
+    let rows = command.resume.as_ref().map_or(0, |resume| resume.rows);
+    let mut progress = Progress { command, rows_in_page: 0, rows, tombstones: 0, interrupt };
+    if rows >= command.limits.rows {
+        return Ok(ReadEnd::Complete);
+    }
+    let end = match &command.partitions {
+        Partitions::Keys(keys) => read_keys(&mut progress, keys, view, sink, (cx, probe.as_deref_mut())),
+        Partitions::Range(range) => {
+            let mut sources = RangeSources::open(command, view, range, cx)?;
+            if let Some(probe) = probe.as_deref_mut() {
+                sources.count(probe);
+            }
+            sources.run(&mut progress, sink, cx)
+        }
+    }?;
+    if let Some(probe) = probe {
+        probe.touched = cx.touched;
+        probe.rows += progress.rows_in_page;
+        probe.tombstones += progress.tombstones;
+    }
+    Ok(end)
+}
+
+fn read_keys(
+    progress: &mut Progress<'_>,
+    keys: &[PartitionKey],
+    view: &View,
+    sink: &mut dyn RowSink,
+    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+) -> Result<ReadEnd> {
+    let command = progress.command;
+    let mut resume = command.resume.as_ref();
+    for key in keys {
+        let (mut filter, mut before) = (command.filter.clone(), 0);
+        if let Some(at) = resume {
+            if at.key != key.bytes {
+                continue;
+            }
+            resume = None;
+            let Some(clustering) = &at.clustering else { continue };
+            filter = Arc::new(filter_after(&command.filter, clustering, command.reversed));
+            before = at.rows_in_partition;
+        }
+        let found = open(command, &filter, view, key, (cx, probe.as_deref_mut()))?;
+        if found.sources.is_empty() {
+            continue;
+        }
+        match progress.run(&key.bytes, found, before, sink, cx)?.0 {
+            PartitionEnd::Finished => {}
+            PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
+            PartitionEnd::Page(at) => return Ok(ReadEnd::Page(at)),
+        }
+    }
+    Ok(ReadEnd::Complete)
+}
+
+/// What is left of a command's filter in the partition where its last page ended.
+pub(super) fn resumed_filter(command: &ReadCommand) -> Option<(Arc<ClusteringFilter>, u64)> {
+    let resume = command.resume.as_ref()?;
+    let clustering = resume.clustering.as_ref()?;
+    let filter = filter_after(&command.filter, clustering, command.reversed);
+    Some((Arc::new(filter), resume.rows_in_partition))
+}

@@ -1,0 +1,212 @@
+//! Reads a range of partitions: every source's partitions in ring order, those of equal key together.
+
+use super::command::{KeyRange, PartitionKey, ReadCommand};
+use super::execute::resumed_filter;
+use super::partition::{PartitionEnd, Progress};
+use super::probe::Probe;
+use super::sink::{ReadEnd, RowSink};
+use super::source::{AnySource, PartitionSources, add_memtable};
+use crate::error::Result;
+use crate::memtable::{Memtable, PartitionRef};
+use crate::table::View;
+use helenus_model::token::Token;
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::data::Scan;
+use std::sync::Arc;
+
+/// The sources of a range read, each at its next partition.
+pub(super) struct RangeSources {
+    memtables: Vec<MemtableRange>,
+    scans: Vec<TableScan>,
+    end: Vec<u8>,
+    /// The first partition continues an earlier page.
+    resumed: Option<Vec<u8>>,
+}
+
+struct MemtableRange {
+    memtable: Arc<Memtable>,
+    /// Token and ordered position of the next partition.
+    next: Option<(Token, Vec<u8>)>,
+}
+
+struct TableScan {
+    /// Out on loan while its partition is read.
+    scan: Option<Box<Scan>>,
+    /// Whether the scan stands at a partition not yet read.
+    ready: bool,
+    ended: bool,
+}
+
+impl RangeSources {
+    pub(super) fn open(
+        command: &ReadCommand,
+        view: &View,
+        range: &KeyRange,
+        cx: &mut ReadContext,
+    ) -> Result<RangeSources> {
+        let mut range = range.clone();
+        let mut resumed = None;
+        if let Some(resume) = &command.resume {
+            let key = PartitionKey::new(resume.key.clone());
+            range.start = key.decorated.clone();
+            if resume.clustering.is_none() {
+                range.start.push(0);
+            } else {
+                resumed = Some(key.decorated);
+            }
+        }
+        let memtables = view.memtables.iter().map(|memtable| MemtableRange::new(memtable, &range)).collect();
+        let mut scans = Vec::new();
+        for table in &view.sstables {
+            if table.last_decorated() < &range.start[..] || table.first_decorated() >= &range.end[..] {
+                continue;
+            }
+            let mut scan = Box::new(table.scan(&range, cx)?);
+            scan.select(command.filter.clone(), command.reversed);
+            scans.push(TableScan { scan: Some(scan), ready: false, ended: false });
+        }
+        Ok(RangeSources { memtables, scans, end: range.end, resumed })
+    }
+
+    /// Counts the sources into a probe.
+    pub(super) fn count(&self, probe: &mut Probe) {
+        probe.memtables += self.memtables.iter().filter(|m| m.next.is_some()).count() as u64;
+        probe.sstables += self.scans.len() as u64;
+    }
+
+    /// Reads partition after partition.
+    pub(super) fn run(
+        &mut self,
+        progress: &mut Progress<'_>,
+        sink: &mut dyn RowSink,
+        cx: &mut ReadContext,
+    ) -> Result<ReadEnd> {
+        loop {
+            (progress.interrupt)()?;
+            let Some(decorated) = self.next_partition(progress.command, cx)? else {
+                return Ok(ReadEnd::Complete);
+            };
+            let (key, found, before) = self.take(progress.command, &decorated, cx)?;
+            let (end, sources) = progress.run(&key, found, before, sink, cx)?;
+            self.give_back(sources);
+            match end {
+                PartitionEnd::Finished => {}
+                PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
+                PartitionEnd::Page(at) => return Ok(ReadEnd::Page(at)),
+            }
+        }
+    }
+
+    /// The least position of all sources.
+    fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<Option<Vec<u8>>> {
+        for entry in &mut self.scans {
+            let Some(scan) = entry.scan.as_mut().filter(|_| !entry.ready && !entry.ended) else { continue };
+            if self.resumed.is_none() {
+                scan.select(command.filter.clone(), command.reversed);
+            }
+            entry.ready = scan.next_partition(cx)?;
+            entry.ended = !entry.ready;
+        }
+        let of_scans =
+            self.scans.iter().filter(|s| s.ready).filter_map(|s| s.scan.as_ref()).map(|s| s.decorated());
+        let of_memtables =
+            self.memtables.iter().filter_map(|m| m.next.as_ref()).map(|(_, position)| &position[..]);
+        Ok(of_scans.chain(of_memtables).min().map(<[u8]>::to_vec))
+    }
+
+    /// Opens the sources of the partition at `decorated`.
+    fn take(
+        &mut self,
+        command: &ReadCommand,
+        decorated: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<(Vec<u8>, PartitionSources, u64)> {
+        let (mut filter, mut before) = (command.filter.clone(), 0);
+        let continues = self.resumed.take().is_some_and(|resumed| resumed == decorated);
+        if let Some((left, given)) = resumed_filter(command).filter(|_| continues) {
+            (filter, before) = (left, given);
+        }
+        let mut found = PartitionSources::new();
+        let mut key = Vec::new();
+        for range in &mut self.memtables {
+            let Some((token, position)) = range.next.take() else { continue };
+            if position != decorated {
+                range.next = Some((token, position));
+                continue;
+            }
+            let Some(partition) = range.memtable.partition(token, &position) else { continue };
+            key = partition.key().to_vec();
+            add_memtable(&mut found, command, &filter, (&range.memtable, partition))?;
+            let after = range.memtable.next(partition);
+            range.next = after.and_then(|partition| position_before(partition, &self.end));
+        }
+        for entry in self.scans.iter_mut().filter(|entry| entry.ready) {
+            if entry.scan.as_ref().is_none_or(|scan| scan.decorated() != decorated) {
+                continue;
+            }
+            let Some(mut scan) = entry.scan.take() else { continue };
+            entry.ready = false;
+            if continues {
+                scan.select(filter.clone(), command.reversed);
+            }
+            key = scan.key().to_vec();
+            found.deletion = found.deletion.max(scan.deletion());
+            if let Some(row) = scan.static_row().filter(|_| command.statics) {
+                found.add_static(&command.table, row);
+            }
+            found.sources.push(AnySource::Scan(scan));
+        }
+        let _ = cx;
+        found.hide_static();
+        Ok((key, found, before))
+    }
+
+    fn give_back(&mut self, sources: Vec<AnySource>) {
+        let mut places = self.scans.iter_mut().filter(|entry| entry.scan.is_none());
+        for source in sources {
+            if let (AnySource::Scan(scan), Some(place)) = (source, places.next()) {
+                place.scan = Some(scan);
+            }
+        }
+    }
+}
+
+impl MemtableRange {
+    fn new(memtable: &Arc<Memtable>, range: &KeyRange) -> MemtableRange {
+        let first = match token_of(&range.start) {
+            None => memtable.first(),
+            Some(token) => memtable.partition_at_or_after(token, &range.start),
+        };
+        let next = first.and_then(|partition| position_before(partition, &range.end));
+        MemtableRange { memtable: memtable.clone(), next }
+    }
+}
+
+fn position_before(partition: PartitionRef<'_>, end: &[u8]) -> Option<(Token, Vec<u8>)> {
+    let decorated = partition.decorated();
+    (decorated < end).then(|| (partition.token(), decorated.to_vec()))
+}
+
+/// The token at the head of an ordered position: after the separator, eight bytes with the sign turned.
+fn token_of(position: &[u8]) -> Option<Token> {
+    let bytes = position.get(1..9)?.first_chunk::<8>()?;
+    Some(Token((u64::from_be_bytes(*bytes) ^ (1 << 63)) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::byte_comparable::{decorated_key, token_bound};
+
+    #[test]
+    fn the_token_is_read_back_from_an_ordered_position() {
+        for token in [i64::MIN, -1, 0, 1, i64::MAX, 0x0123_4567_89AB_CDEF].map(Token) {
+            let mut position = Vec::new();
+            decorated_key(token, b"key", &mut position);
+            assert_eq!(token_of(&position), Some(token));
+            position.clear();
+            token_bound(token, true, &mut position);
+            assert_eq!(token_of(&position), Some(token));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where the rows of a read go.
+
+use super::command::Resume;
+use crate::error::Result;
+use helenus_model::row::RowView;
+
+/// What a sink did with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is part of the answer and counts against the limits.
+    Counted,
+    /// It is not: a filter refused it.
+    Skipped,
+}
+
+/// Takes the rows of a read, partition by partition. Rows handed over are alive; single cells of theirs may not be
+/// (`Cell::is_live`).
+pub trait RowSink {
+    /// A partition begins: its serialised key, and its static row if it was asked for and has live cells.
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()>;
+
+    /// A row of it.
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken>;
+
+    /// The partition is finished; `rows` of it were looked at, those of earlier pages included. Lets a sink add the
+    /// row that a static row alone makes.
+    fn partition_end(&mut self, rows: u64) -> Result<Taken>;
+
+    /// Whether the page should end though its rows are not all there: too many bytes.
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+/// How a read ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadEnd {
+    /// There is nothing more.
+    Complete,
+    /// The page is full; the next begins here.
+    Page(Resume),
+}

@@ -1,0 +1,180 @@
+//! Chooses the sources of one partition: which memtables and SSTables may hold part of the answer, and opens them.
+//!
+//! Decides from what tables keep in memory (key range, Bloom filter, clustering range, timestamps) before any block is
+//! read. Every refusal goes to the probe with its reason.
+
+use super::command::{PartitionKey, ReadCommand};
+use super::probe::{Probe, SkipReason};
+use crate::error::Result;
+use crate::memtable::MemtableCursor;
+use crate::table::View;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::filter::ClusteringFilter;
+use helenus_model::packed;
+use helenus_model::reconcile::{filter_row, merge_rows};
+use helenus_model::row::{RowBuf, RowView};
+use helenus_model::schema::Table;
+use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::data::{PartitionReader, Scan};
+use helenus_sstable::table::SsTable;
+use std::sync::Arc;
+
+/// One source of a partition's rows.
+pub(super) enum AnySource {
+    /// A memtable.
+    Memtable(MemtableCursor),
+    /// An SSTable, found by key.
+    Table(Box<PartitionReader>),
+    /// An SSTable being scanned, lent by the scan for the length of a partition.
+    Scan(Box<Scan>),
+}
+
+impl Source<ReadContext> for AnySource {
+    type Error = helenus_sstable::Error;
+
+    fn advance(&mut self, cx: &mut ReadContext) -> std::result::Result<bool, helenus_sstable::Error> {
+        match self {
+            AnySource::Memtable(cursor) => cursor.advance(cx),
+            AnySource::Table(reader) => reader.advance(cx),
+            AnySource::Scan(scan) => scan.advance(cx),
+        }
+    }
+
+    fn current(&self) -> Unfiltered<'_> {
+        match self {
+            AnySource::Memtable(cursor) => <MemtableCursor as Source<ReadContext>>::current(cursor),
+            AnySource::Table(reader) => reader.current(),
+            AnySource::Scan(scan) => scan.current(),
+        }
+    }
+}
+
+/// The opened sources of a partition and what they say of it as a whole.
+pub(super) struct PartitionSources {
+    pub(super) sources: Vec<AnySource>,
+    pub(super) deletion: DeletionTime,
+    /// The merged static row; empty if there is none.
+    pub(super) static_row: RowBuf,
+}
+
+impl PartitionSources {
+    pub(super) fn new() -> PartitionSources {
+        PartitionSources { sources: Vec::new(), deletion: DeletionTime::LIVE, static_row: RowBuf::default() }
+    }
+
+    /// Merges a source's static row.
+    pub(super) fn add_static(&mut self, table: &Table, row: RowView<'_>) {
+        let mut merged = RowBuf::default();
+        merge_rows(table, self.static_row.view(), row, DeletionTime::LIVE, &mut merged);
+        self.static_row = merged;
+    }
+
+    /// Takes out of the static row what the partition's deletion hides.
+    pub(super) fn hide_static(&mut self) {
+        if !self.deletion.is_live() && !self.static_row.view().is_empty() {
+            let mut visible = RowBuf::default();
+            filter_row(self.static_row.view(), self.deletion, &mut visible);
+            self.static_row = visible;
+        }
+    }
+}
+
+/// Opens the sources of one partition.
+pub(super) fn open(
+    command: &ReadCommand,
+    filter: &Arc<ClusteringFilter>,
+    view: &View,
+    key: &PartitionKey,
+    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+) -> Result<PartitionSources> {
+    let mut found = PartitionSources::new();
+    for memtable in &view.memtables {
+        let Some(partition) = memtable.partition(key.hash.token, &key.decorated) else { continue };
+        if let Some(probe) = probe.as_deref_mut() {
+            probe.memtables += 1;
+        }
+        add_memtable(&mut found, command, filter, (memtable, partition))?;
+    }
+    for table in &view.sstables {
+        let skip = match reason_to_skip(table, key, filter, found.deletion) {
+            Some(reason) => Some(reason),
+            None => match table.find(&key.bytes, &key.hash, &key.decorated, cx)? {
+                None => Some(SkipReason::Absent),
+                Some(position) => {
+                    let mut reader = PartitionReader::open(table.clone(), &position, command.statics, cx)?;
+                    found.deletion = found.deletion.max(reader.deletion());
+                    if let Some(row) = reader.static_row() {
+                        found.add_static(&command.table, row);
+                    }
+                    reader.select(filter.clone(), command.reversed);
+                    found.sources.push(AnySource::Table(Box::new(reader)));
+                    None
+                }
+            },
+        };
+        if let Some(probe) = probe.as_deref_mut() {
+            match skip {
+                None => probe.sstables += 1,
+                Some(reason) => probe.skipped.push((table.descriptor().to_string(), reason)),
+            }
+        }
+    }
+    found.hide_static();
+    Ok(found)
+}
+
+/// Adds a memtable's partition: cursor, deletion and static row as of one moment.
+pub(super) fn add_memtable(
+    found: &mut PartitionSources,
+    command: &ReadCommand,
+    filter: &Arc<ClusteringFilter>,
+    (memtable, partition): (&Arc<crate::memtable::Memtable>, crate::memtable::PartitionRef<'_>),
+) -> Result<()> {
+    let content = partition.content();
+    let sequence = content.sequence();
+    found.deletion = found.deletion.max(content.deletion(sequence));
+    if let Some(bytes) = content.static_row(sequence).filter(|_| command.statics) {
+        let mut row = RowBuf::default();
+        packed::unpack(bytes, 0, &mut row)?;
+        found.add_static(&command.table, RowView { row: &row, data: bytes });
+    }
+    let columns = command.table.clustering.len();
+    let cursor = MemtableCursor::new(memtable, partition, (sequence, columns), filter, command.reversed);
+    found.sources.push(AnySource::Memtable(cursor));
+    Ok(())
+}
+
+/// Whether a table can be left out without reading of it.
+///
+/// Tables come newest first, so a partition deletion met in one hides older ones whole: only strictly older, a tie
+/// stays, as in Cassandra's `SinglePartitionReadCommand`.
+fn reason_to_skip(
+    table: &SsTable,
+    key: &PartitionKey,
+    filter: &ClusteringFilter,
+    deletion: DeletionTime,
+) -> Option<SkipReason> {
+    if !table.covers(&key.decorated) {
+        return Some(SkipReason::KeyRange);
+    }
+    if table.stats().timestamp_us_max < deletion.timestamp_us {
+        return Some(SkipReason::Deleted);
+    }
+    if !table.may_contain(&key.hash) {
+        return Some(SkipReason::BloomFilter);
+    }
+    let outside = !table.may_have_tombstones()
+        && table.schema().statics.is_empty()
+        && table.clustering_range().is_some_and(|(first, last)| !touches(filter, first, last));
+    outside.then_some(SkipReason::ClusteringRange)
+}
+
+fn touches(filter: &ClusteringFilter, first: &[u8], last: &[u8]) -> bool {
+    match filter {
+        ClusteringFilter::Names(names) => names.iter().any(|name| &name[..] >= first && &name[..] <= last),
+        ClusteringFilter::Slices(slices) => {
+            slices.iter().any(|s| &s.start[..] <= last && &s.end[..] >= first)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Writes a memtable as an SSTable, partition by partition, without holding any of them whole.
+
+use crate::database::Shared;
+use crate::error::Result;
+use crate::memtable::{Memtable, MemtableCursor, PartitionRef};
+use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_model::merge::Merge;
+use helenus_model::packed;
+use helenus_model::reconcile::filter_row;
+use helenus_model::row::{RowBuf, RowView};
+use helenus_model::schema::Table;
+use helenus_model::token::KeyHash;
+use helenus_model::unfiltered::Source;
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::statistics::EncodingStats;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes all of a sealed memtable. `Ok(false)`: nothing of it remained, and there is no file.
+pub(super) fn write_memtable(
+    shared: &Shared,
+    (folder, descriptor): (&Path, Descriptor),
+    table: &Arc<Table>,
+    memtable: &Arc<Memtable>,
+) -> Result<bool> {
+    let stats = memtable.stats();
+    let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
+    let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
+    options.host_id = Some(shared.host_id);
+    let mut writer = SsTableWriter::create(shared.host.disk.clone(), folder, descriptor, options)?;
+    match write_partitions(&mut writer, table, memtable) {
+        Ok(0) => {
+            writer.abort()?;
+            Ok(false)
+        }
+        Ok(_) => {
+            writer.finish()?;
+            Ok(true)
+        }
+        Err(error) => {
+            // The first error says more; what stays behind is undone with the transaction.
+            let _ = writer.abort();
+            Err(error)
+        }
+    }
+}
+
+fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &Arc<Memtable>) -> Result<u64> {
+    let mut count = 0;
+    let mut partition = memtable.first();
+    let mut scratch = StaticRow::default();
+    while let Some(present) = partition {
+        count += u64::from(write_partition(writer, table, (memtable, present), &mut scratch)?);
+        partition = memtable.next(present);
+    }
+    Ok(count)
+}
+
+#[derive(Default)]
+struct StaticRow {
+    unpacked: RowBuf,
+    visible: RowBuf,
+}
+
+/// Whether anything of the partition was written.
+fn write_partition(
+    writer: &mut SsTableWriter,
+    table: &Arc<Table>,
+    (memtable, partition): (&Arc<Memtable>, PartitionRef<'_>),
+    scratch: &mut StaticRow,
+) -> Result<bool> {
+    let content = partition.content();
+    let sequence = content.sequence();
+    let deletion = content.deletion(sequence);
+    scratch.visible.clear();
+    if let Some(bytes) = content.static_row(sequence) {
+        packed::unpack(bytes, 0, &mut scratch.unpacked)?;
+        filter_row(RowView { row: &scratch.unpacked, data: bytes }, deletion, &mut scratch.visible);
+    }
+    let static_row = Some(scratch.visible.view()).filter(|row| !row.is_empty());
+    let everything = ClusteringFilter::Slices(vec![Slice::all()]);
+    let columns = table.clustering.len();
+    let cursor = MemtableCursor::new(memtable, partition, (sequence, columns), &everything, false);
+    let mut rows = Merge::new(table.clone(), false, deletion, vec![cursor]);
+    let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+    let mut more = rows.advance(&mut cx)?;
+    if !more && deletion.is_live() && static_row.is_none() {
+        return Ok(false);
+    }
+    writer.begin_partition(partition.key(), &KeyHash::of(partition.key()), deletion, static_row)?;
+    while more {
+        writer.add(<Merge<MemtableCursor> as Source<ReadContext>>::current(&rows))?;
+        more = rows.advance(&mut cx)?;
+    }
+    writer.end_partition()?;
+    Ok(true)
+}

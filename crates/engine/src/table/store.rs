@@ -1,0 +1,242 @@
+//! The storage of one table, and the one writer of its set of sources.
+
+use super::View;
+use super::flush::write_memtable;
+use crate::commitlog::LogPosition;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use arc_swap::ArcSwap;
+use helenus_model::schema::Table;
+use helenus_sstable::component::Component;
+use helenus_sstable::names::{Descriptor, is_temporary, table_folder};
+use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One table's storage.
+pub struct TableStore {
+    /// The table as the present schema has it.
+    table: ArcSwap<Table>,
+    view: ArcSwap<View>,
+    folder: PathBuf,
+    /// Held by whoever changes the set of sources.
+    changing: Mutex<()>,
+    dropped: AtomicBool,
+}
+
+impl TableStore {
+    /// Opens a table: finishes or undoes what a cut left in its folder, then opens its SSTables.
+    pub(crate) fn open(shared: &Shared, table: &Arc<Table>) -> Result<TableStore> {
+        let folder = shared.data_dir().join(&*table.keyspace).join(table_folder(&table.name, table.id));
+        let mut sstables = Vec::new();
+        let disk = &shared.host.disk;
+        if disk.is_dir(&folder) {
+            recover(&**disk, &folder)?;
+            for descriptor in descriptors(shared, &folder)? {
+                sstables.push(open_sstable(shared, table, &folder, descriptor)?);
+            }
+        }
+        Ok(TableStore {
+            table: ArcSwap::new(table.clone()),
+            view: ArcSwap::from_pointee(View::new(&shared.memory, sstables)),
+            folder,
+            changing: Mutex::new(()),
+            dropped: AtomicBool::new(false),
+        })
+    }
+
+    /// The table as the present schema has it.
+    pub fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// The sources at this moment.
+    pub fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// Takes a changed definition of the same table.
+    pub(crate) fn redefine(&self, table: &Arc<Table>) {
+        self.table.store(table.clone());
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Writes everything in memory to SSTables. Returns how many were written.
+    pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
+        let _changing = self.changing.lock();
+        if self.is_dropped() {
+            return Ok(0);
+        }
+        self.seal_current(shared);
+        let mut written = 0;
+        // Oldest first, so that the position of what is flushed only grows.
+        while let Some(memtable) = self.view.load().memtables[1..].last().cloned() {
+            let table = self.table();
+            let sstable = self.write(shared, &table, &memtable)?;
+            written += u64::from(sstable.is_some());
+            if let (Some(log), Some(position)) = (&shared.log, memtable.sealed_at()) {
+                log.mark_flushed(table.id, position)?;
+            }
+            self.view.rcu(|view| view.with_flushed(&memtable, sstable.clone()));
+        }
+        Ok(written)
+    }
+
+    /// Puts an empty memtable before the one in use, if that holds anything.
+    fn seal_current(&self, shared: &Shared) -> bool {
+        // No write is between its log record and its memtable while the gate is held: the position covers them all.
+        let _gate = shared.gate.write();
+        let view = self.view.load_full();
+        if view.current().is_empty() {
+            return false;
+        }
+        let position = shared.log.as_ref().map_or(LogPosition::START, |log| log.position());
+        view.current().seal(position);
+        self.view.store(Arc::new(view.with_new_memtable(&shared.memory)));
+        true
+    }
+
+    /// Writes one memtable as an SSTable, under a transaction of the folder.
+    fn write(
+        &self,
+        shared: &Shared,
+        table: &Arc<Table>,
+        memtable: &Arc<crate::memtable::Memtable>,
+    ) -> Result<Option<Arc<SsTable>>> {
+        self.make_folder(shared)?;
+        let descriptor = Descriptor::new(shared.next_sstable_id());
+        let mut transaction = self.begin(shared, Operation::Flush);
+        transaction.add(&descriptor, Component::ALL.len())?;
+        match write_memtable(shared, (&self.folder, descriptor), table, memtable) {
+            Ok(true) => {
+                transaction.commit()?;
+                transaction.finish()?;
+                open_sstable(shared, table, &self.folder, descriptor).map(Some)
+            }
+            Ok(false) => {
+                transaction.abort()?;
+                transaction.finish()?;
+                Ok(None)
+            }
+            Err(error) => {
+                // The writer's error says more than a failure to clean up after it, which `recover` makes good.
+                let _ = transaction.abort().and_then(|()| transaction.finish());
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets everything: memtables and files.
+    ///
+    /// The log's record and the empty view come in one step, so that every write is either before both or after both;
+    /// files go once the record is synced, and then replay is told to pass over what was before.
+    pub(crate) fn truncate(&self, shared: &Shared) -> Result<()> {
+        let _changing = self.changing.lock();
+        let table = self.table().id;
+        let (old, position) = {
+            let _gate = shared.gate.write();
+            let ticket = match &shared.log {
+                Some(log) => Some(log.append_truncate(table)?),
+                None => None,
+            };
+            let old = self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())));
+            (old, ticket.and_then(|ticket| ticket.position()))
+        };
+        if let (Some(log), Some(position)) = (&shared.log, position) {
+            log.sync_up_to(position)?;
+            self.remove_files(shared, &old)?;
+            return log.mark_flushed(table, position);
+        }
+        self.remove_files(shared, &old)
+    }
+
+    /// At replay: nothing that was flushed so far is to remain.
+    pub(crate) fn truncate_replayed(&self, shared: &Shared) -> Result<()> {
+        let old = self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())));
+        self.remove_files(shared, &old)
+    }
+
+    /// Removes the table's files and folder for good.
+    pub(crate) fn drop_files(&self, shared: &Shared) -> Result<()> {
+        let _changing = self.changing.lock();
+        self.dropped.store(true, Ordering::Release);
+        let old = {
+            let _gate = shared.gate.write();
+            self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())))
+        };
+        self.remove_files(shared, &old)?;
+        let disk = &shared.host.disk;
+        if disk.is_dir(&self.folder) && disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
+            disk.remove_dir(&self.folder).map_err(Error::io("remove", &self.folder))?;
+        }
+        Ok(())
+    }
+
+    fn remove_files(&self, shared: &Shared, old: &View) -> Result<()> {
+        if old.sstables.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = self.begin(shared, Operation::Remove);
+        for sstable in &old.sstables {
+            transaction.remove(sstable.descriptor(), Component::ALL.len(), 0)?;
+        }
+        transaction.commit()?;
+        // Readers that hold the old view keep the open files; the names can go.
+        transaction.finish()?;
+        Ok(())
+    }
+
+    fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
+        TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
+    }
+
+    fn make_folder(&self, shared: &Shared) -> Result<()> {
+        let disk = &shared.host.disk;
+        if disk.is_dir(&self.folder) {
+            return Ok(());
+        }
+        disk.create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
+        for dir in self.folder.ancestors().skip(1).take(3) {
+            disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+        }
+        Ok(())
+    }
+}
+
+/// The SSTables of a folder. Temporary files of a cut are removed.
+fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
+    let disk = &shared.host.disk;
+    let mut found = BTreeSet::new();
+    for path in disk.list(folder).map_err(Error::io("list", folder))? {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if is_temporary(name) {
+            disk.remove(&path).map_err(Error::io("remove", &path))?;
+        } else if let Some((descriptor, component)) = Descriptor::parse(name)
+            && component == Component::Data.name()
+        {
+            found.insert(descriptor);
+        }
+    }
+    Ok(found)
+}
+
+fn open_sstable(
+    shared: &Shared,
+    table: &Arc<Table>,
+    folder: &Path,
+    descriptor: Descriptor,
+) -> Result<Arc<SsTable>> {
+    let options = OpenOptions {
+        schema: table.clone(),
+        cache: shared.cache.clone(),
+        file_numbers: [shared.next_file_number(), shared.next_file_number(), shared.next_file_number()],
+    };
+    Ok(SsTable::open(&*shared.host.disk, folder, descriptor, options)?)
+}
