@@ -172,3 +172,57 @@ const CHANCES: [&[f64]; 19] = [
     &[0.0513, 0.00998, 0.00312, 0.0013, 0.000663, 0.000394, 0.000264, 0.000194, 0.000155, 0.000132, 0.000118, 0.000111, 0.000109],
     &[0.0488, 0.00906, 0.0027, 0.00108, 0.00053, 0.000303, 0.000196, 0.00014, 0.000108, 8.89e-05, 7.77e-05, 7.12e-05, 6.79e-05, 6.71e-05],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_and_hashes_follow_the_chance_as_in_cassandra() {
+        // Printed by BloomCalculations.computeBloomSpec(20, chance) of Cassandra 5.0.6.
+        let specs = [
+            (0.9, 2, 1),
+            (0.393, 2, 1),
+            (0.39, 1, 3),
+            (0.3, 1, 3),
+            (0.25, 2, 3),
+            (0.2, 2, 4),
+            (0.1, 3, 5),
+            (0.05, 3, 7),
+            (0.02, 4, 9),
+            (0.01, 5, 10),
+            (0.005, 5, 12),
+            (0.001, 7, 15),
+            (0.0005, 10, 16),
+            (0.0001, 10, 20),
+            (0.00007, 13, 20),
+            (0.0000671, 14, 20),
+            (0.0, 14, 20),
+        ];
+        for (chance, hash_count, bits_per_key) in specs {
+            assert_eq!(Spec::for_chance(chance), Spec { hash_count, bits_per_key }, "{chance}");
+        }
+    }
+
+    #[test]
+    fn a_filter_that_rules_nothing_out_is_told_from_one_that_does() {
+        let (open, closed) = (Filter::with_capacity(10, 1.0), Filter::with_capacity(10, 0.1));
+        assert!(!open.is_informative() && open.may_contain(1, 2));
+        assert!(closed.is_informative() && !closed.may_contain(1, 2));
+        assert_eq!(closed.memory_bytes(), 16);
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        let good = [&[0, 0, 0, 3, 0, 0, 0, 2][..], &[0xFF; 16]].concat();
+        assert!(Filter::read(&good, Path::new("f")).is_ok());
+        for len in 0..good.len() {
+            assert!(Filter::read(&good[..len], Path::new("f")).is_err());
+        }
+        for (at, value) in [(0, 0x80), (3, 0), (3, 65), (4, 0x80), (4, 1), (7, 3), (7, 0)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            assert!(Filter::read(&bad, Path::new("f")).is_err());
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod row_index_writer;
 
 #[cfg(test)]
 mod against_cassandra;
+#[cfg(test)]
+mod from_a_node;
 
 pub use deletion_time::{DeletionTimeBytes, read_deletion_time};
 pub use page_cursor::PageCursor;

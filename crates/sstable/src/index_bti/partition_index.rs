@@ -202,7 +202,7 @@ impl PartitionIndex {
         let mut walker = Walker::new(self.file.clone(), self.root, cx)?;
         let mut forward = Forward::default();
         let landing = forward.start_after(&mut walker, decorated.unwrap_or_default(), cx)?;
-        Ok(PartitionIter { walker, forward, first: landing.prefix })
+        Ok(PartitionIter { walker, forward, first: landing.prefix(), left: self.key_count })
     }
 }
 
@@ -211,6 +211,8 @@ pub struct PartitionIter {
     walker: Walker<Arc<BlockFile>>,
     forward: Forward,
     first: Option<u64>,
+    /// Entries there can still be. Pointers of a damaged trie always lead backwards, but many may lead to one node.
+    left: u64,
 }
 
 impl PartitionIter {
@@ -222,6 +224,10 @@ impl PartitionIter {
         } else if !self.forward.advance(&mut self.walker, cx)? {
             return Ok(None);
         }
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(self.walker.corrupt("there are more partitions than the footer says"));
+        };
+        self.left = left;
         match read_payload(&self.walker)? {
             Some((position, _)) => Ok(Some(position)),
             None => Err(self.walker.corrupt("a partition without a position")),

@@ -94,10 +94,8 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
     pub fn floor(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
         self.ahead = None;
         let landing = self.forward.start_after(&mut self.walker, bound, cx)?;
-        match (landing.prefix, landing.lesser) {
-            (Some(prefix), _) => self.walker.go(prefix, cx)?,
-            (None, Some(lesser)) => self.walker.go_max(lesser, cx)?,
-            (None, None) => return Err(self.walker.corrupt("the row index does not begin at the first row")),
+        if !landing.go_floor(&mut self.walker, cx)? {
+            return Err(self.walker.corrupt("the row index does not begin at the first row"));
         }
         let found = self.separator()?;
         let ahead = self.step_forward(cx)?;
@@ -117,20 +115,16 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
     pub fn floor_reversed(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
         self.behind = None;
         let landing = self.backward.start_at(&mut self.walker, bound, cx)?;
-        let end = match landing.greater {
-            Some(greater) => {
-                self.walker.go_min(greater, cx)?;
-                self.separator()?.offset
-            }
+        let end = if landing.go_greater(&mut self.walker, cx)? {
+            self.separator()?
+        } else {
             // The bound lies after the last separator, which is the end.
-            None => match self.step_backward(cx)? {
-                Some(end) => end.offset,
-                None => return Err(self.walker.corrupt("the row index is empty")),
-            },
+            let end = self.step_backward(cx)?;
+            end.ok_or_else(|| self.walker.corrupt("the row index is empty"))?
         };
         let Some(found) = self.step_backward(cx)? else { return Ok(None) };
         self.behind = Some(found.offset);
-        self.block(found, end).map(Some)
+        self.block(found, end.offset).map(Some)
     }
 
     /// The block before the one given last; `None` before the first.

@@ -1,8 +1,8 @@
 //! Payloads of a trie in order, from a bound on.
 //!
 //! Both directions keep the path from the root as a stack of nodes. In these tries an entry may be a prefix of the key
-//! it stands for, and then the entry to begin with is the last one that is not greater than the bound: `Landing` says
-//! where it is. An error leaves the stack as it was before the step, so a step that failed with `WouldBlock` can be
+//! it stands for, and then the entry to begin with is the last one that is not greater than the bound: `Landing` leads
+//! there. An error leaves the stack as it was before the step, so a step that failed with `WouldBlock` can be
 //! repeated.
 //! Source: Cassandra's `ValueIterator`, `ReverseValueIterator` and `Walker.prefixAndNeighbours`.
 
@@ -23,19 +23,18 @@ struct Frame {
     index: u16,
 }
 
-/// What a search for a bound has found beside its path.
+/// What a search for a bound has found beside its path. Branches are kept as a node and an index in it, and looked up
+/// only when they are wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Landing {
-    /// The longest entry that is the bound or a prefix of it, if no entry lies between it and the bound.
-    pub(crate) prefix: Option<u64>,
-    /// The branch that ends with the last entry before the bound, if there is no `prefix`.
-    pub(crate) lesser: Option<u64>,
-    /// The branch that begins with the first entry after the bound.
-    pub(crate) greater: Option<u64>,
+    prefix: Option<u64>,
+    lesser: Option<(u64, usize)>,
+    greater: Option<(u64, usize)>,
 }
 
 impl Landing {
-    fn pass<F>(&mut self, walker: &Walker<F>, found: Found) -> Result<()>
+    #[inline]
+    fn pass<F>(&mut self, walker: &Walker<F>, found: Found)
     where
         F: Deref<Target = BlockFile>,
     {
@@ -43,16 +42,50 @@ impl Landing {
             Ok(index) => (index, index + 1),
             Err(index) => (index, index),
         };
-        self.greater = walker.child_from(after)?.or(self.greater);
-        if before == 0 {
-            if walker.payload_flags() != 0 {
-                self.prefix = Some(walker.position());
-            }
-        } else {
-            self.lesser = walker.child_before(before)?.or(self.lesser);
-            self.prefix = None;
+        if after < walker.range() {
+            self.greater = Some((walker.position(), after));
         }
-        Ok(())
+        if before > 0 {
+            self.lesser = Some((walker.position(), before));
+            self.prefix = None;
+        } else if walker.payload_flags() != 0 {
+            self.prefix = Some(walker.position());
+        }
+    }
+
+    /// The longest entry that is the bound or a prefix of it, if no entry lies between it and the bound.
+    pub(crate) fn prefix(&self) -> Option<u64> {
+        self.prefix
+    }
+
+    /// Goes to the last entry that is not greater than the bound; false if there is none.
+    pub(crate) fn go_floor<F>(&self, walker: &mut Walker<F>, cx: &mut ReadContext) -> Result<bool>
+    where
+        F: Deref<Target = BlockFile>,
+    {
+        if let Some(prefix) = self.prefix {
+            walker.go(prefix, cx)?;
+            return Ok(true);
+        }
+        let Some((node, before)) = self.lesser else { return Ok(false) };
+        walker.go(node, cx)?;
+        match walker.child_before(before)? {
+            Some(lesser) => walker.go_max(lesser, cx).map(|()| true),
+            None => Err(walker.corrupt("a trie node lacks its first child")),
+        }
+    }
+
+    /// Goes to the first entry that is greater than the bound; false if there is none.
+    pub(crate) fn go_greater<F>(&self, walker: &mut Walker<F>, cx: &mut ReadContext) -> Result<bool>
+    where
+        F: Deref<Target = BlockFile>,
+    {
+        let Some((node, after)) = self.greater else { return Ok(false) };
+        walker.go(node, cx)?;
+        match walker.child_from(after)? {
+            Some(greater) => walker.go_min(greater, cx).map(|()| true),
+            None => Err(walker.corrupt("a trie node lacks its last child")),
+        }
     }
 }
 
@@ -69,7 +102,7 @@ fn land<F: Deref<Target = BlockFile>>(
     let mut rest = bound.iter();
     loop {
         let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
-        landing.pass(walker, found)?;
+        landing.pass(walker, found);
         push(walker, stack, index(found))?;
         let Ok(child) = found else { return Ok(landing) };
         walker.go_child(child, cx)?;

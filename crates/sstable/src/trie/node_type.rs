@@ -3,6 +3,8 @@
 //! A node begins with a byte: its kind in the upper four bits, its payload's flags in the lower. Then follow its
 //! children's bytes and pointers, each pointer the distance back to the child; then the payload.
 
+use super::sized_int::write_unsigned;
+
 /// How the children are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -41,6 +43,25 @@ impl Pointer {
             Pointer::Bits12 => (3 * count).div_ceil(2),
             Pointer::Bytes(bytes) => count * usize::from(bytes),
         }
+    }
+
+    /// Appends pointers; those of 12 bits two in three bytes, an odd last one with four zero bits after it.
+    fn write(self, distances: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
+        if let Pointer::Bytes(width) = self {
+            distances.for_each(|distance| write_unsigned(distance, usize::from(width), out));
+            return;
+        }
+        let mut half = None;
+        for distance in distances {
+            match half.take() {
+                None => {
+                    out.push((distance >> 4) as u8);
+                    half = Some((distance << 4) as u8);
+                }
+                Some(high) => out.extend_from_slice(&[high | (distance >> 8) as u8, distance as u8]),
+            }
+        }
+        out.extend(half);
     }
 }
 
@@ -127,6 +148,45 @@ impl NodeType {
             Shape::Dense => {
                 let (first, last) = outline.span;
                 3 + self.pointer.bytes(usize::from(last - first) + 1)
+            }
+        }
+    }
+
+    /// Appends a node of this kind without its payload. `children` are bytes and distances in ascending order.
+    pub(super) fn write(
+        self,
+        outline: &Outline,
+        flags: u8,
+        mut children: impl Iterator<Item = (u8, u64)> + Clone,
+        out: &mut Vec<u8>,
+    ) {
+        let head = self.ordinal << 4;
+        match self.shape {
+            Shape::PayloadOnly => out.push(head | flags),
+            Shape::Single => {
+                let (byte, distance) = children.next().unwrap_or_default();
+                match self.pointer {
+                    Pointer::Bits4 => out.extend_from_slice(&[head | distance as u8, byte]),
+                    Pointer::Bits12 => {
+                        out.extend_from_slice(&[head | (distance >> 8) as u8, distance as u8, byte]);
+                    }
+                    Pointer::Bytes(width) => {
+                        out.extend_from_slice(&[head | flags, byte]);
+                        write_unsigned(distance, usize::from(width), out);
+                    }
+                }
+            }
+            Shape::Sparse => {
+                out.extend_from_slice(&[head | flags, outline.child_count as u8]);
+                out.extend(children.clone().map(|(byte, _)| byte));
+                self.pointer.write(children.map(|(_, distance)| distance), out);
+            }
+            Shape::Dense => {
+                let (first, last) = outline.span;
+                out.extend_from_slice(&[head | flags, first, last - first]);
+                let mut children = children.peekable();
+                let child = |byte| children.next_if(|child| child.0 == byte).map_or(0, |child| child.1);
+                self.pointer.write((first..=last).map(child), out);
             }
         }
     }

@@ -10,8 +10,7 @@
 //! Keys may be long, and so may chains of nodes: nothing here recurses by their length.
 //! Source: `IncrementalTrieWriterPageAware` and `IncrementalDeepTrieWriterPageAware`.
 
-use super::node_type::{NodeType, Outline, Pointer, Shape};
-use super::sized_int::write_unsigned;
+use super::node_type::{NodeType, Outline};
 use crate::block::PAGE_BYTES;
 use crate::error::Result;
 use crate::sequential_writer::SequentialWriter;
@@ -373,7 +372,7 @@ impl<P: TriePayload> TrieWriter<P> {
         }
     }
 
-    fn children(&self, id: Id) -> impl Iterator<Item = &Node<P>> {
+    fn children(&self, id: Id) -> impl Iterator<Item = &Node<P>> + Clone {
         let mut next = self.nodes[id as usize].first_child;
         std::iter::from_fn(move || {
             let child = self.nodes.get(next as usize)?;
@@ -432,43 +431,11 @@ impl<P: TriePayload> TrieWriter<P> {
     /// Appends the node, whose children all are written, to `bytes`.
     fn serialize(&mut self, id: Id, position: u64) {
         let outline = self.outline(id, position);
-        let kind = NodeType::choose(&outline);
         let mut bytes = std::mem::take(&mut self.bytes);
         let payload = self.nodes[id as usize].payload;
         let flags = payload.as_ref().map_or(0, TriePayload::flags);
-        let head = kind.ordinal << 4;
-        match kind.shape {
-            Shape::PayloadOnly => bytes.push(head | flags),
-            Shape::Single => {
-                let child = &self.nodes[self.nodes[id as usize].first_child as usize];
-                let distance = position - child.position;
-                match kind.pointer {
-                    Pointer::Bits4 => bytes.extend_from_slice(&[head | distance as u8, child.byte]),
-                    Pointer::Bits12 => {
-                        bytes.extend_from_slice(&[head | (distance >> 8) as u8, distance as u8, child.byte]);
-                    }
-                    Pointer::Bytes(width) => {
-                        bytes.extend_from_slice(&[head | flags, child.byte]);
-                        write_unsigned(distance, usize::from(width), &mut bytes);
-                    }
-                }
-            }
-            Shape::Sparse => {
-                bytes.extend_from_slice(&[head | flags, outline.child_count as u8]);
-                bytes.extend(self.children(id).map(|child| child.byte));
-                let distances = self.children(id).map(|child| position - child.position);
-                write_pointers(kind.pointer, distances, &mut bytes);
-            }
-            Shape::Dense => {
-                let (first, last) = outline.span;
-                bytes.extend_from_slice(&[head | flags, first, last - first]);
-                let mut children = self.children(id).peekable();
-                let distances = (first..=last).map(|byte| {
-                    children.next_if(|child| child.byte == byte).map_or(0, |child| position - child.position)
-                });
-                write_pointers(kind.pointer, distances, &mut bytes);
-            }
-        }
+        let children = self.children(id).map(|child| (child.byte, position - child.position));
+        NodeType::choose(&outline).write(&outline, flags, children, &mut bytes);
         if let Some(payload) = payload {
             payload.write(&mut bytes);
         }
@@ -476,28 +443,52 @@ impl<P: TriePayload> TrieWriter<P> {
     }
 }
 
-/// Appends pointers; those of 12 bits two in three bytes, an odd last one with four zero bits after it.
-fn write_pointers(pointer: Pointer, distances: impl Iterator<Item = u64>, bytes: &mut Vec<u8>) {
-    match pointer {
-        Pointer::Bytes(width) => {
-            distances.for_each(|distance| write_unsigned(distance, usize::from(width), bytes));
-        }
-        Pointer::Bits4 | Pointer::Bits12 => {
-            let mut half = None;
-            for distance in distances {
-                match half.take() {
-                    None => {
-                        bytes.push((distance >> 4) as u8);
-                        half = Some((distance << 4) as u8);
-                    }
-                    Some(high) => bytes.extend_from_slice(&[high | (distance >> 8) as u8, distance as u8]),
-                }
-            }
-            bytes.extend(half);
-        }
-    }
-}
-
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trie::test_file::MemoryFile;
+    use std::path::Path;
+
+    #[derive(Clone, Copy)]
+    struct One;
+
+    impl TriePayload for One {
+        fn size(&self) -> usize {
+            1
+        }
+        fn flags(&self) -> u8 {
+            1
+        }
+        fn write(&self, out: &mut Vec<u8>) {
+            out.push(1);
+        }
+    }
+
+    fn writer() -> (TrieWriter<One>, SequentialWriter) {
+        (TrieWriter::new(), SequentialWriter::on(MemoryFile::empty(), Path::new("t"), false))
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_number_of_keys() {
+        let (mut trie, mut out) = writer();
+        for key in 0..500_000u32 {
+            trie.add(&key.wrapping_mul(7).to_be_bytes(), One, &mut out).unwrap();
+        }
+        trie.finish(&mut out).unwrap();
+        assert_eq!(trie.count(), 500_000);
+        // A page holds at most 4096 nodes, and each of the four levels waits for a page at most.
+        assert!(trie.nodes.len() < 4 * 4096, "{} nodes", trie.nodes.len());
+    }
+
+    #[test]
+    #[should_panic(expected = "keys of a trie must ascend")]
+    fn a_key_that_is_not_greater_is_never_written() {
+        let (mut trie, mut out) = writer();
+        trie.add(b"ab", One, &mut out).unwrap();
+        let _ = trie.add(b"a", One, &mut out);
+    }
 }
