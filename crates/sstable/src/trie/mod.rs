@@ -1,7 +1,7 @@
 //! Tries on disk, as Partitions.db and Rows.db hold them: nodes of 16 kinds packed into pages of 4 KiB, children before
 //! parents, so that a walk from the root touches few pages and every pointer goes backwards.
 //!
-//! `TrieWriter` builds one from sorted keys with memory for a page or so of nodes a level; `Walker` follows one in a
+//! `TrieWriter` builds one from sorted keys with memory that does not grow with their number; `Walker` follows one in a
 //! file without allocating a step; `Forward` and `Backward` visit payloads in order.
 //! Source: Cassandra's `io.tries` and `BtiFormat.md`.
 
