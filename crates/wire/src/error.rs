@@ -80,7 +80,7 @@ pub enum WireError {
     /// Ours: an envelope does not end inside its self-contained segment.
     #[error("Envelope needs {needed} bytes, but its self-contained segment has {left} left")]
     EnvelopeBeyondSegment { needed: u64, left: u64 },
-    /// A [string] or [long string] that ends after its message; `prefix` is the size of its length, 2 or 4.
+    /// A `[string]` or `[long string]` that ends after its message; `prefix` is the size of its length, 2 or 4.
     #[error("Not enough bytes to read an UTF8 serialized string preceded by its {prefix} bytes length")]
     ShortOfString { prefix: u8 },
     #[error("Not enough bytes to read a byte array preceded by its 2 bytes length")]

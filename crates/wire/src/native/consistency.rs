@@ -6,7 +6,7 @@ use crate::WireError;
 
 macro_rules! levels {
     ($($variant:ident = $code:literal, $text:literal;)*) => {
-        /// A consistency level; the numbers are the protocol's [consistency] codes.
+        /// A consistency level; the numbers are the protocol's `[consistency]` codes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum Consistency {

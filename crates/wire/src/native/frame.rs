@@ -263,7 +263,7 @@ impl OpenEnvelope {
         self.start + HEADER_LENGTH
     }
 
-    /// Writes the length. An error if the body is longer than an [int] can say; the envelope is then taken back.
+    /// Writes the length. An error if the body is longer than an `[int]` can say; the envelope is then taken back.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let length = out.len().saturating_sub(self.body_start());
         match i32::try_from(length) {

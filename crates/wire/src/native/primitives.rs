@@ -1,4 +1,4 @@
-//! The protocol's notations ([int], [string], [bytes], ...): a reader over borrowed bytes, a writer into a `Vec<u8>`.
+//! The protocol's notations (`[int]`, `[string]`, `[bytes]`, ...): a reader over borrowed bytes, a writer into a `Vec<u8>`.
 //!
 //! Every read checks what is left first and allocates nothing, so a length on the wire can cost at most the bytes that
 //! really arrived. Big endian throughout (specification section 3).
@@ -86,42 +86,42 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// [byte]
+    /// `[byte]`
     #[inline]
     pub fn byte(&mut self) -> Result<u8, WireError> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// [short], unsigned
+    /// `[short]`, unsigned
     #[inline]
     pub fn short(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// [int]
+    /// `[int]`
     #[inline]
     pub fn int(&mut self) -> Result<i32, WireError> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// [long]
+    /// `[long]`
     #[inline]
     pub fn long(&mut self) -> Result<i64, WireError> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// [uuid]
+    /// `[uuid]`
     pub fn uuid(&mut self) -> Result<Uuid, WireError> {
         self.array().map(Uuid::from_bytes)
     }
 
-    /// [consistency]
+    /// `[consistency]`
     #[inline]
     pub fn consistency(&mut self) -> Result<Consistency, WireError> {
         Consistency::from_code(self.short()?)
     }
 
-    /// [string]
+    /// `[string]`
     pub fn string(&mut self) -> Result<&'a str, WireError> {
         let short = WireError::ShortOfString { prefix: 2 };
         let Ok(length) = self.short() else { return Err(short) };
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         utf8(bytes)
     }
 
-    /// [long string]; a negative length is one that the message cannot hold, as in Cassandra.
+    /// `[long string]`; a negative length is one that the message cannot hold, as in Cassandra.
     pub fn long_string(&mut self) -> Result<&'a str, WireError> {
         let short = WireError::ShortOfString { prefix: 4 };
         let Some(length) = self.int().ok().and_then(|length| usize::try_from(length).ok()) else {
@@ -139,14 +139,14 @@ impl<'a> Reader<'a> {
         utf8(bytes)
     }
 
-    /// [short bytes]
+    /// `[short bytes]`
     #[inline]
     pub fn short_bytes(&mut self) -> Result<&'a [u8], WireError> {
         let Ok(length) = self.short() else { return Err(WireError::ShortOfBytes) };
         self.take(usize::from(length)).map_err(|_| WireError::ShortOfBytes)
     }
 
-    /// [bytes]; any negative length is null.
+    /// `[bytes]`; any negative length is null.
     #[inline]
     pub fn bytes(&mut self) -> Result<Option<&'a [u8]>, WireError> {
         match usize::try_from(self.int()?) {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         Ok(SocketAddr::new(address, port as u16))
     }
 
-    /// [string list]
+    /// `[string list]`
     pub fn string_list(&mut self) -> Result<StringList<'a>, WireError> {
         let count = self.short()?;
         let start = *self;
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         Ok(StringList { count, bytes: start.passed_by(self) })
     }
 
-    /// [string map]
+    /// `[string map]`
     pub fn string_map(&mut self) -> Result<StringMap<'a>, WireError> {
         let count = self.short()?;
         let start = *self;
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         Ok(StringMap { count, bytes: start.passed_by(self) })
     }
 
-    /// [string multimap]
+    /// `[string multimap]`
     pub fn string_multimap(&mut self) -> Result<StringMultimap<'a>, WireError> {
         let count = self.short()?;
         let start = *self;
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         Ok(StringMultimap { count, bytes: start.passed_by(self) })
     }
 
-    /// [bytes map]
+    /// `[bytes map]`
     pub fn bytes_map(&mut self) -> Result<BytesMap<'a>, WireError> {
         let count = self.short()?;
         let start = *self;
@@ -267,19 +267,19 @@ macro_rules! borrowed_list {
 }
 
 borrowed_list! {
-    /// A [string list] that has been checked and is read in place.
+    /// A `[string list]` that has been checked and is read in place.
     StringList yields &'a str, |reader| reader.string()
 }
 borrowed_list! {
-    /// A [string map] that has been checked and is read in place.
+    /// A `[string map]` that has been checked and is read in place.
     StringMap yields (&'a str, &'a str), |reader| Ok((reader.string()?, reader.string()?))
 }
 borrowed_list! {
-    /// A [string multimap] that has been checked and is read in place.
+    /// A `[string multimap]` that has been checked and is read in place.
     StringMultimap yields (&'a str, StringList<'a>), |reader| Ok((reader.string()?, reader.string_list()?))
 }
 borrowed_list! {
-    /// A [bytes map] that has been checked and is read in place.
+    /// A `[bytes map]` that has been checked and is read in place.
     BytesMap yields (&'a str, Option<&'a [u8]>), |reader| Ok((reader.string()?, reader.bytes()?))
 }
 
@@ -293,26 +293,26 @@ impl<'a> StringMap<'a> {
 
 /// Appends notations to a buffer.
 ///
-/// Lengths that do not fit: a [string] is cut at a character (only texts of errors and warnings can be that long), list
-/// counts and [short bytes] are the caller's to keep under 65 536, which the request encoders check.
+/// Lengths that do not fit: a `[string]` is cut at a character (only texts of errors and warnings can be that long), list
+/// counts and `[short bytes]` are the caller's to keep under 65 536, which the request encoders check.
 pub trait Put {
-    /// [byte]
+    /// `[byte]`
     fn put_byte(&mut self, value: u8);
-    /// [short]
+    /// `[short]`
     fn put_short(&mut self, value: u16);
-    /// [int]
+    /// `[int]`
     fn put_int(&mut self, value: i32);
-    /// [long]
+    /// `[long]`
     fn put_long(&mut self, value: i64);
     /// Bytes without a length.
     fn put_raw(&mut self, bytes: &[u8]);
 
-    /// [consistency]
+    /// `[consistency]`
     fn put_consistency(&mut self, value: Consistency) {
         self.put_short(value.code());
     }
 
-    /// [string], cut to 65 535 bytes.
+    /// `[string]`, cut to 65 535 bytes.
     fn put_string(&mut self, text: &str) {
         let mut end = text.len().min(usize::from(u16::MAX));
         while !text.is_char_boundary(end) {
@@ -323,21 +323,21 @@ pub trait Put {
         self.put_raw(bytes);
     }
 
-    /// [short bytes], cut to 65 535 bytes.
+    /// `[short bytes]`, cut to 65 535 bytes.
     fn put_short_bytes(&mut self, bytes: &[u8]) {
         let bytes = bytes.get(..usize::from(u16::MAX)).unwrap_or(bytes);
         self.put_short(bytes.len() as u16);
         self.put_raw(bytes);
     }
 
-    /// [bytes] of a value that is there. Longer than `i32::MAX` cannot be: the envelope would refuse it at its end.
+    /// `[bytes]` of a value that is there. Longer than `i32::MAX` cannot be: the envelope would refuse it at its end.
     #[inline]
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.put_int(bytes.len() as i32);
         self.put_raw(bytes);
     }
 
-    /// [bytes] that may be null.
+    /// `[bytes]` that may be null.
     fn put_optional_bytes(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.put_bytes(bytes),
@@ -345,7 +345,7 @@ pub trait Put {
         }
     }
 
-    /// [string list]; elements after the 65 535th are left out.
+    /// `[string list]`; elements after the 65 535th are left out.
     fn put_string_list<S: AsRef<str>>(&mut self, list: &[S]) {
         let list = list.get(..usize::from(u16::MAX)).unwrap_or(list);
         self.put_short(list.len() as u16);
@@ -354,7 +354,7 @@ pub trait Put {
         }
     }
 
-    /// [inetaddr]
+    /// `[inetaddr]`
     fn put_inet_addr(&mut self, address: IpAddr) {
         match address {
             IpAddr::V4(v4) => {
@@ -368,7 +368,7 @@ pub trait Put {
         }
     }
 
-    /// [inet]
+    /// `[inet]`
     fn put_inet(&mut self, address: SocketAddr) {
         self.put_inet_addr(address.ip());
         self.put_int(i32::from(address.port()));
@@ -402,14 +402,14 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Overwrites the [int] at `at`, which must have been written before.
+/// Overwrites the `[int]` at `at`, which must have been written before.
 pub(crate) fn patch_int(out: &mut [u8], at: usize, value: i32) {
     if let Some(place) = out.get_mut(at..at.saturating_add(4)) {
         place.copy_from_slice(&value.to_be_bytes());
     }
 }
 
-/// Appends a [value].
+/// Appends a `[value]`.
 pub(crate) fn put_value(out: &mut Vec<u8>, value: Value<'_>, version: Version) {
     match value {
         Value::Bytes(bytes) => out.put_bytes(bytes),

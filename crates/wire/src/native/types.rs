@@ -1,4 +1,4 @@
-//! Types and columns as [option]s: what Rows and Prepared results say about their values.
+//! Types and columns as `[option]`s: what Rows and Prepared results say about their values.
 //!
 //! The ids and the version each came with are Cassandra's `DataType`. A type that the client's version does not know
 //! goes as a class name (option 0), so a v3 client sees `date` as a custom type.
@@ -86,7 +86,7 @@ fn simple_type(id: u16) -> Option<CqlType> {
     })
 }
 
-/// Appends the [option] of a type. Frozen or not is not on the wire.
+/// Appends the `[option]` of a type. Frozen or not is not on the wire.
 pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
     if let Some(id) = simple_id(ty, version) {
         return out.put_short(id);
@@ -127,7 +127,7 @@ pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
     }
 }
 
-/// Reads an [option]. Collections and user types come out as not frozen: the wire does not say.
+/// Reads an `[option]`. Collections and user types come out as not frozen: the wire does not say.
 pub fn read_type(reader: &mut Reader<'_>) -> Result<CqlType, WireError> {
     read_nested(reader, 0)
 }
@@ -169,7 +169,7 @@ fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError>
     })
 }
 
-/// Passes over an [option] and builds nothing.
+/// Passes over an `[option]` and builds nothing.
 pub(crate) fn skip_type(reader: &mut Reader<'_>, depth: u8) -> Result<(), WireError> {
     if depth > MAX_DEPTH {
         return Err(WireError::TypeTooDeep { max: MAX_DEPTH });

@@ -156,7 +156,8 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Checks the whole message. The kind is looked at last, as in Cassandra, so that a batch wrong in two ways gets the same error.
+    /// Checks the whole message. The kind is looked at last, as in Cassandra, so that a
+    /// batch wrong in two ways gets the same error.
     pub(crate) fn read(reader: &mut Reader<'a>, version: Version) -> Result<Self, WireError> {
         let kind = reader.byte()?;
         let count = reader.short()?;

@@ -139,7 +139,7 @@ pub fn encode_startup(
     open.finish(out)
 }
 
-/// [long string]; a text over 2 GiB makes the envelope too long, which its end refuses.
+/// `[long string]`; a text over 2 GiB makes the envelope too long, which its end refuses.
 pub(super) fn put_long_string(out: &mut Vec<u8>, text: &str) {
     out.put_bytes(text.as_bytes());
 }

@@ -1,8 +1,8 @@
 //! `<query_parameters>`: what QUERY, EXECUTE and BATCH say besides the statement (Cassandra's `QueryOptions.Codec`).
 //!
 //! Cassandra reads the same parameters at the end of a BATCH, so the flags for values, page size and paging state are
-//! obeyed there too although the specification leaves them out. The flags are a byte before v5 and an [int] since; bit 7 of the byte means
-//! a keyspace in every version. Bits beyond the known ones are ignored.
+//! obeyed there too although the specification leaves them out. The flags are a byte before v5 and an `[int]` since; bit
+//! 7 of the byte means a keyspace in every version. Bits beyond the known ones are ignored.
 
 use crate::WireError;
 use crate::native::primitives::{Put, Reader};
