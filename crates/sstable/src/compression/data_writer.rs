@@ -7,7 +7,6 @@ use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
 
 /// Writes Data.db. Positions are those of the data before compression, as the index holds them.
-#[expect(clippy::large_enum_variant, reason = "one a table being written; a box would buy nothing")]
 pub enum DataWriter {
     /// Compressed chunks.
     Compressed(ChunkWriter),

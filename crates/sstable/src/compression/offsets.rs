@@ -22,7 +22,7 @@ impl Offsets {
     /// Adds the next offset; false when it does not follow the last one or lies too far from its group's first.
     #[must_use]
     pub(super) fn push(&mut self, offset: u64) -> bool {
-        if self.distances.len() % GROUP == 0 {
+        if self.distances.len().is_multiple_of(GROUP) {
             if self.len().checked_sub(1).and_then(|last| self.get(last)).is_some_and(|last| last >= offset) {
                 return false;
             }

@@ -53,7 +53,7 @@ impl Cardinality {
                 }
             }
             Form::Registers(theirs) => {
-                self.to_registers();
+                self.use_registers();
                 if let Form::Registers(ours) = &mut self.form {
                     ours.iter_mut().zip(theirs).for_each(|(our, their)| *our = (*our).max(*their));
                 }
@@ -91,14 +91,14 @@ impl Cardinality {
                     sorted.append(unsorted);
                     sort_entries(sorted);
                     if sorted.len() > SPARSE_MAX {
-                        self.to_registers();
+                        self.use_registers();
                     }
                 }
             }
         }
     }
 
-    fn to_registers(&mut self) {
+    fn use_registers(&mut self) {
         if let Form::Sparse { sorted, unsorted } = &self.form {
             let mut registers = vec![0; REGISTERS];
             for entry in sorted.iter().chain(unsorted) {

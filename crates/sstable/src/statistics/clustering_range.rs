@@ -5,6 +5,7 @@
 use super::input::{Input, write_vint_bytes};
 use crate::error::Result;
 use helenus_model::range_tombstone::BoundKind;
+use helenus_model::types::CqlType;
 use helenus_model::vint;
 
 /// One end of the range.
@@ -100,24 +101,9 @@ fn read_bound(types: &[String], input: &mut Input<'_>) -> Result<ClusteringBound
     Ok(ClusteringBound { kind, values })
 }
 
-/// Length of a type's values if they are written without one (`AbstractType.valueLengthIfFixed`), by class name.
+/// Length of a type's values if they are written without one, by class name.
 fn fixed_length(class_name: &str) -> Option<usize> {
-    let name = class_name.strip_prefix("org.apache.cassandra.db.marshal.").unwrap_or(class_name);
-    if let Some(inner) = name.strip_prefix("ReversedType(").and_then(|rest| rest.strip_suffix(')')) {
-        return fixed_length(inner.trim());
-    }
-    if let Some(inner) = name.strip_prefix("VectorType(").and_then(|rest| rest.strip_suffix(')')) {
-        let (element, dimension) = inner.rsplit_once(',')?;
-        return fixed_length(element.trim())?.checked_mul(dimension.trim().parse().ok()?);
-    }
-    match name {
-        "EmptyType" => Some(0),
-        "BooleanType" => Some(1),
-        "Int32Type" | "FloatType" => Some(4),
-        "LongType" | "DoubleType" | "TimestampType" | "DateType" => Some(8),
-        "UUIDType" | "TimeUUIDType" | "LegacyTimeUUIDType" | "LexicalUUIDType" => Some(16),
-        _ => None,
-    }
+    CqlType::from_class_name(class_name).ok()?.fixed_length()
 }
 
 #[cfg(test)]
