@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// [value]: before v4 every negative length is null, from v4 on -2 is "unset" and less is an error.
+    /// `[value]`: before v4 every negative length is null, from v4 on -2 is "unset" and less is an error.
     #[inline]
     pub fn value(&mut self, version: Version) -> Result<Value<'a>, WireError> {
         let length = self.int()?;
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// [inetaddr]: an address without port.
+    /// `[inetaddr]`: an address without port.
     pub fn inet_addr(&mut self) -> Result<IpAddr, WireError> {
         match self.byte()? {
             4 => self.array().map(|bytes: [u8; 4]| IpAddr::V4(Ipv4Addr::from(bytes))),
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// [inet]: an address and a port, of which the low 16 bits count.
+    /// `[inet]`: an address and a port, of which the low 16 bits count.
     pub fn inet(&mut self) -> Result<SocketAddr, WireError> {
         let address = self.inet_addr()?;
         let port = self.int()? as u32 & 0xFFFF;
