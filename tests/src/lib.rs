@@ -1,1 +1,43 @@
-//! End-to-end tests: the real binary over a real socket.
+//! End-to-end tests: the real binary over a real socket, judged by real clients and by Cassandra's own tools.
+//!
+//! This library is what the tests in `tests/tests/` share:
+//! - [`Server`]: one `helenus serve` process, which can be stopped, killed and started again on its directory;
+//! - [`Client`]: a program of `tests/drivers/`, run against an address;
+//! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
+//! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
+//! - [`files`]: the SSTables in a data directory.
+//!
+//! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
+//!
+//! | variable | what | default |
+//! |---|---|---|
+//! | `HELENUS_BIN` | the binary under test | `target/release/helenus` |
+//! | `HELENUS_CLIENTS` | what `cargo xtask setup` installed | `target/clients` |
+//! | `HELENUS_ORACLE` | the directory of the shared Cassandra | `target/oracle` |
+//! | `HELENUS_ORACLE_PORT` | its CQL port | 19042 |
+
+mod client;
+mod cql;
+pub mod files;
+pub mod offline;
+mod oracle;
+mod server;
+
+pub use client::Client;
+pub use cql::Cql;
+pub use oracle::Oracle;
+pub use server::{Server, binary};
+
+use std::path::PathBuf;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The path in the environment variable `name`, or `default` under the target directory.
+fn configured(name: &str, default: &str) -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir));
+    std::env::var_os(name).map_or_else(|| target.join(default), PathBuf::from)
+}

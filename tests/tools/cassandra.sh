@@ -3,6 +3,7 @@
 #
 #   cassandra.sh start DIR [--port N] [--heap SIZE]   a node that keeps everything in DIR; returns when it answers CQL
 #   cassandra.sh stop DIR
+#   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
 #   cassandra.sh nodetool DIR ARGS...
 #   cassandra.sh tool NAME [--data DATA_DIR] ARGS...  sstabledump, sstableverify, sstablemetadata, sstableloader
 #   cassandra.sh jars                                 downloads what is missing, prints the folder
@@ -75,6 +76,7 @@ commitlog_directory: '$dir/commitlog'
 saved_caches_directory: '$dir/saved_caches'
 hints_directory: '$dir/hints'
 cdc_raw_directory: '$dir/cdc_raw'
+auto_snapshot: false
 commitlog_sync: periodic
 commitlog_sync_period: 10000ms
 storage_compatibility_mode: NONE
@@ -160,6 +162,13 @@ stop() {
   rm -f "$dir/pid"
 }
 
+status() {
+  [[ $# -eq 1 && -s $1/port ]] || fail "status needs the directory of a node that was started here"
+  local dir port
+  dir=$(cd "$1" && pwd -P) port=$(<"$1/port")
+  node "$dir" >/dev/null && answers "$port" && echo "127.0.0.1:$port"
+}
+
 # run_tool MAIN CONF_DIR ARGS...: one of Cassandra's offline programs, tuned for a short life.
 run_tool() {
   local main=$1 dir=$2
@@ -203,7 +212,7 @@ nodetool() {
 command=${1:-}
 [[ $# -gt 0 ]] && shift
 case $command in
-  start | stop | nodetool | tool) "$command" "$@" ;;
+  start | stop | status | nodetool | tool) "$command" "$@" ;;
   jars) jars; echo "$cache/lib" ;;
   *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

@@ -34,7 +34,7 @@ impl Source {
     /// Whether the whole file is a test or a benchmark.
     pub fn is_test(&self) -> bool {
         let in_folder = |folder: &str| self.path.starts_with(&folder[1..]) || self.path.contains(folder);
-        self.name() == "tests.rs"
+        self.name().ends_with("tests.rs")
             || ["/tests/", "/benches/", "/bench/", "/fuzz/", "/examples/"].into_iter().any(in_folder)
     }
 

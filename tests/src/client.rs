@@ -1,0 +1,99 @@
+//! The programs of `tests/drivers/` and `tests/texts/`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A client under `tests/drivers/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// The Python driver.
+    Python,
+    /// cqlsh from PyPI.
+    Cqlsh,
+    /// The Node.js driver.
+    Node,
+    /// gocql.
+    Go,
+    /// The Java driver.
+    Java,
+    /// The Rust driver.
+    Rust,
+}
+
+impl Client {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Python, Self::Cqlsh, Self::Node, Self::Go, Self::Java, Self::Rust];
+
+    /// Runs the client's cases against `address`; none named means all.
+    ///
+    /// # Panics
+    /// If a case fails: the message is what the program printed, one line a case.
+    pub fn passes(self, address: &str, cases: &[&str]) {
+        let mut command = self.command();
+        run(command.arg(address).args(cases), &format!("{self:?} against {address}"));
+    }
+
+    fn command(self) -> Command {
+        let drivers = crate::root().join("tests/drivers");
+        match self {
+            Self::Python => python(drivers.join("python/driver.py")),
+            Self::Cqlsh => python(drivers.join("cqlsh/driver.py")),
+            Self::Node => {
+                let mut command = Command::new("node");
+                command.arg(drivers.join("node/driver.js")).env("NODE_PATH", installed("node/node_modules"));
+                command
+            }
+            Self::Go => Command::new(installed("go/driver")),
+            Self::Java => {
+                let jars = format!(
+                    "{}:{}/*",
+                    installed("java/driver.jar").display(),
+                    installed("java/dependency").display()
+                );
+                let mut command = Command::new("java");
+                command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, "Driver"]);
+                command
+            }
+            // Cargo builds it with this crate and puts it beside the test programs' folder.
+            Self::Rust => {
+                let test = std::env::current_exe().expect("the path of this test program");
+                let folder = test.parent().and_then(|deps| deps.parent()).expect("the folder above deps");
+                Command::new(folder.join("rust-driver"))
+            }
+        }
+    }
+
+    /// Runs `tests/texts/NAME ARGS`, a program for the Python driver; what it printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn text(name: &str, args: &[&str]) -> String {
+        let mut command = python(crate::root().join("tests/texts").join(name));
+        run(command.args(args), &format!("{name} {args:?}"))
+    }
+}
+
+fn python(program: PathBuf) -> Command {
+    let mut command = Command::new(installed("python/bin/python"));
+    command.arg(program);
+    command
+}
+
+/// A file that `cargo xtask setup` installs.
+fn installed(path: &str) -> PathBuf {
+    let path = crate::configured("HELENUS_CLIENTS", "clients").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask setup`, or set HELENUS_CLIENTS", path.display());
+    path
+}
+
+/// Runs a program to its end and returns its output.
+///
+/// # Panics
+/// If it ends with another status than 0.
+pub(crate) fn run(command: &mut Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{what}: cannot start {command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {}\n{text}{errors}", output.status);
+    text
+}

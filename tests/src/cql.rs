@@ -1,0 +1,66 @@
+//! A session of the Rust driver for tests that look at rows themselves, one statement at a time.
+
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::response::query_result::QueryResult;
+use scylla::statement::unprepared::Statement;
+use scylla::statement::{Consistency, SerialConsistency};
+use scylla::value::{CqlValue, Row};
+use tokio::runtime::Runtime;
+
+/// One connection, without async.
+pub struct Cql {
+    runtime: Runtime,
+    session: Session,
+}
+
+impl Cql {
+    /// Connects to `HOST:PORT`.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub fn connect(address: &str) -> Self {
+        let runtime = Runtime::new().expect("a runtime for the driver");
+        let session = runtime.block_on(SessionBuilder::new().known_node(address).build());
+        let session = session.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
+        Self { runtime, session }
+    }
+
+    /// Runs a statement without values.
+    ///
+    /// # Panics
+    /// If the server refuses it.
+    pub fn run(&self, statement: &str) {
+        self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+
+    /// The rows of a SELECT, in order; absent values are `None`.
+    ///
+    /// # Panics
+    /// If the server refuses it.
+    pub fn rows(&self, statement: &str) -> Vec<Vec<Option<CqlValue>>> {
+        let result = self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let rows = result.into_rows_result().unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let rows = rows.rows::<Row>().unwrap_or_else(|error| panic!("{statement}: {error}"));
+        rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}")).columns).collect()
+    }
+
+    /// The server's message for a statement that it must refuse.
+    ///
+    /// # Panics
+    /// If it accepts the statement.
+    pub fn refusal(&self, statement: &str) -> String {
+        match self.ask(statement) {
+            Ok(_) => panic!("accepted: {statement}"),
+            Err(message) => message,
+        }
+    }
+
+    fn ask(&self, text: &str) -> Result<QueryResult, String> {
+        let mut statement = Statement::new(text);
+        statement.set_consistency(Consistency::One);
+        statement.set_serial_consistency(Some(SerialConsistency::LocalSerial));
+        statement.set_request_timeout(Some(std::time::Duration::from_secs(60)));
+        self.runtime.block_on(self.session.query_unpaged(statement, ())).map_err(|error| error.to_string())
+    }
+}

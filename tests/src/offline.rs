@@ -1,0 +1,69 @@
+//! Cassandra's tools for files, which need no running node: sstabledump and sstableverify.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::run;
+use crate::oracle::script;
+use crate::{Oracle, files};
+
+/// `sstabledump FILE`, parsed: a list of partitions.
+///
+/// # Panics
+/// If the tool refuses the file.
+pub fn dump(file: &Path) -> Vec<Value> {
+    let text =
+        run(script().args(["tool", "sstabledump"]).arg(file), &format!("sstabledump {}", file.display()));
+    let parsed: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in the dump:\n{text}"));
+    match parsed {
+        Value::Array(partitions) => partitions,
+        other => panic!("the dump is no list: {other}"),
+    }
+}
+
+/// A dump without what two servers that were told the same may write differently: offsets in the file and the seconds
+/// at which a deletion or an expiry was computed.
+pub fn comparable(mut dump: Vec<Value>) -> Vec<Value> {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for name in ["position", "local_delete_time", "expires_at"] {
+                    map.remove(name);
+                }
+                map.values_mut().for_each(strip);
+            }
+            Value::Array(list) => list.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    dump.iter_mut().for_each(strip);
+    dump
+}
+
+/// `sstableverify -f -e KEYSPACE TABLE` on a data directory that holds the schema too; `folder` is the table's.
+///
+/// # Panics
+/// If the tool finds a fault or no SSTable at all.
+pub fn verify(data: &Path, keyspace: &str, table: &str, folder: &Path) {
+    let expected = files::tables(folder).len();
+    let mut command = script();
+    command.args(["tool", "sstableverify", "--data"]).arg(data).args(["-f", "-e", keyspace, table]);
+    let output = run(&mut command, &format!("sstableverify {keyspace}.{table}"));
+    let checked = output.matches("Verifying ").count();
+    assert!(expected > 0 && checked >= expected, "{expected} SSTables, {checked} verified:\n{output}");
+}
+
+/// The same for the SSTables in `folder` under the schema of `oracle`, which must have made the same table: judges the
+/// files alone, not the schema tables of the server that wrote them.
+pub fn verify_as_oracle(oracle: &Oracle, keyspace: &str, table: &str, folder: &Path) {
+    let scratch = TempDir::with_prefix("helenus-verify-").expect("a temporary directory");
+    files::copy_all(&oracle.data().join("system_schema"), &scratch.path().join("system_schema"));
+    let theirs = oracle.table_folder(keyspace, table);
+    let name = theirs.file_name().expect("a table's folder has a name");
+    let copies = scratch.path().join(keyspace).join(name);
+    files::copy(folder, &copies);
+    verify(scratch.path(), keyspace, table, &copies);
+}

@@ -1,0 +1,78 @@
+//! The one Cassandra 5.0.6 that the tests share.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::client::run;
+
+/// A running node. It outlives the test: the next test program uses it too, and `cargo xtask e2e` stops it at the end.
+pub struct Oracle {
+    folder: PathBuf,
+    address: String,
+}
+
+impl Oracle {
+    /// The node, started if it does not run. Tests and test programs that ask at once wait for the one that starts it.
+    ///
+    /// # Panics
+    /// If it does not start; the message holds its log.
+    pub fn shared() -> Self {
+        let folder = crate::configured("HELENUS_ORACLE", "oracle");
+        fs::create_dir_all(&folder).expect("the oracle's directory");
+        let lock = File::create(folder.join("lock")).expect("the oracle's lock file");
+        lock.lock().expect("the oracle's lock");
+        let status = script().arg("status").arg(&folder).output().expect("run cassandra.sh");
+        if !status.status.success() {
+            let port = std::env::var("HELENUS_ORACLE_PORT").unwrap_or_else(|_| "19042".to_owned());
+            run(script().arg("start").arg(&folder).args(["--port", &port]), "start Cassandra");
+        }
+        let address =
+            run(script().arg("status").arg(&folder), "ask for Cassandra's address").trim().to_owned();
+        Self { folder, address }
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its data directory: a folder for each keyspace.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// The folder of one of its tables.
+    ///
+    /// # Panics
+    /// If it has no such table.
+    pub fn table_folder(&self, keyspace: &str, table: &str) -> PathBuf {
+        crate::files::table_folder(&self.data(), &crate::Cql::connect(&self.address), keyspace, table)
+    }
+
+    /// `nodetool ARGS`; what it printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn nodetool(&self, args: &[&str]) -> String {
+        run(script().arg("nodetool").arg(&self.folder).args(args), &format!("nodetool {args:?}"))
+    }
+
+    /// Imports copies of the SSTables in `folder` into `keyspace.table`, which must exist.
+    ///
+    /// # Panics
+    /// If the node refuses a file.
+    pub fn import(&self, keyspace: &str, table: &str, folder: &Path) {
+        // An import moves the files it takes, and reads keyspace and table from the names of their folders.
+        let scratch = tempfile::TempDir::with_prefix("helenus-import-").expect("a temporary directory");
+        let copies = scratch.path().join(keyspace).join(table);
+        crate::files::copy(folder, &copies);
+        let output = self.nodetool(&["import", keyspace, table, copies.to_str().expect("a path in UTF-8")]);
+        let left = crate::files::tables(&copies);
+        assert!(left.is_empty(), "nodetool import left {left:?}\n{output}");
+    }
+}
+
+pub(crate) fn script() -> Command {
+    Command::new(crate::root().join("tests/tools/cassandra.sh"))
+}
