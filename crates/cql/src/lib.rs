@@ -1,3 +1,10 @@
 //! What a statement is: syntax, analysis, plan, execution.
 
+pub mod analysis;
+pub mod backend;
+mod error;
+pub mod functions;
+pub(crate) mod plan;
 pub mod syntax;
+
+pub use error::{CqlError, Result};

@@ -1,0 +1,142 @@
+//! Data types as written, made into types (`CQL3Type.Raw.prepare`).
+
+use super::names::Scope;
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{DataType, DataTypeKind, Native, QualifiedName};
+use crate::syntax::print_type;
+use helenus_model::schema::Keyspace;
+use helenus_model::types::{CqlType, UserType};
+use std::sync::Arc;
+
+/// The type that is written. `keyspace` is that of the statement, where user-defined types are looked up.
+///
+/// # Errors
+/// A user-defined type that does not exist or belongs to another keyspace; collections, counters and durations where
+/// they cannot stand.
+pub fn resolve_type(written: &DataType<'_>, keyspace: &str, scope: &Scope<'_>) -> Result<CqlType> {
+    let found = scope.schema.keyspaces.get(keyspace);
+    let keyspace = found.ok_or_else(|| CqlError::Config(format!("Keyspace {keyspace} doesn't exist")))?;
+    Resolver { keyspace }.resolve(written, false)
+}
+
+/// As `resolve_type`, where the keyspace is at hand.
+pub(crate) fn resolve_type_in(written: &DataType<'_>, keyspace: &Keyspace) -> Result<CqlType> {
+    Resolver { keyspace }.resolve(written, false)
+}
+
+struct Resolver<'a> {
+    keyspace: &'a Keyspace,
+}
+
+impl Resolver<'_> {
+    /// `frozen`: the type stands within `frozen<>`, or within something that freezes its parts.
+    fn resolve(&self, written: &DataType<'_>, frozen: bool) -> Result<CqlType> {
+        Ok(match &written.kind {
+            DataTypeKind::Native(native) => native_type(*native),
+            DataTypeKind::Frozen(inner) => self.resolve(inner, true)?,
+            DataTypeKind::List(element) => {
+                self.check_part(written, element, frozen)?;
+                CqlType::List { element: self.resolve(element, frozen)?.into(), frozen }
+            }
+            DataTypeKind::Set(element) => {
+                self.check_part(written, element, frozen)?;
+                if is(element, Native::Duration) {
+                    return Err(refused("Durations are not allowed inside sets: ", written, frozen));
+                }
+                CqlType::Set { element: self.resolve(element, frozen)?.into(), frozen }
+            }
+            DataTypeKind::Map(parts) => {
+                let (key, value) = &**parts;
+                self.check_part(written, value, frozen)?;
+                if is(key, Native::Duration) {
+                    return Err(refused("Durations are not allowed as map keys: ", written, frozen));
+                }
+                self.check_part(written, key, frozen)?;
+                let key = self.resolve(key, frozen)?.into();
+                CqlType::Map { key, value: self.resolve(value, frozen)?.into(), frozen }
+            }
+            DataTypeKind::Tuple(parts) => {
+                if parts.iter().any(|part| is(part, Native::Counter)) {
+                    return Err(CqlError::Invalid("Counters are not allowed inside tuples".into()));
+                }
+                let types: Result<Vec<_>> = parts.iter().map(|part| self.resolve(part, true)).collect();
+                CqlType::Tuple(types?.into())
+            }
+            DataTypeKind::Vector(element, dimension) => {
+                let dimension = u32::try_from(*dimension).unwrap_or(0);
+                CqlType::Vector { element: self.resolve(element, true)?.into(), dimension }
+            }
+            DataTypeKind::User(name) => self.user_type(name, frozen)?,
+            DataTypeKind::Custom(class) => {
+                CqlType::from_class_name(class).map_err(|error| CqlError::Invalid(error.to_string()))?
+            }
+        })
+    }
+
+    /// What may not stand inside a collection.
+    fn check_part(&self, whole: &DataType<'_>, part: &DataType<'_>, frozen: bool) -> Result<()> {
+        if is(part, Native::Counter) {
+            return Err(refused("Counters are not allowed inside collections: ", whole, frozen));
+        }
+        match &part.kind {
+            _ if frozen => Ok(()),
+            DataTypeKind::List(_) | DataTypeKind::Set(_) | DataTypeKind::Map(_) => {
+                Err(refused("Non-frozen collections are not allowed inside collections: ", whole, frozen))
+            }
+            DataTypeKind::User(_) => {
+                Err(refused("Non-frozen UDTs are not allowed inside collections: ", whole, frozen))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn user_type(&self, name: &QualifiedName<'_>, frozen: bool) -> Result<CqlType> {
+        if let Some(keyspace) = name.keyspace.as_ref().filter(|given| *given.name != *self.keyspace.name) {
+            return Err(CqlError::Invalid(format!(
+                "Statement on keyspace {} cannot refer to a user type in keyspace {}; user types can only be used in the keyspace they are defined in",
+                self.keyspace.name,
+                keyspace.as_str()
+            )));
+        }
+        let found = self.keyspace.types.get(name.name.as_str()).ok_or_else(|| {
+            CqlError::Invalid(format!("Unknown type {}.{}", self.keyspace.name, name.name.as_str()))
+        })?;
+        let ty = CqlType::Udt(Arc::new(UserType { frozen: false, ..(**found).clone() }));
+        Ok(if frozen { ty.freeze() } else { ty })
+    }
+}
+
+fn is(written: &DataType<'_>, native: Native) -> bool {
+    matches!(written.kind, DataTypeKind::Native(found) if found == native)
+}
+
+fn refused(why: &str, written: &DataType<'_>, frozen: bool) -> CqlError {
+    let text = print_type(written);
+    CqlError::Invalid(if frozen { format!("{why}frozen<{text}>") } else { format!("{why}{text}") })
+}
+
+/// The type of a native's word.
+pub(crate) fn native_type(native: Native) -> CqlType {
+    match native {
+        Native::Ascii => CqlType::Ascii,
+        Native::Bigint => CqlType::BigInt,
+        Native::Blob => CqlType::Blob,
+        Native::Boolean => CqlType::Boolean,
+        Native::Counter => CqlType::Counter,
+        Native::Date => CqlType::Date,
+        Native::Decimal => CqlType::Decimal,
+        Native::Double => CqlType::Double,
+        Native::Duration => CqlType::Duration,
+        Native::Float => CqlType::Float,
+        Native::Inet => CqlType::Inet,
+        Native::Int => CqlType::Int,
+        Native::Smallint => CqlType::SmallInt,
+        Native::Text | Native::Varchar => CqlType::Text,
+        Native::Time => CqlType::Time,
+        Native::Timestamp => CqlType::Timestamp,
+        Native::Timeuuid => CqlType::TimeUuid,
+        Native::Tinyint => CqlType::TinyInt,
+        Native::Uuid => CqlType::Uuid,
+        Native::Varint => CqlType::Varint,
+    }
+}

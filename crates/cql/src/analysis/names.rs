@@ -1,0 +1,81 @@
+//! Resolving names: keyspace, table, column.
+
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{Ident, QualifiedName};
+use helenus_model::schema::{Column, Keyspace, Schema, Table};
+use std::sync::Arc;
+
+/// Where names of a statement are looked up: the schema it is analysed under, and the keyspace of names without one.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The schema.
+    pub schema: &'a Arc<Schema>,
+    /// The keyspace of the request or session.
+    pub keyspace: Option<&'a str>,
+}
+
+impl<'a> Scope<'a> {
+    /// The keyspace that a qualified name means.
+    ///
+    /// # Errors
+    /// Neither the name nor the session gives one (`ClientState.getKeyspace`).
+    pub fn keyspace_of<'n>(&self, name: &'n QualifiedName<'_>) -> Result<&'n str>
+    where
+        'a: 'n,
+    {
+        match &name.keyspace {
+            Some(keyspace) => Ok(keyspace.as_str()),
+            None => self.session_keyspace(),
+        }
+    }
+
+    /// The session's keyspace.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn session_keyspace(&self) -> Result<&'a str> {
+        self.keyspace.ok_or_else(|| {
+            CqlError::Invalid(
+                "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"
+                    .into(),
+            )
+        })
+    }
+
+    /// A keyspace by name.
+    ///
+    /// # Errors
+    /// It does not exist (`KeyspaceNotDefinedException`, which is an invalid request to clients).
+    pub fn keyspace(&self, name: &str) -> Result<&'a Arc<Keyspace>> {
+        self.schema
+            .keyspaces
+            .get(name)
+            .ok_or_else(|| CqlError::Invalid(format!("keyspace {name} does not exist")))
+    }
+
+    /// The stored table that a name means (`Schema.validateTable`). Virtual tables are not looked for.
+    ///
+    /// # Errors
+    /// No keyspace is given, or it or the table does not exist.
+    pub fn table(&self, name: &QualifiedName<'_>) -> Result<&'a Arc<Table>> {
+        let keyspace = self.keyspace_of(name)?;
+        if name.name.as_str().is_empty() {
+            return Err(CqlError::Invalid("non-empty table is required".into()));
+        }
+        let found = self.keyspace(keyspace)?.tables.get(name.name.as_str());
+        found.ok_or_else(|| CqlError::Invalid(format!("table {} does not exist", name.name.as_str())))
+    }
+}
+
+/// The column that a name means (`TableMetadata.getExistingColumn`).
+///
+/// # Errors
+/// The table has none of that name.
+pub(crate) fn existing_column<'t>(table: &'t Table, name: &Ident<'_>) -> Result<&'t Column> {
+    table.column(name.as_str()).ok_or_else(|| undefined_column(table, name.as_str()))
+}
+
+/// The error for a column that a table does not have.
+pub fn undefined_column(table: &Table, name: &str) -> CqlError {
+    CqlError::Invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
+}

@@ -1,0 +1,206 @@
+//! Terms with types: constants already values, the rest ready to become one when the request's values are there.
+
+use super::assignment::{compatible, constant_kind, operation, test_assignment};
+use super::data_type::resolve_type;
+use super::literal;
+use super::names::Scope;
+use super::receiver::{Markers, Receiver};
+use super::term_text::term_text;
+use super::values::{Bindings, Bound};
+use crate::backend::BoundValue;
+use crate::error::{CqlError, Result};
+use crate::functions::{Argument, Scalar, find};
+use crate::syntax::ast::{self, FunctionName};
+use crate::syntax::print_type;
+use helenus_model::types::{Assignment, CqlType, TypeError, normalise, parse_constant};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A term whose type is known.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// A value known since the statement was analysed.
+    Value(Box<[u8]>),
+    /// Null.
+    Null,
+    /// A bind marker: its number, and the type its values must have.
+    Marker(u16, CqlType),
+    /// A list, set or vector with parts known only later; one value in the end.
+    Elements(CqlType, Vec<Term>),
+    /// The same for a map: keys and values in turn.
+    Entries(CqlType, Vec<Term>),
+    /// A tuple or user-defined type with parts known only later.
+    Fields(CqlType, Vec<Term>),
+    /// The timestamp constant `'now'`.
+    Now,
+    /// A call of a function.
+    Call(Arc<dyn Scalar>, Vec<Term>),
+}
+
+impl Term {
+    /// Types a term. Its markers are noted in `markers`.
+    ///
+    /// # Errors
+    /// The term cannot be a value of the receiver's type; the texts are those of each `Term.Raw.prepare`.
+    pub fn prepare(
+        term: &ast::Term<'_>,
+        receiver: &Receiver,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Term> {
+        match term {
+            ast::Term::Literal(constant) => {
+                match parse_constant(&receiver.ty, constant_kind(constant), &constant.text) {
+                    Ok(bytes) => Ok(Term::Value(bytes.into())),
+                    Err(TypeError::Now) => Ok(Term::Now),
+                    Err(error) => Err(CqlError::Invalid(error.for_column(&receiver.name))),
+                }
+            }
+            ast::Term::Null(_) if receiver.ty == CqlType::Counter => {
+                Err(CqlError::Invalid("Invalid null value for counter increment/decrement".into()))
+            }
+            ast::Term::Null(_) => Ok(Term::Null),
+            ast::Term::Marker(marker) => {
+                markers.add(*marker, receiver);
+                let index = u16::try_from(marker.index).map_err(|_| {
+                    CqlError::Invalid("Too many markers(?). markers must be at most 65535".into())
+                })?;
+                Ok(Term::Marker(index, receiver.ty.clone()))
+            }
+            ast::Term::List(items, _) => literal::list(items, receiver, scope, markers),
+            ast::Term::Set(items, _) => literal::set(items, receiver, scope, markers),
+            ast::Term::Map(pairs, _) => literal::map(pairs, receiver, scope, markers),
+            ast::Term::Udt(fields, _) => literal::udt(fields, receiver, scope, markers),
+            ast::Term::Tuple(items, _) => literal::tuple(items, receiver, scope, markers),
+            ast::Term::Hint(hint, _) => Self::prepare_hint(term, hint, receiver, scope, markers),
+            ast::Term::Function(call) => {
+                let arguments: Vec<&ast::Term<'_>> = call.arguments.iter().collect();
+                Self::prepare_call(&call.name, &arguments, receiver, scope, markers)
+            }
+            ast::Term::Cast(inner, to, pos) => {
+                let name = operation(&format!("castas{}", to.as_str()), *pos);
+                Self::prepare_call(&name, &[inner], receiver, scope, markers)
+            }
+            ast::Term::Negation(..) | ast::Term::Arithmetic(..) => {
+                Err(CqlError::Invalid(format!("arithmetic is not supported yet: {}", term_text(term))))
+            }
+        }
+    }
+
+    fn prepare_hint(
+        term: &ast::Term<'_>,
+        hint: &(ast::DataType<'_>, ast::Term<'_>),
+        receiver: &Receiver,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Term> {
+        let hinted = resolve_type(&hint.0, &receiver.keyspace, scope)?;
+        let casted = receiver.part(term_text(term), hinted.clone());
+        if test_assignment(&hint.1, &casted, scope) == Assignment::Refused {
+            return Err(CqlError::Invalid(format!(
+                "Cannot cast value {} to type {}",
+                term_text(&hint.1),
+                print_type(&hint.0)
+            )));
+        }
+        if compatible(&receiver.ty, &hinted) == Assignment::Refused {
+            return Err(CqlError::Invalid(format!(
+                "Cannot assign value {} to {} of type {}",
+                term_text(term),
+                receiver.name,
+                receiver.ty
+            )));
+        }
+        Self::prepare(&hint.1, receiver, scope, markers)
+    }
+
+    fn prepare_call(
+        name: &FunctionName<'_>,
+        arguments: &[&ast::Term<'_>],
+        receiver: &Receiver,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Term> {
+        let given: Vec<Argument<'_>> = arguments.iter().map(|argument| Argument::Term(argument)).collect();
+        let function = find(name, &given, Some(receiver), scope)?;
+        if compatible(&receiver.ty, function.return_type()) == Assignment::Refused {
+            return Err(CqlError::Invalid(format!(
+                "Type error: cannot assign result of function {} (type {}) to {} (type {})",
+                function.name(),
+                function.return_type(),
+                receiver.name,
+                receiver.ty
+            )));
+        }
+        let types = function.argument_types();
+        let mut prepared = Vec::with_capacity(arguments.len());
+        for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
+            let spec = receiver.part(format!("arg{index}({})", function.name()), ty.clone());
+            prepared.push(Self::prepare(argument, &spec, scope, markers)?);
+        }
+        Ok(Term::Call(function, prepared))
+    }
+
+    /// Whether the value is known without the request.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Term::Value(_) | Term::Null)
+    }
+
+    /// Whether a bind marker stands somewhere in the term.
+    pub fn has_marker(&self) -> bool {
+        match self {
+            Term::Value(_) | Term::Null | Term::Now => false,
+            Term::Marker(..) => true,
+            Term::Elements(_, parts)
+            | Term::Entries(_, parts)
+            | Term::Fields(_, parts)
+            | Term::Call(_, parts) => parts.iter().any(Term::has_marker),
+        }
+    }
+
+    /// The term's value. Bound values are checked; constants were when the statement was analysed.
+    ///
+    /// # Errors
+    /// A bound value that is not of its type; null or unset where it cannot be.
+    pub fn bind<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Bound<'a>> {
+        match self {
+            Term::Value(bytes) => Ok(Bound::Bytes(Cow::Borrowed(bytes))),
+            Term::Null => Ok(Bound::Null),
+            Term::Now => {
+                let now_ms = bindings.calls.now_us.div_euclid(1000);
+                Ok(Bound::Bytes(Cow::Owned(now_ms.to_be_bytes().to_vec())))
+            }
+            Term::Marker(index, ty) => match bindings.values.get(*index) {
+                BoundValue::Null => Ok(Bound::Null),
+                BoundValue::Unset => Ok(Bound::Unset),
+                BoundValue::Bytes(bytes) => {
+                    ty.validate(bytes).map_err(|error| CqlError::Invalid(error.to_string()))?;
+                    Ok(Bound::Bytes(normalise(ty, bytes)))
+                }
+            },
+            Term::Elements(ty, parts) => literal::bind_elements(ty, parts, bindings),
+            Term::Entries(ty, parts) => literal::bind_entries(ty, parts, bindings),
+            Term::Fields(ty, parts) => literal::bind_fields(ty, parts, bindings),
+            Term::Call(function, parts) => bind_call(&**function, parts, bindings),
+        }
+    }
+}
+
+fn bind_call<'a>(function: &dyn Scalar, parts: &'a [Term], bindings: &Bindings<'a>) -> Result<Bound<'a>> {
+    let mut arguments = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.bind(bindings)? {
+            Bound::Unset => {
+                let name = function.name();
+                let name = name.strip_prefix("system.").unwrap_or(name);
+                let text = format!("Invalid unset value for argument in call to function {name}");
+                return Err(CqlError::Invalid(text));
+            }
+            Bound::Null => arguments.push(None),
+            Bound::Bytes(bytes) => arguments.push(Some(bytes)),
+        }
+    }
+    let arguments: Vec<Option<&[u8]>> = arguments.iter().map(Option::as_deref).collect();
+    let value = function.call(&arguments, bindings.calls)?;
+    Ok(Bound::of(value.map(Cow::Owned)))
+}

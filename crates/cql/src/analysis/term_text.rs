@@ -1,0 +1,81 @@
+//! Terms as Cassandra's messages quote them (`Term.Raw.getText`), which is not quite how they are written.
+
+use crate::syntax::ast::{LiteralKind, Term};
+use crate::syntax::print_type;
+use helenus_model::types::quote_identifier;
+use std::fmt::Write as _;
+
+/// The text of a term in messages.
+pub fn term_text(term: &Term<'_>) -> String {
+    let mut out = String::new();
+    write(term, &mut out);
+    out
+}
+
+fn write(term: &Term<'_>, out: &mut String) {
+    match term {
+        Term::Literal(literal) if literal.kind == LiteralKind::String => {
+            _ = write!(out, "'{}'", literal.text)
+        }
+        Term::Literal(literal) => out.push_str(&literal.text),
+        Term::Null(_) => out.push_str("NULL"),
+        Term::Marker(_) => out.push('?'),
+        Term::List(items, _) => list("[", items, "]", out),
+        Term::Set(items, _) => list("{", items, "}", out),
+        Term::Tuple(items, _) => list("(", items, ")", out),
+        Term::Map(pairs, _) => {
+            out.push('{');
+            for (index, (key, value)) in pairs.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write(key, out);
+                out.push_str(": ");
+                write(value, out);
+            }
+            out.push('}');
+        }
+        Term::Udt(fields, _) => {
+            out.push('{');
+            for (index, (field, value)) in fields.iter().enumerate() {
+                _ = write!(out, "{}{}: ", if index == 0 { "" } else { ", " }, field.as_str());
+                write(value, out);
+            }
+            out.push('}');
+        }
+        Term::Function(call) => {
+            if let Some(keyspace) = &call.name.keyspace {
+                _ = write!(out, "{}.", quote_identifier(keyspace.as_str()));
+            }
+            out.push_str(&quote_identifier(call.name.name.as_str()));
+            list("(", &call.arguments, ")", out);
+        }
+        Term::Hint(hint, _) => {
+            _ = write!(out, "({})", print_type(&hint.0));
+            write(&hint.1, out);
+        }
+        Term::Cast(inner, to, _) => {
+            _ = write!(out, "castas{}(", to.as_str());
+            write(inner, out);
+            out.push(')');
+        }
+        Term::Negation(inner, _) => {
+            out.push('-');
+            write(inner, out);
+        }
+        Term::Arithmetic(first, rest) => {
+            write(first, out);
+            for (operator, term) in rest {
+                _ = write!(out, " {} ", operator.as_char());
+                write(term, out);
+            }
+        }
+    }
+}
+
+fn list(open: &str, items: &[Term<'_>], close: &str, out: &mut String) {
+    out.push_str(open);
+    for (index, item) in items.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        write(item, out);
+    }
+    out.push_str(close);
+}

@@ -1,0 +1,92 @@
+//! The values of a request, in the order of the statement's markers.
+
+use crate::backend::{BoundValue, ResultColumn, Values};
+use crate::error::{CqlError, Result};
+use crate::functions::CallContext;
+use std::borrow::Cow;
+
+/// The values of one execution, by marker.
+#[derive(Clone, Debug)]
+pub struct BoundValues<'a> {
+    values: Ordered<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Ordered<'a> {
+    AsGiven(&'a [BoundValue<'a>]),
+    ByName(Vec<BoundValue<'a>>),
+}
+
+impl<'a> BoundValues<'a> {
+    /// No values, for statements without markers.
+    pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]) };
+
+    /// Puts the values of a request in the order of the markers (`QueryOptions.OptionsWithNames`).
+    ///
+    /// # Errors
+    /// There are not as many values as markers.
+    pub fn new(values: &Values<'a>, markers: &[ResultColumn]) -> Result<BoundValues<'a>> {
+        let values = match *values {
+            Values::Positional(values) => Ordered::AsGiven(values),
+            Values::Named(named) => {
+                let find = |marker: &ResultColumn| {
+                    named.iter().find(|(name, _)| *name == &*marker.name).map(|(_, value)| *value)
+                };
+                Ordered::ByName(markers.iter().filter_map(find).collect())
+            }
+        };
+        let found = BoundValues { values };
+        if found.all().len() != markers.len() {
+            return Err(CqlError::Invalid("Invalid amount of bind variables".into()));
+        }
+        Ok(found)
+    }
+
+    /// The value of a marker.
+    pub fn get(&self, index: u16) -> BoundValue<'a> {
+        self.all().get(usize::from(index)).copied().unwrap_or(BoundValue::Null)
+    }
+
+    fn all(&self) -> &[BoundValue<'a>] {
+        match &self.values {
+            Ordered::AsGiven(values) => values,
+            Ordered::ByName(values) => values,
+        }
+    }
+}
+
+/// Everything that terms need to become values.
+#[derive(Clone, Debug)]
+pub struct Bindings<'a> {
+    /// The request's values.
+    pub values: BoundValues<'a>,
+    /// What functions may ask for.
+    pub calls: &'a CallContext<'a>,
+}
+
+/// A term's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound<'a> {
+    /// A serialised value, valid for the term's type; sets and maps are in order. Non-frozen collections and
+    /// user-defined types come in their frozen form, too.
+    Bytes(Cow<'a, [u8]>),
+    /// Null.
+    Null,
+    /// Left as it is.
+    Unset,
+}
+
+impl<'a> Bound<'a> {
+    /// The bytes; `None` for null and unset.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Bound::Bytes(bytes) => Some(bytes),
+            Bound::Null | Bound::Unset => None,
+        }
+    }
+
+    /// From bytes or null.
+    pub fn of(bytes: Option<Cow<'a, [u8]>>) -> Bound<'a> {
+        bytes.map_or(Bound::Null, Bound::Bytes)
+    }
+}

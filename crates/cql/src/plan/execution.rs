@@ -1,0 +1,26 @@
+//! What a plan is run with.
+
+use crate::analysis::Bindings;
+use crate::backend::Request;
+use helenus_engine::Database;
+use helenus_model::schema::Schema;
+use std::sync::Arc;
+
+/// One execution of a plan: the database, the request, and its values in the order of the markers.
+pub(crate) struct Execution<'a> {
+    /// The database.
+    pub(crate) database: &'a Database,
+    /// The schema that the statement was analysed under.
+    pub(crate) schema: &'a Arc<Schema>,
+    /// The request.
+    pub(crate) request: &'a Request<'a>,
+    /// Its values, and what functions may ask for.
+    pub(crate) bindings: Bindings<'a>,
+}
+
+impl Execution<'_> {
+    /// The moment of this execution, seconds: decides what has expired, and when what is written will.
+    pub(crate) fn now_s(&self) -> i64 {
+        self.request.now_s.unwrap_or_else(|| self.database.now_s())
+    }
+}
