@@ -168,11 +168,12 @@ fn spawn(folder: &Path, args: &[String]) -> (Child, Vec<String>, String) {
         .spawn()
         .expect("start the server");
     let output = child.stdout.take().expect("the server's output");
-    let (sender, lines) = mpsc::channel();
-    // Reads to the end, so that the server never blocks on a full pipe; it ends with the process.
+    let (sender, lines) = mpsc::sync_channel(100);
+    // Reads to the end, so that the server never blocks on a full pipe, and passes on what somebody still takes. It ends
+    // with the process.
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let _ = sender.send(line);
+            let _ = sender.try_send(line);
         }
     });
     let mut head = Vec::new();
