@@ -7,6 +7,7 @@ mod cache;
 mod commitlog;
 mod database;
 mod error;
+mod folder;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
 pub mod read;

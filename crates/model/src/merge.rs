@@ -111,20 +111,23 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
 }
 
 impl<S> Merge<S> {
-    /// The input whose element comes next.
+    /// The input whose element comes next. A marker that a slice's edge put at a row's own position comes before it
+    /// in clustering order.
     fn first<Cx>(&self) -> Option<usize>
     where
         S: Source<Cx>,
     {
-        let mut best: Option<(usize, &[u8])> = None;
+        let mut best: Option<(usize, (&[u8], bool))> = None;
         for (index, input) in self.inputs.iter().enumerate() {
             if input.state != State::Ready {
                 continue;
             }
-            let key = input.source.current().key();
-            let before = best.is_none_or(|(_, least)| if self.reversed { key > least } else { key < least });
+            let element = input.source.current();
+            let place = (element.key(), matches!(element, Unfiltered::Row(_)));
+            let before =
+                best.is_none_or(|(_, least)| if self.reversed { place > least } else { place < least });
             if before {
-                best = Some((index, key));
+                best = Some((index, place));
             }
         }
         best.map(|(index, _)| index)

@@ -5,6 +5,7 @@ use super::segment::{SEGMENT_HEAD, Segment, content_bytes_max, segment_path};
 use super::sync::SyncWorker;
 use super::ticket::Ticket;
 use crate::error::{Error, Result};
+use crate::folder::make_folder;
 use helenus_host::{Host, Signal, TaskHandle};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::{Table, TableId};
@@ -132,7 +133,7 @@ pub(crate) struct LeftOver {
 impl CommitLog {
     /// Opens the log for writing, behind what `replay` read. The first segment is made by the first write.
     pub(crate) fn open(host: &Host, options: LogOptions, left: LeftOver) -> Result<Arc<CommitLog>> {
-        host.disk.create_dir_all(&options.dir).map_err(Error::io("create", &options.dir))?;
+        make_folder(&*host.disk, &options.dir)?;
         let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
         let closed = left.segments.into_iter().map(|(number, dirty)| Closed {
             path: segment_path(&options.dir, number),

@@ -8,6 +8,7 @@ use crate::commitlog::{
     CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, read_log,
 };
 use crate::error::{Error, Result};
+use crate::folder::make_folder;
 use crate::memtable::MemoryAccount;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
 use crate::schema::{SchemaRow, changes_between, is_system_keyspace, load_schema, system_keyspaces};
@@ -48,7 +49,7 @@ impl Database {
     /// `InUse` when another process has it; `LogDamaged` unless told to skip; damage of files.
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
-        disk.create_dir_all(&options.dir).map_err(Error::io("create", &options.dir))?;
+        make_folder(&*disk, &options.dir)?;
         let lock = lock(&*disk, &options.dir)?;
         let host_id = host_id(&host, &options.dir)?;
         let log_dir = options.dir.join("commitlog");

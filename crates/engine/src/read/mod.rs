@@ -11,7 +11,7 @@ mod range;
 mod sink;
 mod source;
 
-pub use command::{PartitionKey, Partitions, ReadCommand, Resume};
+pub use command::{KeyRange, PartitionKey, Partitions, ReadCommand, Resume};
 pub use execute::execute;
 pub use probe::{Probe, SkipReason};
 pub use sink::{ReadEnd, RowSink, Taken};

@@ -5,6 +5,7 @@ use super::flush::write_memtable;
 use crate::commitlog::LogPosition;
 use crate::database::Shared;
 use crate::error::{Error, Result};
+use crate::folder::make_folder;
 use arc_swap::ArcSwap;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
@@ -110,7 +111,7 @@ impl TableStore {
         table: &Arc<Table>,
         memtable: &Arc<crate::memtable::Memtable>,
     ) -> Result<Option<Arc<SsTable>>> {
-        self.make_folder(shared)?;
+        make_folder(&*shared.host.disk, &self.folder)?;
         let descriptor = Descriptor::new(shared.next_sstable_id());
         let mut transaction = self.begin(shared, Operation::Flush);
         transaction.add(&descriptor, Component::ALL.len())?;
@@ -195,18 +196,6 @@ impl TableStore {
 
     fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
         TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
-    }
-
-    fn make_folder(&self, shared: &Shared) -> Result<()> {
-        let disk = &shared.host.disk;
-        if disk.is_dir(&self.folder) {
-            return Ok(());
-        }
-        disk.create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
-        for dir in self.folder.ancestors().skip(1).take(3) {
-            disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
-        }
-        Ok(())
     }
 }
 

@@ -117,7 +117,7 @@ impl Forward {
         loop {
             let found = cursor.head(rows, self.position, cx)?;
             match found.head.kind {
-                HeadKind::Row if cursor.row.key <= range.start => {}
+                HeadKind::Row if cursor.row.key < range.start => {}
                 HeadKind::Marker(_) if cursor.marker.key <= range.start => {
                     cursor.marker_body(rows, &found, cx)?;
                     self.open = cursor.marker.open;

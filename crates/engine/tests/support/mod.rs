@@ -1,0 +1,252 @@
+//! What the engine's tests share: a small table, writes and reads of it in a few words.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_engine::{Database, DatabaseOptions, ReadRequest, Ticket};
+use helenus_host::Host;
+use helenus_model::byte_comparable;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
+use helenus_model::types::CqlType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// `CREATE TABLE ks.t (k text, c int, s text static, v text, w text, PRIMARY KEY (k, c))`, in clustering order `desc`
+/// if told so.
+pub fn table(name: &str, id: u128, desc: bool) -> Table {
+    let column = |name: &str, kind, ty| Column {
+        name: name.into(),
+        kind,
+        position: 0,
+        ty,
+        reversed: desc && kind == ColumnKind::Clustering,
+        id: Table::UNNUMBERED,
+    };
+    let mut table = Table {
+        id: TableId(Uuid::from_u128(id)),
+        keyspace: "ks".into(),
+        name: name.into(),
+        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Text)],
+        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
+        statics: vec![column("s", ColumnKind::Static, CqlType::Text)],
+        regulars: vec![
+            column("v", ColumnKind::Regular, CqlType::Text),
+            column("w", ColumnKind::Regular, CqlType::Text),
+        ],
+        options: TableOptions::default(),
+        dropped: BTreeMap::new(),
+        flags: vec!["compound".into()],
+        next_column_id: 0,
+    };
+    table.arrange();
+    table
+}
+
+/// Opens the database of `/db` on a machine.
+pub fn open(host: &Host) -> Arc<Database> {
+    open_with(host, |_| {})
+}
+
+/// The same with changed options.
+pub fn open_with(host: &Host, change: impl FnOnce(&mut DatabaseOptions)) -> Arc<Database> {
+    let mut options = DatabaseOptions::new("/db");
+    change(&mut options);
+    Database::open(host.clone(), options).expect("the database opens").0
+}
+
+/// Creates the keyspace with these tables.
+pub fn create(database: &Database, tables: Vec<Table>) {
+    let (_, ticket) = database
+        .change_schema::<()>(|schema, _| {
+            let mut next: Schema = schema.clone();
+            let mut keyspace = next.keyspaces.get("ks").map_or_else(
+                || Keyspace {
+                    name: "ks".into(),
+                    durable_writes: true,
+                    replication: BTreeMap::from([(
+                        "class".into(),
+                        "org.apache.cassandra.locator.SimpleStrategy".into(),
+                    )]),
+                    tables: BTreeMap::new(),
+                    types: BTreeMap::new(),
+                },
+                |keyspace| (**keyspace).clone(),
+            );
+            keyspace.tables.extend(tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))));
+            next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+            Ok(next)
+        })
+        .map_err(|_| "the schema changes")
+        .unwrap();
+    ticket.wait().unwrap();
+}
+
+/// The table by name, as the present schema has it.
+pub fn table_of(database: &Database, name: &str) -> Arc<Table> {
+    database.schema().table("ks", name).expect("the table is there").clone()
+}
+
+/// A cell of a column by name.
+pub fn cell(table: &Table, column: &str, timestamp_us: i64) -> Cell {
+    Cell {
+        column: table.column(column).unwrap().id,
+        ttl_s: 0,
+        timestamp_us,
+        local_deletion_s: NO_EXPIRY,
+        path: Span::NULL,
+        value: Span::EMPTY,
+    }
+}
+
+/// Changes as they are built in tests.
+#[derive(Default, Clone)]
+pub struct Write {
+    pub changes: Changes,
+}
+
+impl Write {
+    /// Inserts a row: its marker and `v`.
+    pub fn insert(mut self, table: &Table, c: i32, v: &str, timestamp_us: i64) -> Write {
+        let clustering = c.to_be_bytes();
+        let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+        self.changes.row([Some(&clustering[..])].into_iter(), head, &[], |row| {
+            row.cell(&cell(table, "v", timestamp_us), None, v.as_bytes());
+        });
+        self
+    }
+
+    /// Sets the static column.
+    pub fn set_static(mut self, table: &Table, s: &str, timestamp_us: i64) -> Write {
+        self.changes.static_row(&[], |row| row.cell(&cell(table, "s", timestamp_us), None, s.as_bytes()));
+        self
+    }
+
+    /// Deletes a row.
+    pub fn delete_row(mut self, c: i32, timestamp_us: i64) -> Write {
+        let clustering = c.to_be_bytes();
+        self.changes.row(
+            [Some(&clustering[..])].into_iter(),
+            (Liveness::NONE, deletion(timestamp_us)),
+            &[],
+            |_| {},
+        );
+        self
+    }
+
+    /// Deletes rows from `from` to `to` in clustering order, both included.
+    pub fn delete_range(mut self, from: i32, to: i32, timestamp_us: i64) -> Write {
+        let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
+        self.changes.delete_range((&[Some(&from)], true), (&[Some(&to)], false), deletion(timestamp_us));
+        self
+    }
+
+    /// Deletes the partition.
+    pub fn delete_partition(mut self, timestamp_us: i64) -> Write {
+        self.changes.delete_partition(deletion(timestamp_us));
+        self
+    }
+
+    /// Sends it to a partition.
+    pub fn to(self, database: &Database, table: &str, key: &str) -> Ticket {
+        let table = table_of(database, table);
+        let update = PartitionUpdate { table, key: key.as_bytes().to_vec(), changes: self.changes };
+        database.write(&Mutation { updates: vec![update] }).expect("the write is taken")
+    }
+}
+
+/// A deletion at a timestamp.
+pub fn deletion(timestamp_us: i64) -> DeletionTime {
+    DeletionTime { timestamp_us, local_s: timestamp_us / 1_000_000 }
+}
+
+/// A row as read: partition key, static value, clustering, `v`.
+pub type Row = (String, Option<String>, i32, Option<String>);
+
+/// Collects rows.
+#[derive(Default)]
+pub struct Rows {
+    pub rows: Vec<Row>,
+    /// Partitions without rows: key and static value.
+    pub empty: Vec<(String, Option<String>)>,
+    partition: (String, Option<String>),
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl RowSink for Rows {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        let value = static_row.and_then(|row| row.row.cells.first().map(|cell| text(row.value(cell))));
+        self.partition = (text(key), value);
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        let c = row.clustering(0).and_then(|c| c.first_chunk::<4>()).map(|c| i32::from_be_bytes(*c)).unwrap();
+        let v = row.row.cells.first().map(|cell| text(row.value(cell)));
+        self.rows.push((self.partition.0.clone(), self.partition.1.clone(), c, v));
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+        if rows == 0 && self.partition.1.is_some() {
+            self.empty.push(self.partition.clone());
+        }
+        Ok(Taken::Skipped)
+    }
+}
+
+/// A read of one partition, everything, forward.
+pub fn command(database: &Database, table: &str, key: &str) -> ReadCommand {
+    ReadCommand {
+        table: table_of(database, table),
+        partitions: Partitions::Keys(vec![PartitionKey::new(key.as_bytes().to_vec())]),
+        filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+        reversed: false,
+        statics: true,
+        limits: Limits::NONE,
+        now_s: 1_700_000_000,
+        resume: None,
+        page_rows: None,
+    }
+}
+
+/// The ordered key of a row.
+pub fn row_key(table: &Table, c: i32) -> Vec<u8> {
+    let mut key = Vec::new();
+    let value = c.to_be_bytes();
+    byte_comparable::clustering_key([Some(&value[..])].into_iter(), &table.clustering, &mut key).unwrap();
+    key
+}
+
+/// Runs a read to its end, page by page.
+pub fn run(database: &Database, command: &ReadCommand) -> Rows {
+    let mut rows = Rows::default();
+    let mut command = command.clone();
+    loop {
+        let view = database.view(&command.table).unwrap();
+        let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+        match database.read(&command, &view, request, &mut rows, None).expect("the read succeeds") {
+            ReadEnd::Complete => return rows,
+            ReadEnd::Page(resume) => command.resume = Some(resume),
+        }
+    }
+}
+
+/// The rows of a partition as (clustering, value).
+pub fn rows_of(database: &Database, table: &str, key: &str) -> Vec<(i32, String)> {
+    let rows = run(database, &command(database, table, key)).rows;
+    rows.into_iter().map(|(_, _, c, v)| (c, v.unwrap_or_default())).collect()
+}
+
+/// A place to continue from.
+pub fn resume_at(key: &str, clustering: Vec<u8>) -> Resume {
+    Resume { key: key.as_bytes().to_vec(), clustering: Some(clustering), rows: 0, rows_in_partition: 0 }
+}
