@@ -1,5 +1,8 @@
 //! The steps of `cargo xtask check`, cheapest first, so that a slip shows in seconds.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -53,23 +56,37 @@ fn without_end_to_end() -> Result<Tests, String> {
 fn build_and_test_end_to_end(filter: &[&str]) -> Result<Tests, String> {
     step("release build", &mut cargo(&["build", "--release", "--package", "helenus", "--locked"]))?;
     setup::run()?;
-    let args = ["test", "--package", "end-to-end", "--locked"];
+    stop_oracle()?;
     let tests = step(
         "end-to-end tests",
-        cargo(&args)
+        cargo(&["test", "--package", "end-to-end", "--locked"])
             .args(filter)
             .env("HELENUS_BIN", target().join("release/helenus"))
-            .env("HELENUS_CLIENTS", setup::clients()),
+            .env("HELENUS_CLIENTS", setup::clients())
+            .env("HELENUS_ORACLE", oracle()),
     );
-    // The tests share one Cassandra and leave it running for each other; here nobody needs it any more.
-    let oracle = target().join("oracle");
-    if oracle.join("pid").exists() {
+    stop_oracle()?;
+    tests
+}
+
+/// Where the tests keep the Cassandra that they share. They leave it running for each other.
+fn oracle() -> PathBuf {
+    target().join("oracle")
+}
+
+/// Stops the shared Cassandra, if one runs, and removes what it stored: each check begins without old tables.
+fn stop_oracle() -> Result<(), String> {
+    let folder = oracle();
+    if folder.join("pid").exists() {
         step(
             "stop Cassandra",
-            Command::new(root().join("tests/tools/cassandra.sh")).arg("stop").arg(&oracle),
+            Command::new(root().join("tests/tools/cassandra.sh")).arg("stop").arg(&folder),
         )?;
     }
-    tests
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
+        _ => Ok(()),
+    }
 }
 
 fn summary(what: &str, tests: Tests) {
