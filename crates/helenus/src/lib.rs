@@ -1,1 +1,30 @@
-//! The face of Helenus as a library: an embedded wide-column database.
+//! Helenus as a library: a wide-column database in this process, in Cassandra's own files.
+//!
+//! ```no_run
+//! use helenus::{Database, Slice};
+//!
+//! let db = Database::open("./data")?;
+//! db.execute("CREATE KEYSPACE IF NOT EXISTS app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", &[])?;
+//! db.execute("CREATE TABLE IF NOT EXISTS app.events (stream text, at bigint, what text, PRIMARY KEY (stream, at))", &[])?;
+//! db.execute("INSERT INTO app.events (stream, at, what) VALUES (?, ?, ?)", &["door".into(), 1i64.into(), "open".into()])?;
+//!
+//! let events = db.wide_table("app", "events")?;
+//! events.put(&"door".into(), &[(2i64.into(), "closed".into())])?;
+//! let last = events.slice(&"door".into(), &Slice::last(10))?;
+//! assert_eq!(last[0].1.as_str(), Some("closed"));
+//! # db.close()?; Ok::<(), helenus::Error>(())
+//! ```
+//!
+//! The library has no runtime of its own: calls block until they are done, and a write returns when it is as safe as
+//! the sync mode says. One process opens a directory at a time.
+
+mod database;
+mod error;
+mod value;
+mod wide;
+
+pub use database::{Database, Options, ResultSet, Row};
+pub use error::Error;
+pub use helenus_engine::{MemoryShares, SyncMode};
+pub use value::Value;
+pub use wide::{Slice, WideTable};

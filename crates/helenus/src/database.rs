@@ -1,0 +1,223 @@
+//! A database in this process: CQL with values, and wide rows.
+
+use crate::error::{Error, Result};
+use crate::value::Value;
+use crate::wide::WideTable;
+use helenus_cql::backend::{
+    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
+};
+use helenus_cql::error::CqlError;
+use helenus_cql::local::{LocalBackend, LocalOptions};
+use helenus_engine::{Database as Engine, DatabaseOptions, MemoryShares, SyncMode};
+use helenus_host::Host;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A database opened in this process.
+pub struct Database {
+    engine: Arc<Engine>,
+    backend: Arc<LocalBackend>,
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its directory; `None`: in memory, gone when it is dropped.
+    pub dir: Option<PathBuf>,
+    /// When a write is acknowledged.
+    pub sync: SyncMode,
+    /// Memory for memtables and block cache.
+    pub memory: MemoryShares,
+}
+
+impl Options {
+    /// The directory, group sync, 512 MiB of memory.
+    pub fn new(dir: impl Into<PathBuf>) -> Options {
+        Options { dir: Some(dir.into()), ..Options::in_memory() }
+    }
+
+    /// In memory, 512 MiB of it.
+    pub fn in_memory() -> Options {
+        const MEMORY_LIMIT: u64 = 512 << 20;
+        Options { dir: None, sync: SyncMode::Group, memory: MemoryShares::of_limit(MEMORY_LIMIT) }
+    }
+}
+
+impl Database {
+    /// Opens a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The directory is in use; its files are damaged.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Database> {
+        Database::open_with(Options::new(dir))
+    }
+
+    /// Opens a database that lives in memory and goes with this value.
+    ///
+    /// # Errors
+    /// None that is known; opening shares its signature.
+    pub fn in_memory() -> Result<Database> {
+        Database::open_with(Options::in_memory())
+    }
+
+    /// Opens with options.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_with(options: Options) -> Result<Database> {
+        let host = if options.dir.is_some() { helenus_host::real::host() } else { helenus_host::memory::host() };
+        Database::open_on(host, options)
+    }
+
+    fn open_on(host: Host, options: Options) -> Result<Database> {
+        let durable = options.dir.is_some();
+        let mut engine_options = DatabaseOptions::new(options.dir.unwrap_or_else(|| PathBuf::from("/memory")));
+        engine_options.sync = durable.then_some(options.sync);
+        engine_options.memory = options.memory;
+        let (engine, _) = Engine::open(host, engine_options)?;
+        let backend = LocalBackend::new(engine.clone(), LocalOptions::default());
+        Ok(Database { engine, backend })
+    }
+
+    /// Runs a statement. Each `?` takes the value of its place; rows come back whole, without paging.
+    ///
+    /// # Errors
+    /// What a Cassandra node would answer; values that do not fit their markers.
+    pub fn execute(&self, cql: &str, values: &[Value]) -> Result<ResultSet> {
+        let statement = self.backend.prepare(cql, None, &Identity::default())?;
+        let bytes = bind(&statement, values)?;
+        let bound: Vec<BoundValue<'_>> =
+            bytes.iter().map(|value| value.as_deref().map_or(BoundValue::Null, BoundValue::Bytes)).collect();
+        let identity = Identity::default();
+        let request = Request {
+            keyspace: None,
+            identity: &identity,
+            client: None,
+            consistency: CONSISTENCY_ONE,
+            serial_consistency: None,
+            values: Values::Positional(&bound),
+            page_size: None,
+            paging_state: None,
+            timestamp_us: None,
+            now_s: None,
+            may_block: true,
+            deadline_ns: None,
+            cancelled: None,
+        };
+        let mut rows = Collected::default();
+        match self.backend.execute(&statement, &request, &mut rows)? {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait()?,
+            Outcome::Rows { ticket, .. } => {
+                if let Some(ticket) = ticket {
+                    ticket.wait()?;
+                }
+            }
+            Outcome::UsedKeyspace(_) => {}
+        }
+        Ok(rows.into_result())
+    }
+
+    /// A table as wide rows: columns by name and by range.
+    ///
+    /// # Errors
+    /// The table does not exist or is not of that shape.
+    pub fn wide_table(&self, keyspace: &str, table: &str) -> Result<WideTable> {
+        let schema = self.engine.schema();
+        let found = schema.table(keyspace, table).cloned();
+        let found = found.ok_or_else(|| Error::NoTable { keyspace: keyspace.into(), table: table.into() })?;
+        WideTable::new(self.engine.clone(), found)
+    }
+
+    /// Writes everything in memory to SSTables. Returns how many were written.
+    ///
+    /// # Errors
+    /// Failures of writing; what was in memory stays there.
+    pub fn flush(&self) -> Result<u64> {
+        Ok(self.engine.flush_all()?)
+    }
+
+    /// Flushes and ends; the next start has nothing to replay. Dropping without it loses nothing either: the log
+    /// has it.
+    ///
+    /// # Errors
+    /// As `flush`.
+    pub fn close(self) -> Result<()> {
+        Ok(self.engine.close()?)
+    }
+}
+
+/// Consistency ONE in the protocol: with one node it is as good as any.
+const CONSISTENCY_ONE: u16 = 1;
+
+fn bind(statement: &Prepared, values: &[Value]) -> Result<Vec<Option<Vec<u8>>>> {
+    if values.len() != statement.markers.len() {
+        let (wanted, given) = (statement.markers.len(), values.len());
+        return Err(CqlError::Invalid(format!("the statement has {wanted} markers, {given} values were given")).into());
+    }
+    let pairs = statement.markers.iter().zip(values);
+    pairs
+        .map(|(marker, value)| {
+            value.to_bytes(&marker.ty).map_err(|value| Error::WrongType {
+                keyspace: marker.keyspace.to_string(),
+                table: marker.table.to_string(),
+                column: marker.name.to_string(),
+                ty: marker.ty.to_string(),
+                value,
+            })
+        })
+        .collect()
+}
+
+/// The rows of a statement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultSet {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A row: its values in the order of the columns.
+pub type Row = Vec<Value>;
+
+#[derive(Default)]
+struct Collected {
+    columns: Option<Arc<ResultColumns>>,
+    rows: Vec<Row>,
+    row: Row,
+    bytes: usize,
+}
+
+impl Collected {
+    fn into_result(self) -> ResultSet {
+        let columns = self.columns.iter().flat_map(|columns| &columns.columns);
+        ResultSet { columns: columns.map(|column| column.name.to_string()).collect(), rows: self.rows }
+    }
+}
+
+impl RowsOut for Collected {
+    fn columns(&mut self, columns: &Arc<ResultColumns>) {
+        self.columns = Some(columns.clone());
+    }
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        let ty = self.columns.as_ref().and_then(|columns| columns.columns.get(self.row.len())).map(|column| &column.ty);
+        self.bytes += value.map_or(0, <[u8]>::len);
+        self.row.push(match (value, ty) {
+            (Some(bytes), Some(ty)) => Value::from_bytes(ty, bytes),
+            _ => Value::Null,
+        });
+    }
+
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn clear(&mut self) {
+        *self = Collected::default();
+    }
+}
