@@ -49,7 +49,7 @@ impl Server {
         &self.address
     }
 
-    /// The directory given as `--data`.
+    /// The directory given as `--data`; with `--memory` there is none, and this is what the server would make by itself.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -147,26 +147,22 @@ impl Drop for Server {
 /// If it is not there.
 pub fn binary() -> PathBuf {
     let path = crate::configured("HELENUS_BIN", "release/helenus");
-    assert!(
-        path.exists(),
-        "no binary at {}: run `cargo build --release`, or set HELENUS_BIN",
-        path.display()
-    );
-    path
+    // In full, because the server gets another working directory.
+    path.canonicalize().unwrap_or_else(|error| {
+        panic!("no binary at {} ({error}): run `cargo build --release`, or set HELENUS_BIN", path.display())
+    })
 }
 
 fn spawn(folder: &Path, args: &[String]) -> (Child, Vec<String>, String) {
     let log_path = folder.join("log");
     let log = File::options().create(true).append(true).open(&log_path).expect("open the server's log");
-    let mut child = Command::new(binary())
-        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-        .arg(folder.join("data"))
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .expect("start the server");
+    let mut command = Command::new(binary());
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).current_dir(folder);
+    if !args.iter().any(|arg| arg == "--memory") {
+        command.arg("--data").arg(folder.join("data"));
+    }
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().expect("start the server");
     let output = child.stdout.take().expect("the server's output");
     let (sender, lines) = mpsc::sync_channel(100);
     // Reads to the end, so that the server never blocks on a full pipe, and passes on what somebody still takes. It ends
