@@ -1,6 +1,8 @@
 //! Reads the only table of a folder and writes the same content into another, for Cassandra's tools to judge:
 //! `rewrite FROM TO [ROW_INDEX_BLOCK_BYTES]`.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
+
 #[path = "../tests/render/mod.rs"]
 mod render;
 

@@ -1,6 +1,8 @@
 //! How fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS]`. Prints rows a second and
 //! microseconds a slice.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
+
 #[path = "../tests/render/mod.rs"]
 mod render;
 

@@ -3,7 +3,10 @@
 //! Opening reads Statistics, the filter, the chunk offsets, the partition index's footer and the page checksums; no
 //! row. A table is immutable and shared; files close when the last reader goes.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 mod opener;
+mod verify;
 
 use crate::block::{BlockCache, BlockFile, ReadContext};
 use crate::component::Component;
@@ -21,6 +24,7 @@ use helenus_model::token::KeyHash;
 use opener::Opener;
 use std::path::Path;
 use std::sync::Arc;
+pub use verify::Verified;
 
 /// Where a partition stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

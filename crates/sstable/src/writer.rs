@@ -5,6 +5,8 @@
 //! only its first and last position are kept. Wrong order of what is added would make a file that answers wrongly, so
 //! it is asserted in release too.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 mod files;
 
 use crate::component::Component;

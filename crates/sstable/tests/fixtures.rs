@@ -1,5 +1,7 @@
 //! Files of Cassandra 5.0.6 read here: every element as Cassandra itself reads it.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
+
 mod render;
 
 use helenus_host::real;
@@ -27,6 +29,13 @@ fn cassandras_tables_read_as_cassandra_reads_them() {
         let table = render::open(&host, &folder, render::schema_in(&host, &folder));
         let expected = std::fs::read_to_string(folder.join("rows.txt")).unwrap();
         assert_same(&render::dump(&table), &expected, name);
+        let verified = table.verify(&*host.disk, &folder).unwrap();
+        assert_eq!(
+            verified.partitions,
+            expected.lines().filter(|line| line.starts_with("P ")).count() as u64
+        );
+        assert_eq!(verified.rows, expected.lines().filter(|line| line.starts_with("R ")).count() as u64);
+        assert_eq!(verified.markers, expected.lines().filter(|line| line.starts_with("M ")).count() as u64);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tables written here and read back: all of it, by slices, by names, in both directions, against a list in memory.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
+
 mod render;
 
 use helenus_host::{Host, memory};
@@ -499,6 +501,7 @@ proptest! {
         let written = write(&shape);
         let table = written.open();
         let mut dice = Dice(shape.seed ^ 0x5555);
+        table.verify(&*written.host.disk, Path::new(FOLDER)).unwrap();
         check_selection(&written, &table, &mut dice);
         for _ in 0..4 {
             check_scan(&written, &table, &mut dice);

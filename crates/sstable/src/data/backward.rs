@@ -67,7 +67,7 @@ impl Backward {
         (range, block): (&Range, IndexBlock),
         cx: &mut ReadContext,
     ) -> Result<Option<Step>> {
-        let (mut position, mut open) = self.pass_before(cursor, rows, (range, block), u64::MAX, cx)?;
+        let (mut position, mut open) = self.pass_before(cursor, rows, (range, block, u64::MAX), cx)?;
         loop {
             let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
@@ -98,7 +98,7 @@ impl Backward {
         cx: &mut ReadContext,
     ) -> Result<()> {
         let stop = self.block.start;
-        let (mut position, _) = self.pass_before(cursor, rows, (range, block), stop, cx)?;
+        let (mut position, _) = self.pass_before(cursor, rows, (range, block, stop), cx)?;
         while position < stop {
             let found = cursor.extent(rows, position, cx)?;
             if found.is_end() {
@@ -159,8 +159,7 @@ impl Backward {
         &mut self,
         cursor: &mut Cursor,
         rows: Rows<'_>,
-        (range, block): (&Range, IndexBlock),
-        stop: u64,
+        (range, block, stop): (&Range, IndexBlock, u64),
         cx: &mut ReadContext,
     ) -> Result<(u64, DeletionTime)> {
         self.offsets.clear();

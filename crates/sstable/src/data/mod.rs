@@ -4,6 +4,8 @@
 //! unfiltered serialisation; `window` gives contiguous bytes whatever the chunks; `partition` and `scan` are what
 //! reads use.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 mod backward;
 mod cursor;
 mod decode;

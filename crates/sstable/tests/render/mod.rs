@@ -1,4 +1,5 @@
 //! What a table holds as text, line for line as `oracle/DumpRaw.java` prints what Cassandra reads.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use helenus_host::Host;

@@ -1,0 +1,145 @@
+//! Checks a whole table: every checksum, every order, and that the indexes lead to every partition.
+//!
+//! What `sstableverify -e` checks, and the balance of range tombstones, statistics and filter beside it.
+
+use super::SsTable;
+use crate::block::{BlockFile, ReadContext};
+use crate::checksum::Crc32;
+use crate::component::Component;
+use crate::data::KeyRange;
+use crate::digest;
+use crate::error::{Error, Result};
+use helenus_host::Disk;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::filter::AFTER_ALL;
+use helenus_model::token::KeyHash;
+use helenus_model::unfiltered::{Source, Unfiltered};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes read at a time for the digest.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// What a verified table holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Partitions.
+    pub partitions: u64,
+    /// Rows, without static ones.
+    pub rows: u64,
+    /// Range-tombstone markers.
+    pub markers: u64,
+}
+
+impl SsTable {
+    /// Reads everything and checks it: Digest.crc32, the checksums of blocks and pages, the order of partitions and
+    /// rows, the balance of range tombstones, and that filter and index know every partition. The first thing wrong
+    /// is the error. `folder` is where the table lies. Waits for the disk.
+    pub fn verify(self: &Arc<SsTable>, disk: &dyn Disk, folder: &Path) -> Result<Verified> {
+        let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
+        self.verify_digest(disk, folder, &mut cx)?;
+        for file in [&**self.row_index_file(), &**self.partition_index().file()] {
+            for number in 0..file.size().div_ceil(file.block_bytes() as u64) {
+                file.block(number, &mut cx)?;
+            }
+        }
+        self.verify_content(&mut cx)
+    }
+
+    fn verify_digest(&self, disk: &dyn Disk, folder: &Path, cx: &mut ReadContext) -> Result<()> {
+        let path = self.descriptor.path(folder, Component::Digest);
+        if !disk.exists(&path) {
+            return Ok(());
+        }
+        let io = |source| Error::Io { file: path.clone(), source };
+        let file = disk.open(&path).map_err(io)?;
+        // A decimal number of 32 bits.
+        let mut text = vec![0; file.size().map_err(io)?.min(16) as usize];
+        file.read_exact_at(&mut text, 0).map_err(io)?;
+        let expected = digest::parse(&text, &path)?;
+        let data: &BlockFile = self.data.file();
+        let mut crc = Crc32::default();
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut offset = 0;
+        while offset < data.size() {
+            let len = (data.size() - offset).min(PIECE_BYTES as u64);
+            let bytes = piece.get_mut(..len as usize).unwrap_or_default();
+            data.read_into(offset, bytes, cx)?;
+            crc.update(bytes);
+            offset += len;
+        }
+        if crc.value() == expected {
+            Ok(())
+        } else {
+            Err(data.corrupt(0, "the file's digest does not match"))
+        }
+    }
+
+    fn verify_content(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<Verified> {
+        let mut verified = Verified::default();
+        let mut scan = self.scan(&KeyRange::all(), cx)?;
+        let mut last = Vec::new();
+        let corrupt = |partition: u64, problem: &str| {
+            self.data.file().corrupt(0, format!("partition {partition} of the file: {problem}"))
+        };
+        while scan.next_partition(cx)? {
+            let number = verified.partitions;
+            let hash = KeyHash::of(scan.key());
+            if scan.decorated() <= last.as_slice() {
+                return Err(corrupt(number, "it comes before the partition that it follows"));
+            }
+            if !self.may_contain(&hash) {
+                return Err(corrupt(number, "the filter does not know it"));
+            }
+            if self.find(scan.key(), &hash, scan.decorated(), cx)?.is_none() {
+                return Err(corrupt(number, "the index does not lead to it"));
+            }
+            last.clear();
+            last.extend_from_slice(scan.decorated());
+            let mut order = Order::default();
+            while scan.advance(cx)? {
+                // Made by the reader: the file has no end for a range tombstone.
+                if scan.current().key() == AFTER_ALL {
+                    return Err(corrupt(number, "a range tombstone is not closed"));
+                }
+                match scan.current() {
+                    Unfiltered::Row(_) => verified.rows += 1,
+                    Unfiltered::Marker(_) => verified.markers += 1,
+                }
+                order.next(scan.current()).map_err(|problem| corrupt(number, problem))?;
+            }
+            verified.partitions += 1;
+        }
+        if verified.partitions != self.partition_count() {
+            let problem =
+                format!("{} partitions where the index has {}", verified.partitions, self.partition_count());
+            return Err(self.data.file().corrupt(0, problem));
+        }
+        Ok(verified)
+    }
+}
+
+/// The order of what a partition yields.
+#[derive(Default)]
+struct Order {
+    last: Vec<u8>,
+    open: Option<DeletionTime>,
+}
+
+impl Order {
+    fn next(&mut self, element: Unfiltered<'_>) -> std::result::Result<(), &'static str> {
+        if element.key() <= self.last.as_slice() {
+            return Err("rows are not in clustering order");
+        }
+        self.last.clear();
+        self.last.extend_from_slice(element.key());
+        if let Unfiltered::Marker(marker) = element {
+            let closes = Some(marker.marker.close).filter(|deletion| !deletion.is_live());
+            if closes != self.open {
+                return Err("a range tombstone's end does not match its start");
+            }
+            self.open = Some(marker.marker.open).filter(|deletion| !deletion.is_live());
+        }
+        Ok(())
+    }
+}
