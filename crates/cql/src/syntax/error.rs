@@ -66,10 +66,17 @@ impl Failure {
                 let what = format!("no viable alternative at input {}", shown(text, *found));
                 positioned(text, *found, &what, &snippet(text, *decision, read_to))
             }
-            Failure::TooDeep { at } => positioned(text, *at, "the statement nests too deep; write it flatter", ""),
+            Failure::TooDeep { at } => {
+                positioned(text, *at, "the statement nests too deep; write it flatter", "")
+            }
             Failure::Rule { at, message } => {
                 let (line, column) = at.line_and_column(text);
-                SyntaxError { line: line as i32, column: column as i32, offset: at.0, message: message.clone() }
+                SyntaxError {
+                    line: line as i32,
+                    column: column as i32,
+                    offset: at.0,
+                    message: message.clone(),
+                }
             }
             Failure::Lexical(error) => lexical(text, *error),
         }
@@ -84,7 +91,12 @@ fn positioned(text: &str, found: Token, what: &str, snippet: &str) -> SyntaxErro
             (line as i32, column as i32)
         }
     };
-    SyntaxError { line, column, offset: found.start, message: format!("line {line}:{column} {what}{snippet}") }
+    SyntaxError {
+        line,
+        column,
+        offset: found.start,
+        message: format!("line {line}:{column} {what}{snippet}"),
+    }
 }
 
 fn lexical(text: &str, error: LexError) -> SyntaxError {
@@ -101,7 +113,9 @@ fn lexical(text: &str, error: LexError) -> SyntaxError {
         Trouble::NoViable => format!("no viable alternative at character '{character}'"),
         Trouble::Expected(wanted) => format!("mismatched character '{character}' expecting '{wanted}'"),
         Trouble::ExpectedSet => format!("mismatched character '{character}' expecting set null"),
-        Trouble::EmptyLoop => format!("required (...)+ loop did not match anything at character '{character}'"),
+        Trouble::EmptyLoop => {
+            format!("required (...)+ loop did not match anything at character '{character}'")
+        }
     };
     SyntaxError {
         line: line as i32,

@@ -267,7 +267,8 @@ impl Kind {
     /// A name of a column, a field, a keyspace, a table, an index or an alias (`ident`, `fident`, `noncol_ident` of the grammar).
     #[inline]
     pub const fn is_name(self) -> bool {
-        matches!(self, Kind::Ident | Kind::QuotedName) || matches!(self.class(), Class::Basic | Class::Native | Class::Other)
+        matches!(self, Kind::Ident | Kind::QuotedName)
+            || matches!(self.class(), Class::Basic | Class::Native | Class::Other)
     }
 
     /// A column where the empty name is allowed as well (`cident`).

@@ -16,20 +16,21 @@ mod term;
 mod types;
 
 pub use access::{
-    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Permission, Resource, RoleOption, RoleStatement,
-    UserPassword, UserStatement,
+    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Permission, Resource, RoleOption,
+    RoleStatement, UserPassword, UserStatement,
 };
 pub use describe::{Describe, DescribeWhat};
 pub use modify::{
-    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Guard, Insert, InsertData, Update, Using,
+    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Guard, Insert, InsertData,
+    Update, Using,
 };
 pub use name::{FunctionName, Ident, Pos, QualifiedName, RoleName};
 pub use relation::{Comparison, Condition, InValues, Relation, RelationKind, Test};
 pub use routine::{CreateAggregate, CreateFunction, DropRoutine};
 pub use schema::{
-    AlterTable, AlterType, AlterView, ColumnDef, CreateIndex, CreateKeyspace, CreateTable, CreateTrigger, CreateType,
-    CreateView, DropNamed, DropTrigger, IndexTarget, IndexTargetKind, Mask, PrimaryKey, Property, PropertyValue,
-    TableChange, TableOptions, TypeChange,
+    AlterTable, AlterType, AlterView, ColumnDef, CreateIndex, CreateKeyspace, CreateTable, CreateTrigger,
+    CreateType, CreateView, DropNamed, DropTrigger, IndexTarget, IndexTargetKind, Mask, PrimaryKey, Property,
+    PropertyValue, TableChange, TableOptions, TypeChange,
 };
 pub use select::{Ordering, PathStep, Select, Selectable, Selector, Selectors, TimeFunction};
 pub use statement::{BindMarker, Explain, Statement, StatementKind};

@@ -1,10 +1,10 @@
 //! A whole statement.
 
 use super::{
-    AlterTable, AlterType, AlterView, Batch, CreateAggregate, CreateFunction, CreateIndex, CreateKeyspace, CreateTable,
-    CreateTrigger, CreateType, CreateView, Delete, Describe, DropNamed, DropRoutine, DropTrigger, GrantPermissions,
-    GrantRole, Ident, Insert, ListPermissions, ListRoles, Pos, Property, QualifiedName, RoleName, RoleStatement, Select,
-    Update, UserStatement,
+    AlterTable, AlterType, AlterView, Batch, CreateAggregate, CreateFunction, CreateIndex, CreateKeyspace,
+    CreateTable, CreateTrigger, CreateType, CreateView, Delete, Describe, DropNamed, DropRoutine,
+    DropTrigger, GrantPermissions, GrantRole, Ident, Insert, ListPermissions, ListRoles, Pos, Property,
+    QualifiedName, RoleName, RoleStatement, Select, Update, UserStatement,
 };
 
 /// A statement and its bind markers.
@@ -27,7 +27,7 @@ pub struct BindMarker<'a> {
 
 /// The kinds of statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each variant is the statement it names")]
+#[expect(missing_docs, reason = "each variant is the statement it names")]
 pub enum StatementKind<'a> {
     Select(Select<'a>),
     Insert(Insert<'a>),

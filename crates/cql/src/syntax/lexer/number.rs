@@ -183,7 +183,9 @@ fn alternative(bytes: &[u8], start: usize) -> Lexed {
     for (index, wanted) in b"Pdddd-dd-ddTdd:dd:dd".iter().enumerate() {
         let here = bytes.get(start + index);
         match wanted {
-            b'd' if !here.is_some_and(u8::is_ascii_digit) => return fail(start + index, Trouble::ExpectedSet),
+            b'd' if !here.is_some_and(u8::is_ascii_digit) => {
+                return fail(start + index, Trouble::ExpectedSet);
+            }
             b'd' => {}
             mark if here != Some(mark) => return fail(start + index, Trouble::Expected(char::from(*mark))),
             _ => {}

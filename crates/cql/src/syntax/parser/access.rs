@@ -1,8 +1,8 @@
 //! Roles, users, identities, permissions.
 
 use super::super::ast::{
-    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Literal, Permission, Pos, Resource, RoleOption,
-    RoleStatement, StatementKind, UserPassword, UserStatement,
+    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Literal, Permission, Pos, Resource,
+    RoleOption, RoleStatement, StatementKind, UserPassword, UserStatement,
 };
 use super::super::error::Parsed;
 use super::super::token::Kind;
@@ -32,12 +32,16 @@ fn permission_of(kind: Kind) -> Option<Permission> {
 
 /// The name that messages give a resource, and what may be permitted on it (`applicablePermissions`).
 fn applicable(resource: &Resource<'_>) -> (&'static str, &'static [Permission]) {
-    use Permission::{Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask};
+    use Permission::{
+        Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask,
+    };
     match resource {
         Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => {
             ("DataResource", &[Create, Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked])
         }
-        Resource::Table(_) => ("DataResource", &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked]),
+        Resource::Table(_) => {
+            ("DataResource", &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked])
+        }
         Resource::AllRoles => ("RoleResource", &[Create, Alter, Drop, Authorize, Describe]),
         Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize]),
         Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
@@ -111,8 +115,15 @@ impl<'a> Parser<'a> {
 
     /// `resource`
     fn resource(&mut self) -> Parsed<Resource<'a>> {
+        let first = self.kind();
+        if !matches!(
+            first,
+            Kind::All | Kind::Keyspace | Kind::Role | Kind::Function | Kind::Mbean | Kind::Mbeans
+        ) {
+            return self.table_resource();
+        }
         let next = self.look(1);
-        match self.kind() {
+        match first {
             Kind::All => {
                 let resource = match next.kind {
                     Kind::Keyspaces => Resource::AllKeyspaces,

@@ -1,8 +1,8 @@
 //! CREATE, ALTER and DROP: which one, and those that are short.
 
 use super::super::ast::{
-    AlterType, AlterView, CreateIndex, CreateKeyspace, CreateTrigger, CreateType, CreateView, DropNamed, DropTrigger,
-    IndexTarget, IndexTargetKind, StatementKind, TypeChange,
+    AlterType, AlterView, CreateIndex, CreateKeyspace, CreateTrigger, CreateType, CreateView, DropNamed,
+    DropTrigger, IndexTarget, IndexTargetKind, StatementKind, TypeChange,
 };
 use super::super::error::Parsed;
 use super::super::token::Kind;
@@ -59,7 +59,9 @@ impl<'a> Parser<'a> {
     pub(super) fn drop(&mut self) -> Parsed<StatementKind<'a>> {
         let next = self.look(1);
         match next.kind {
-            Kind::Columnfamily => self.after_two(|parser| Ok(StatementKind::DropTable(parser.dropped_table()?))),
+            Kind::Columnfamily => {
+                self.after_two(|parser| Ok(StatementKind::DropTable(parser.dropped_table()?)))
+            }
             Kind::Materialized => self.after_two(|parser| {
                 parser.expect(Kind::View)?;
                 Ok(StatementKind::DropView(parser.dropped_table()?))
@@ -124,7 +126,7 @@ impl<'a> Parser<'a> {
         self.expect(Kind::LParen)?;
         let mut fields = vec![(self.ident()?, self.data_type()?)];
         while self.eat(Kind::Comma)? {
-            if !matches!(self.kind(), Kind::Comma | Kind::RParen) {
+            if self.kind().is_name() {
                 fields.push((self.ident()?, self.data_type()?));
             }
         }
@@ -198,7 +200,9 @@ impl<'a> Parser<'a> {
             Kind::Keys if self.look(1).kind == Kind::LParen => IndexTargetKind::Keys,
             kind if kind.is_column() => {
                 let next = self.look(1);
-                if matches!(kind, Kind::Values | Kind::Keys) && !matches!(next.kind, Kind::Comma | Kind::RParen) {
+                if matches!(kind, Kind::Values | Kind::Keys)
+                    && !matches!(next.kind, Kind::Comma | Kind::RParen)
+                {
                     return Err(self.no_viable_ahead(next));
                 }
                 return Ok(IndexTarget { kind: IndexTargetKind::Simple, column: self.column()? });

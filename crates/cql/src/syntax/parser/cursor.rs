@@ -176,6 +176,9 @@ impl<'a> Parser<'a> {
             _ => Some(self.ident()?),
         };
         let index = self.markers.len() as u32;
+        if index == 0 {
+            self.markers.reserve(8);
+        }
         self.markers.push(BindMarker { name, pos });
         Ok(Marker { index, pos })
     }
@@ -197,7 +200,8 @@ impl<'a> Parser<'a> {
     /// # Errors
     /// Where no other reading can fit either.
     pub(super) fn attempt<T>(&mut self, reading: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Option<T>> {
-        let mark = Mark { lexer: self.lexer, token: self.token, markers: self.markers.len(), depth: self.depth };
+        let mark =
+            Mark { lexer: self.lexer, token: self.token, markers: self.markers.len(), depth: self.depth };
         match reading(self) {
             Ok(value) => Ok(Some(value)),
             Err(failure) if failure.is_final() => Err(failure),

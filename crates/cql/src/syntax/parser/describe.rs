@@ -20,19 +20,29 @@ impl<'a> Parser<'a> {
 
     fn describe_what(&mut self) -> Parsed<DescribeWhat<'a>> {
         let first = self.kind();
-        if !first.is_name() && !matches!(first, Kind::Full | Kind::Schema | Kind::Keyspace | Kind::Columnfamily | Kind::Index | Kind::Materialized) {
+        if !first.is_name()
+            && !matches!(
+                first,
+                Kind::Full
+                    | Kind::Schema
+                    | Kind::Keyspace
+                    | Kind::Columnfamily
+                    | Kind::Index
+                    | Kind::Materialized
+            )
+        {
             return Err(self.no_viable());
         }
         let next = self.look(1).kind;
         let named = next.is_name() || next == Kind::QMark;
         let routine = next.is_name() || next.is_function_name();
         match first {
-            Kind::Cluster if next != Kind::Dot => self.described(DescribeWhat::Cluster),
-            Kind::Keyspaces if next != Kind::Dot => self.described(DescribeWhat::Keyspaces),
-            Kind::Tables if next != Kind::Dot => self.described(DescribeWhat::Tables),
-            Kind::Types if next != Kind::Dot => self.described(DescribeWhat::Types),
-            Kind::Functions if next != Kind::Dot => self.described(DescribeWhat::Functions),
-            Kind::Aggregates if next != Kind::Dot => self.described(DescribeWhat::Aggregates),
+            Kind::Cluster => self.described(DescribeWhat::Cluster),
+            Kind::Keyspaces => self.described(DescribeWhat::Keyspaces),
+            Kind::Tables => self.described(DescribeWhat::Tables),
+            Kind::Types => self.described(DescribeWhat::Types),
+            Kind::Functions => self.described(DescribeWhat::Functions),
+            Kind::Aggregates => self.described(DescribeWhat::Aggregates),
             Kind::Full => {
                 self.expect_all(&[Kind::Full, Kind::Schema])?;
                 Ok(DescribeWhat::Schema { full: true })
@@ -87,6 +97,10 @@ impl<'a> Parser<'a> {
     }
 
     fn described_name(&mut self) -> Parsed<DescribeWhat<'a>> {
+        let next = self.look(1);
+        if !matches!(next.kind, Kind::Dot | Kind::With | Kind::Semicolon | Kind::Eof) {
+            return Err(self.no_viable_ahead(next));
+        }
         let name = self.ident()?;
         if !self.eat(Kind::Dot)? {
             return Ok(DescribeWhat::Any(QualifiedName { keyspace: None, name }));

@@ -84,11 +84,6 @@ pub(super) const fn of_type(kind: Kind) -> bool {
     )
 }
 
-/// Behind the name of a user-defined type.
-pub(super) const fn of_type_name(kind: Kind) -> bool {
-    of_type(kind) || matches!(kind, Kind::LParen | Kind::Alter | Kind::Add | Kind::Rename | Kind::With)
-}
-
 /// Behind the name of a table.
 pub(super) const fn of_table(kind: Kind) -> bool {
     matches!(

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::ast::{
-    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Guard, Ident, Insert, InsertData,
-    Term, Update, Using,
+    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Guard, Ident, Insert,
+    InsertData, Term, Update, Using,
 };
 use super::super::error::Parsed;
 use super::super::token::Kind;
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         let table = self.table_name()?;
         let using = self.using()?;
         self.expect(Kind::Set)?;
-        let mut assignments: Vec<Assignment<'a>> = Vec::with_capacity(4);
+        let mut assignments: Vec<Assignment<'a>> = Vec::with_capacity(8);
         let mut seen = HashMap::new();
         loop {
             let assignment = self.assignment()?;
@@ -147,7 +147,8 @@ impl<'a> Parser<'a> {
                     let value = self.constant()?;
                     if other != *column {
                         let sign = if value.text.starts_with('-') { '-' } else { '+' };
-                        let message = format!("Only expressions of the form X = X {sign} <value> are supported.");
+                        let message =
+                            format!("Only expressions of the form X = X {sign} <value> are supported.");
                         return Err(self.rule(other.pos, message));
                     }
                     return Ok(AssignmentKind::Add(Term::Literal(value)));
@@ -160,7 +161,7 @@ impl<'a> Parser<'a> {
         match self.kind() {
             Kind::Comma | Kind::Where => return Ok(AssignmentKind::Set(value)),
             Kind::Plus => self.advance()?,
-            _ => return Err(self.no_viable()),
+            _ => return Err(self.mismatched(Kind::Where.label())),
         };
         let other = self.column()?;
         if other != *column {
@@ -215,8 +216,8 @@ impl<'a> Parser<'a> {
     pub(super) fn delete(&mut self) -> Parsed<Delete<'a>> {
         self.expect(Kind::Delete)?;
         let targets = match self.kind() {
-            Kind::From => Vec::new(),
-            _ => self.list(Self::delete_target)?,
+            kind if kind.is_column() => self.list(Self::delete_target)?,
+            _ => Vec::new(),
         };
         self.expect(Kind::From)?;
         let table = self.table_name()?;
@@ -297,7 +298,9 @@ fn remember(seen: &mut HashMap<(String, String), bool>, new: &Assignment<'_>) ->
     let clash = earlier.is_some_and(|was_whole| was_whole || whole);
     match &new.kind {
         // Fields are kept apart from the empty one above by a dot.
-        AssignmentKind::SetField(field, _) => seen.insert((column, format!(".{}", field.name)), true).is_some() || clash,
+        AssignmentKind::SetField(field, _) => {
+            seen.insert((column, format!(".{}", field.name)), true).is_some() || clash
+        }
         _ => clash,
     }
 }

@@ -9,7 +9,8 @@ use super::cursor::Parser;
 use super::follow;
 
 /// Names that stay free for types to come (`reservedTypeNames`). Asked of the text as written, so `ENUM` passes.
-pub const RESERVED_TYPE_NAMES: [&str; 7] = ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
+pub const RESERVED_TYPE_NAMES: [&str; 7] =
+    ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
 
 impl<'a> Parser<'a> {
     /// The name that a token spells.
@@ -75,7 +76,12 @@ impl<'a> Parser<'a> {
     pub(super) fn qualified(&mut self, of: &str) -> Parsed<QualifiedName<'a>> {
         let first = self.token;
         if first.kind == Kind::QMark {
-            let of = if self.look(1).kind == Kind::Dot { "keyspace" } else { of };
+            let next = self.look(1);
+            let of = match next.kind {
+                Kind::Dot => "keyspace",
+                kind if follow::of_table(kind) => of,
+                _ => return Err(self.no_viable_ahead(next)),
+            };
             return Err(self.rule(self.pos(), format!("Bind variables cannot be used for {of} names")));
         }
         let name = self.ident()?;
@@ -102,9 +108,6 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 return Err(self.mismatched(Kind::Dot.label()));
             }
-            if !follow::of_type_name(next.kind) {
-                return Err(self.no_viable_ahead(next));
-            }
         }
         Ok(QualifiedName { keyspace: None, name: self.bare_type_name()? })
     }
@@ -125,6 +128,9 @@ impl<'a> Parser<'a> {
     /// `functionName`
     pub(super) fn function_name(&mut self) -> Parsed<FunctionName<'a>> {
         let first = self.token;
+        if first.kind == Kind::QMark {
+            return Err(self.rule(self.pos(), "Bind variables cannot be used for keyspace names"));
+        }
         if first.kind.is_name() {
             let next = self.look(1);
             if next.kind == Kind::Dot {

@@ -117,7 +117,9 @@ impl<'a> Parser<'a> {
             Kind::In => {
                 self.advance()?;
                 match self.kind() {
-                    Kind::QMark | Kind::Colon | Kind::LParen => Ok(RelationKind::In(column, self.in_values()?)),
+                    Kind::QMark | Kind::Colon | Kind::LParen => {
+                        Ok(RelationKind::In(column, self.in_values()?))
+                    }
                     _ => Err(self.no_viable_since(first)),
                 }
             }
@@ -171,7 +173,9 @@ impl<'a> Parser<'a> {
         let decision = self.token;
         let comparison = self.sign()?;
         match self.kind() {
-            Kind::QMark | Kind::Colon => Ok(RelationKind::Tuple(columns, comparison, Term::Marker(self.marker()?))),
+            Kind::QMark | Kind::Colon => {
+                Ok(RelationKind::Tuple(columns, comparison, Term::Marker(self.marker()?)))
+            }
             Kind::LParen => Ok(RelationKind::Tuple(columns, comparison, self.tuple_literal()?)),
             _ => Err(self.no_viable_since(decision)),
         }

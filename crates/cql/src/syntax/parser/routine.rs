@@ -81,6 +81,10 @@ impl<'a> Parser<'a> {
     /// `'(' (comparatorType (',' comparatorType)*)? ')'`
     pub(super) fn argument_types(&mut self) -> Parsed<Vec<DataType<'a>>> {
         self.expect(Kind::LParen)?;
+        let kind = self.kind();
+        if !kind.is_name() && !matches!(kind, Kind::Set | Kind::String | Kind::RParen) {
+            return Err(self.mismatched(Kind::RParen.label()));
+        }
         self.list_until(Kind::RParen, Self::data_type)
     }
 

@@ -104,6 +104,9 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 Ok(Selectable::Term(Term::Null(pos)))
             }
+            Kind::QMark if self.look(1).kind == Kind::Dot && self.look(3).kind == Kind::LParen => {
+                Err(self.rule(self.pos(), "Bind variables cannot be used for keyspace names"))
+            }
             Kind::QMark | Kind::Colon => Ok(Selectable::Term(Term::Marker(self.marker()?))),
             Kind::LParen | Kind::LBracket | Kind::LBrace => self.deeper(Self::selectable_brackets),
             _ => self.column_or_function(),
@@ -189,6 +192,12 @@ impl<'a> Parser<'a> {
             Kind::Dot if self.look(3).kind == Kind::LParen && self.look(2).kind.is_function_name() => {
                 let name = self.function_name()?;
                 return self.deeper(|parser| parser.selectable_call(name, pos));
+            }
+            Kind::Dot => {
+                let field = self.look(2);
+                if !field.kind.is_name() && !field.kind.is_function_name() {
+                    return Err(self.no_viable_ahead(field));
+                }
             }
             _ => {}
         }

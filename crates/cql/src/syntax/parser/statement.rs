@@ -31,10 +31,7 @@ pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
     })
 }
 
-fn whole<'a, T>(
-    text: &'a str,
-    read: impl FnOnce(&mut Parser<'a>) -> Parsed<T>,
-) -> Result<T, SyntaxError> {
+fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut Parser<'a>) -> Parsed<T>) -> Result<T, SyntaxError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("a statement of {} bytes is too long; send less than 4 GiB", text.len());
         return Err(SyntaxError { line: 1, column: 0, offset: 0, message });
@@ -85,7 +82,9 @@ impl<'a> Parser<'a> {
             Kind::List => self.list_statement(),
             Kind::Add => self.add_identity(),
             Kind::Describe | Kind::Desc => Ok(StatementKind::Describe(self.describe()?)),
-            Kind::Ident if self.spells(self.token, "explain") => self.explain(),
+            Kind::Ident if self.spells(self.token, "explain") && self.look(1).kind != Kind::Eof => {
+                self.explain()
+            }
             _ => Err(self.no_viable()),
         }
     }
@@ -112,7 +111,8 @@ impl<'a> Parser<'a> {
             Kind::Update => StatementKind::Update(self.update()?),
             Kind::Delete => StatementKind::Delete(self.delete()?),
             Kind::Insert | Kind::Begin => {
-                let message = "EXPLAIN goes with SELECT, UPDATE and DELETE; an INSERT reads nothing unless it has IF";
+                let message =
+                    "EXPLAIN goes with SELECT, UPDATE and DELETE; an INSERT reads nothing unless it has IF";
                 return Err(self.rule(Pos(self.token.start), message));
             }
             _ => return Err(self.no_viable()),

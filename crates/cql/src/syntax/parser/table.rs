@@ -1,7 +1,8 @@
 //! CREATE TABLE, ALTER TABLE and the parts that views share with them.
 
 use super::super::ast::{
-    AlterTable, ColumnDef, CreateTable, DataType, Ident, Mask, Pos, PrimaryKey, StatementKind, TableChange, TableOptions,
+    AlterTable, ColumnDef, CreateTable, DataType, Ident, Mask, Pos, PrimaryKey, StatementKind, TableChange,
+    TableOptions,
 };
 use super::super::error::Parsed;
 use super::super::token::Kind;
@@ -24,7 +25,7 @@ impl<'a> Parser<'a> {
         self.table_columns(&mut table)?;
         while self.eat(Kind::Comma)? {
             // A comma may stand before another one or before the end.
-            if !matches!(self.kind(), Kind::Comma | Kind::RParen) {
+            if self.kind().is_name() || self.kind() == Kind::Primary {
                 self.table_columns(&mut table)?;
             }
         }
@@ -172,9 +173,12 @@ impl<'a> Parser<'a> {
     }
 
     fn alter_column(&mut self) -> Parsed<TableChange<'a>> {
-        self.advance()?;
+        let first = self.advance()?;
         let guarded = self.kind() == Kind::If;
         let if_exists = self.if_exists()?;
+        if !guarded && !self.kind().is_column() {
+            return Err(self.no_viable_since(first));
+        }
         let column = self.column()?;
         match self.kind() {
             Kind::Type if !guarded => {
@@ -186,7 +190,8 @@ impl<'a> Parser<'a> {
                 self.expect_all(&[Kind::Drop, Kind::Masked])?;
                 Ok(TableChange::Mask { column, if_exists, mask: None })
             }
-            _ => Err(self.no_viable()),
+            _ if guarded => Err(self.no_viable()),
+            _ => Err(self.no_viable_since(first)),
         }
     }
 

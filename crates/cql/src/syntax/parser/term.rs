@@ -8,6 +8,28 @@ use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
 
+/// Whether a term can begin like this.
+fn begins_term(kind: Kind) -> bool {
+    kind.is_constant()
+        || kind.is_name()
+        || kind.is_function_name()
+        || matches!(
+            kind,
+            Kind::Null
+                | Kind::QMark
+                | Kind::Colon
+                | Kind::LBracket
+                | Kind::LBrace
+                | Kind::LParen
+                | Kind::Minus
+        )
+}
+
+/// Whether this may follow a term that is an operand or stands in CAST.
+fn goes_on_behind_term(kind: Kind) -> bool {
+    follow::of_term(kind) || matches!(kind, Kind::Star | Kind::Slash | Kind::Percent | Kind::As)
+}
+
 impl<'a> Parser<'a> {
     /// `term`
     #[inline]
@@ -38,9 +60,9 @@ impl<'a> Parser<'a> {
 
     /// Whether the `+` at hand is that of `SET c = term + c`: a name follows that is no function's.
     fn plus_names_a_column(&mut self) -> Parsed<bool> {
-        let name = self.look(1).kind;
-        if !name.is_column() {
-            return Ok(false);
+        let next = self.look(1);
+        if !next.kind.is_column() {
+            return if begins_term(next.kind) { Ok(false) } else { Err(self.no_viable_ahead(next)) };
         }
         let behind = self.look(2);
         match behind.kind {
@@ -86,13 +108,25 @@ impl<'a> Parser<'a> {
     fn simple_term(&mut self) -> Parsed<Term<'a>> {
         match self.kind() {
             kind if kind.is_constant() => Ok(Term::Literal(self.constant()?)),
-            Kind::QMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
+            Kind::QMark => self.anonymous_marker(),
+            Kind::Colon => Ok(Term::Marker(self.marker()?)),
             Kind::Null => {
                 let pos = self.pos();
                 self.advance()?;
                 Ok(Term::Null(pos))
             }
             _ => self.deeper(Self::compound_term),
+        }
+    }
+
+    /// `?`, which the grammar would also take for the keyspace of a function, only to refuse it.
+    fn anonymous_marker(&mut self) -> Parsed<Term<'a>> {
+        let first = self.token;
+        let marker = self.marker()?;
+        match self.kind() {
+            kind if goes_on_behind_term(kind) => Ok(Term::Marker(marker)),
+            Kind::Dot => Err(self.rule(marker.pos, "Bind variables cannot be used for keyspace names")),
+            _ => Err(self.no_viable_since(first)),
         }
     }
 
@@ -191,16 +225,16 @@ impl<'a> Parser<'a> {
         let first = self.look(1).kind;
         match self.look(2).kind {
             // `('class')x` against `('a')`: a term must follow.
-            Kind::RParen if first == Kind::String => {
-                let behind = self.look(3).kind;
-                behind.is_constant()
-                    || behind.is_name()
-                    || behind.is_function_name()
-                    || matches!(
-                        behind,
-                        Kind::Null | Kind::QMark | Kind::Colon | Kind::LBracket | Kind::LBrace | Kind::LParen
-                    )
-            }
+            Kind::RParen if first == Kind::String => match self.look(3).kind {
+                Kind::Minus => false,
+                // `{('a') :f}` is a set of one marker, `{('a') : f(1)}` a map.
+                Kind::Colon => self.look(4).kind.is_name() && goes_on_behind_term(self.look(5).kind),
+                // `AS` is a name, too: it is a function's only with what follows one.
+                behind if behind.is_name() || behind.is_function_name() => {
+                    matches!(self.look(4).kind, Kind::LParen | Kind::Dot)
+                }
+                behind => begins_term(behind),
+            },
             Kind::RParen | Kind::Less => first.is_name() || first == Kind::Set,
             // A keyspace: of a type if `)` follows its name, of a function if `(` does.
             Kind::Dot => first.is_name() && self.look(4).kind != Kind::LParen,

@@ -93,8 +93,9 @@ impl<'a> Parser<'a> {
                 let inner = self.angle()?;
                 if let DataTypeKind::Native(_) | DataTypeKind::Custom(_) = inner.kind {
                     let of = type_in_words(&inner);
-                    let message =
-                        format!("frozen<> is only allowed on collections, tuples, and user-defined types (got {of})");
+                    let message = format!(
+                        "frozen<> is only allowed on collections, tuples, and user-defined types (got {of})"
+                    );
                     return Err(self.rule(pos, message));
                 }
                 Ok(DataTypeKind::Frozen(inner))

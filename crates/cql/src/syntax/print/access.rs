@@ -1,8 +1,8 @@
 //! Roles, users, permissions.
 
 use super::super::ast::{
-    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Permission, Resource, RoleName, RoleOption,
-    RoleStatement, UserStatement,
+    AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Permission, Resource, RoleName,
+    RoleOption, RoleStatement, UserStatement,
 };
 use super::printer::Printer;
 
@@ -35,7 +35,9 @@ impl Printer<'_> {
             Resource::Mbeans(_) => "MBEANS ",
         });
         match resource {
-            Resource::Keyspace(keyspace) | Resource::AllTables(keyspace) | Resource::AllFunctionsIn(keyspace) => {
+            Resource::Keyspace(keyspace)
+            | Resource::AllTables(keyspace)
+            | Resource::AllFunctionsIn(keyspace) => {
                 self.ident(keyspace);
             }
             Resource::Table(table) => self.qualified(table),

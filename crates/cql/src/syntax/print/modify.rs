@@ -1,7 +1,8 @@
 //! INSERT, UPDATE, DELETE, BATCH.
 
 use super::super::ast::{
-    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Insert, InsertData, Term, Update, Using,
+    Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Insert, InsertData, Term,
+    Update, Using,
 };
 use super::printer::Printer;
 

@@ -1,7 +1,8 @@
 //! The output and its elementary steps.
 
 use super::super::ast::{
-    BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName, Statement, Term,
+    BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName,
+    Statement, Term,
 };
 use super::super::lexer::Lexer;
 use super::super::parser::RESERVED_TYPE_NAMES;
@@ -54,7 +55,13 @@ impl Printer<'_> {
     }
 
     /// Adds items between `open` and `close`, with commas.
-    pub(super) fn enclosed<T>(&mut self, open: &str, items: &[T], close: &str, item: impl FnMut(&mut Self, &T)) {
+    pub(super) fn enclosed<T>(
+        &mut self,
+        open: &str,
+        items: &[T],
+        close: &str,
+        item: impl FnMut(&mut Self, &T),
+    ) {
         self.push(open);
         self.joined(items, ", ", item);
         self.push(close);
@@ -62,9 +69,10 @@ impl Printer<'_> {
 
     /// A name, in quotes unless it is read back as it is: in lower case and no word of the language.
     pub(super) fn name(&mut self, name: &str) {
-        let lower = !name.bytes().any(|byte| byte.is_ascii_uppercase()) && !RESERVED_TYPE_NAMES.contains(&name);
+        let lower =
+            !name.bytes().any(|byte| byte.is_ascii_uppercase()) && !RESERVED_TYPE_NAMES.contains(&name);
         let plain = lower
-            && matches!(Lexer::new(name).next_token(), Ok(token) if token.kind == Kind::Ident && token.end as usize == name.len());
+            && matches!(Lexer::new(name).next_token(), Ok(token) if token.kind == Kind::Ident && token.start == 0 && token.end as usize == name.len());
         if plain {
             self.push(name);
         } else {

@@ -1,9 +1,9 @@
 //! Keyspaces, tables, types, indexes, views, triggers, functions.
 
 use super::super::ast::{
-    AlterTable, AlterType, ColumnDef, CreateAggregate, CreateFunction, CreateIndex, CreateTable, CreateType, CreateView,
-    DropNamed, DropRoutine, Ident, IndexTarget, IndexTargetKind, Literal, Mask, PrimaryKey, Property, PropertyValue,
-    TableChange, TableOptions, TypeChange,
+    AlterTable, AlterType, ColumnDef, CreateAggregate, CreateFunction, CreateIndex, CreateTable, CreateType,
+    CreateView, DropNamed, DropRoutine, Ident, IndexTarget, IndexTargetKind, Literal, Mask, PrimaryKey,
+    Property, PropertyValue, TableChange, TableOptions, TypeChange,
 };
 use super::printer::Printer;
 

@@ -29,11 +29,14 @@ pub(in crate::syntax) fn term_in_words(term: &Term<'_>) -> String {
         Term::Set(items, _) => format!("{{{}}}", joined(items)),
         Term::Tuple(items, _) => format!("({})", joined(items)),
         Term::Map(pairs, _) => {
-            let pair = |(key, value): &(Term<'_>, Term<'_>)| format!("{}: {}", term_in_words(key), term_in_words(value));
+            let pair = |(key, value): &(Term<'_>, Term<'_>)| {
+                format!("{}: {}", term_in_words(key), term_in_words(value))
+            };
             format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
         Term::Udt(fields, _) => {
-            let fields = fields.iter().map(|(field, value)| format!("{}: {}", field.name, term_in_words(value)));
+            let fields =
+                fields.iter().map(|(field, value)| format!("{}: {}", field.name, term_in_words(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
         Term::Function(call) => {
