@@ -1,7 +1,10 @@
 //! Appending: records into the buffer, the buffer to the operating system, segments one after another.
 
 use super::record::{self, HEAD, LogPosition};
-use super::segment::{SEGMENT_HEAD, Segment, content_bytes_max, segment_path};
+use super::segment::{
+    SEGMENT_HEAD, SPARE_NAMES, Segment, Spare, content_bytes_max, remove_spares, segment_path,
+};
+use super::spare::SpareWorker;
 use super::sync::SyncWorker;
 use super::ticket::Ticket;
 use crate::error::{Error, Result};
@@ -55,6 +58,8 @@ pub struct CommitLog {
     pub(super) host: Host,
     pub(super) options: LogOptions,
     state: Mutex<State>,
+    /// Held while the file of the next segment is made. Never waited for with `state` held.
+    making: Mutex<()>,
     /// Held while bytes go to the operating system, so that they go in order and together.
     writing: Mutex<()>,
     pub(super) written: AtomicU64,
@@ -63,6 +68,7 @@ pub struct CommitLog {
     failure: OnceLock<String>,
     listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
+    spare_task: OnceLock<Arc<dyn TaskHandle>>,
 }
 
 struct State {
@@ -77,6 +83,8 @@ struct State {
     /// How far each table's writes are in its SSTables.
     flushed: BTreeMap<TableId, LogPosition>,
     timestamp_reserve_us: i64,
+    /// Made ahead by the spare worker; taken when the active segment is full.
+    spare: Option<Spare>,
     stopping: bool,
 }
 
@@ -104,6 +112,15 @@ struct Closed {
     number: u32,
     /// Last position of each table with writes here.
     dirty: HashMap<TableId, LogPosition>,
+}
+
+impl State {
+    /// The size of the spare segment to be made, if one is due: the active one is half full and there is none.
+    fn wants_spare(&self, segment_bytes: u32) -> Option<u32> {
+        let active = self.active.as_ref()?;
+        let due = self.spare.is_none() && !self.stopping && active.end() > active.segment.size / 2;
+        due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
+    }
 }
 
 impl Active {
@@ -134,6 +151,7 @@ impl CommitLog {
     /// Opens the log for writing, behind what `replay` read. The first segment is made by the first write.
     pub(crate) fn open(host: &Host, options: LogOptions, left: LeftOver) -> Result<Arc<CommitLog>> {
         make_folder(&*host.disk, &options.dir)?;
+        remove_spares(&*host.disk, &options.dir)?;
         let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
         let closed = left.segments.into_iter().map(|(number, dirty)| Closed {
             path: segment_path(&options.dir, number),
@@ -148,6 +166,7 @@ impl CommitLog {
             unsynced: Vec::new(),
             flushed: left.flushed,
             timestamp_reserve_us: left.timestamp_reserve_us,
+            spare: None,
             stopping: false,
         };
         let start = LogPosition::new(next_number, 0).0;
@@ -155,6 +174,7 @@ impl CommitLog {
             host: host.clone(),
             options,
             state: Mutex::new(state),
+            making: Mutex::new(()),
             writing: Mutex::new(()),
             written: AtomicU64::new(start),
             synced: AtomicU64::new(start),
@@ -162,9 +182,12 @@ impl CommitLog {
             failure: OnceLock::new(),
             listener: OnceLock::new(),
             sync_task: OnceLock::new(),
+            spare_task: OnceLock::new(),
         });
         let task = host.tasks.start("log-sync", Box::new(SyncWorker::new(&log)));
         let _ = log.sync_task.set(task);
+        let task = host.tasks.start("log-spare", Box::new(SpareWorker::new(&log)));
+        let _ = log.spare_task.set(task);
         Ok(log)
     }
 
@@ -189,7 +212,11 @@ impl CommitLog {
         for update in &mutation.updates {
             active.dirty.insert(update.table.id, position);
         }
+        let wants_spare = state.wants_spare(self.options.segment_bytes).is_some();
         drop(state);
+        if wants_spare && let Some(task) = self.spare_task.get() {
+            task.wake();
+        }
         if self.options.mode.waits_for_sync() {
             self.wake_sync();
         }
@@ -328,12 +355,37 @@ impl CommitLog {
 
     /// Stops the sync worker after a last sync.
     pub fn close(&self) -> Result<()> {
-        self.state.lock().stopping = true;
-        self.wake_sync();
-        if let Some(task) = self.sync_task.get() {
+        self.stop();
+        for task in [&self.sync_task, &self.spare_task].into_iter().filter_map(OnceLock::get) {
             task.join();
         }
-        self.sync_now()
+        self.state.lock().spare = None;
+        self.sync_now()?;
+        remove_spares(&*self.host.disk, &self.options.dir)
+    }
+
+    /// Tells the workers to end, without waiting for them.
+    pub fn stop(&self) {
+        self.state.lock().stopping = true;
+        for task in [&self.sync_task, &self.spare_task].into_iter().filter_map(OnceLock::get) {
+            task.wake();
+        }
+    }
+
+    /// Makes the next segment's file ahead, if it is due.
+    ///
+    /// # Errors
+    /// `LogFull`: the next append that needs room tries again and says so.
+    pub(super) fn make_spare(&self) -> Result<()> {
+        let Some(size) = self.state.lock().wants_spare(self.options.segment_bytes) else { return Ok(()) };
+        let _making = self.making.lock();
+        if self.state.lock().wants_spare(self.options.segment_bytes).is_none() {
+            return Ok(());
+        }
+        let path = self.options.dir.join(SPARE_NAMES[0]);
+        let spare = Spare::create(&*self.host.disk, path, size)?;
+        self.state.lock().spare = Some(spare);
+        Ok(())
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -373,7 +425,12 @@ impl CommitLog {
         let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 64;
         let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
         debug_assert!(content_bytes_max(size) > bytes);
-        let segment = Segment::create(&*self.host.disk, &self.options.dir, state.next_number, size)?;
+        let (disk, dir) = (&*self.host.disk, &self.options.dir);
+        let spare = match state.spare.take().filter(|spare| spare.size() as usize >= least) {
+            Some(spare) => spare,
+            None => Spare::create(disk, dir.join(SPARE_NAMES[1]), size)?,
+        };
+        let segment = spare.into_segment(disk, dir, state.next_number)?;
         state.next_number += 1;
         if let Some(old) = state.active.take() {
             state.closed.push_back(Closed {

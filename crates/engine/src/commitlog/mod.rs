@@ -9,6 +9,7 @@ mod record;
 mod remap;
 mod replay;
 mod segment;
+mod spare;
 mod sync;
 mod ticket;
 

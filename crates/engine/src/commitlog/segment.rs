@@ -13,6 +13,8 @@ use std::sync::Arc;
 const MAGIC: &[u8; 8] = b"HELENUSL";
 /// Version of the format.
 const VERSION: u32 = 1;
+/// Names of files of zeroes that become segments: made ahead, and made when none was ahead.
+pub(super) const SPARE_NAMES: [&str; 2] = ["spare.log", "next.log"];
 /// Bytes of a segment's head.
 pub(super) const SEGMENT_HEAD: u32 = 20;
 
@@ -24,25 +26,55 @@ pub(super) struct Segment {
     pub(super) size: u32,
 }
 
-impl Segment {
-    /// Makes a segment of zeroes and writes its head. A full disk shows here, and leaves nothing behind.
-    pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, size: u32) -> Result<Segment> {
+/// A file of zeroes that waits to become a segment: making it takes long, making it a segment does not.
+pub(super) struct Spare {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    size: u32,
+}
+
+impl Spare {
+    /// Makes a file of zeroes. A full disk shows here, and leaves nothing behind.
+    pub(super) fn create(disk: &dyn Disk, path: PathBuf, size: u32) -> Result<Spare> {
+        let full = |source| Error::LogFull { path: path.clone(), source };
+        if disk.exists(&path) {
+            disk.remove(&path).map_err(full)?;
+        }
+        let file = disk.create(&path).map_err(full)?;
+        match file.allocate(u64::from(size)) {
+            Ok(()) => Ok(Spare { path, file, size }),
+            Err(source) => {
+                drop(file);
+                // What is left of it is removed before the next try.
+                let _ = disk.remove(&path);
+                Err(Error::LogFull { path, source })
+            }
+        }
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Makes it the segment of a number: head, name, both durable.
+    pub(super) fn into_segment(self, disk: &dyn Disk, dir: &Path, number: u32) -> Result<Segment> {
         let path = segment_path(dir, number);
         let full = |source| Error::LogFull { path: path.clone(), source };
-        let file = disk.create(&path).map_err(full)?;
-        let made = file.allocate(u64::from(size)).and_then(|()| {
-            file.write_all_at(&head(number), 0)?;
-            file.sync()?;
-            disk.sync_dir(dir)
-        });
-        if let Err(source) = made {
-            // The file is of no use; if it cannot be removed either, the next start passes over its missing head.
-            drop(file);
-            let _ = disk.remove(&path);
-            return Err(Error::LogFull { path, source });
-        }
-        Ok(Segment { number, path, file, size })
+        self.file.write_all_at(&head(number), 0).and_then(|()| self.file.sync()).map_err(full)?;
+        disk.rename(&self.path, &path).and_then(|()| disk.sync_dir(dir)).map_err(full)?;
+        Ok(Segment { number, path, file: self.file, size: self.size })
     }
+}
+
+/// Removes the files of zeroes that the last run left.
+pub(super) fn remove_spares(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for path in SPARE_NAMES.map(|name| dir.join(name)) {
+        if disk.exists(&path) {
+            disk.remove(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// The path of a segment.

@@ -58,6 +58,19 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    /// Ends the background work without waiting for it. What was acknowledged is in the log.
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Release);
+        if let Some(flusher) = self.flusher.get() {
+            flusher.wake();
+        }
+        if let Some(log) = &self.shared.log {
+            log.stop();
+        }
+    }
+}
+
 impl Shared {
     fn flush_all(&self) -> Result<u64> {
         let stores: Vec<Arc<TableStore>> = self.tables.load().values().cloned().collect();

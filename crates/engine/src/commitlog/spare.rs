@@ -1,0 +1,28 @@
+//! The worker that makes the next segment's file before it is needed: filling it with zeroes takes long.
+
+use super::append::CommitLog;
+use helenus_host::{Next, Worker};
+use std::sync::{Arc, Weak};
+
+/// Makes a spare file when the active segment is half full.
+pub(super) struct SpareWorker {
+    log: Weak<CommitLog>,
+}
+
+impl SpareWorker {
+    pub(super) fn new(log: &Arc<CommitLog>) -> SpareWorker {
+        SpareWorker { log: Arc::downgrade(log) }
+    }
+}
+
+impl Worker for SpareWorker {
+    fn step(&mut self) -> Next {
+        let Some(log) = self.log.upgrade() else { return Next::Done };
+        if log.is_stopping() {
+            return Next::Done;
+        }
+        // A failure is not kept: the append that finds no spare makes its own, and reports why it cannot.
+        let _ = log.make_spare();
+        Next::Wait
+    }
+}
