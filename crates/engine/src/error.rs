@@ -73,6 +73,18 @@ pub enum Error {
         /// Its partition key, in hex.
         key: String,
     },
+    /// Memory for writes is used up, and the flush that should free it does not come through.
+    #[error(
+        "no memory for more writes ({used} of {limit} bytes in use): {reason}; free space on the disk or write slower"
+    )]
+    NoRoom {
+        /// Bytes of all memtables.
+        used: usize,
+        /// The limit.
+        limit: usize,
+        /// Why it is not freed.
+        reason: String,
+    },
     /// A row of the schema tables does not say what it must.
     #[error(
         "damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong"

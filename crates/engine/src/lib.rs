@@ -3,6 +3,7 @@
 //! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over a
 //! `table::View`.
 
+mod announce;
 mod cache;
 mod commitlog;
 mod database;

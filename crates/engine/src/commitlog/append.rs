@@ -7,9 +7,10 @@ use super::segment::{
 use super::spare::SpareWorker;
 use super::sync::SyncWorker;
 use super::ticket::Ticket;
+use crate::announce::Announcer;
 use crate::error::{Error, Result};
 use crate::folder::make_folder;
-use helenus_host::{Host, Signal, TaskHandle};
+use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::{Table, TableId};
 use parking_lot::Mutex;
@@ -64,9 +65,8 @@ pub struct CommitLog {
     writing: Mutex<()>,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
-    pub(super) changed: Signal,
+    pub(super) announcer: Arc<Announcer>,
     failure: OnceLock<String>,
-    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
     spare_task: OnceLock<Arc<dyn TaskHandle>>,
 }
@@ -149,7 +149,12 @@ pub(crate) struct LeftOver {
 
 impl CommitLog {
     /// Opens the log for writing, behind what `replay` read. The first segment is made by the first write.
-    pub(crate) fn open(host: &Host, options: LogOptions, left: LeftOver) -> Result<Arc<CommitLog>> {
+    pub(crate) fn open(
+        host: &Host,
+        options: LogOptions,
+        left: LeftOver,
+        announcer: Arc<Announcer>,
+    ) -> Result<Arc<CommitLog>> {
         make_folder(&*host.disk, &options.dir)?;
         remove_spares(&*host.disk, &options.dir)?;
         let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
@@ -178,9 +183,8 @@ impl CommitLog {
             writing: Mutex::new(()),
             written: AtomicU64::new(start),
             synced: AtomicU64::new(start),
-            changed: Signal::default(),
+            announcer,
             failure: OnceLock::new(),
-            listener: OnceLock::new(),
             sync_task: OnceLock::new(),
             spare_task: OnceLock::new(),
         });
@@ -189,11 +193,6 @@ impl CommitLog {
         let task = host.tasks.start("log-spare", Box::new(SpareWorker::new(&log)));
         let _ = log.spare_task.set(task);
         Ok(log)
-    }
-
-    /// Calls `listener` whenever writes have become acknowledgeable; for doors that wait without a thread.
-    pub fn listen(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.listener.set(listener);
     }
 
     /// Appends a mutation. The ticket says when it may be acknowledged.
@@ -302,7 +301,7 @@ impl CommitLog {
             self.written.fetch_max(end.0, Ordering::Release);
         }
         if !self.options.mode.waits_for_sync() {
-            self.tell();
+            self.announcer.announce();
         }
         Ok(())
     }
@@ -343,7 +342,7 @@ impl CommitLog {
             }
         }
         self.synced.fetch_max(target, Ordering::Release);
-        self.tell();
+        self.announcer.announce();
         Ok(())
     }
 
@@ -501,15 +500,8 @@ impl CommitLog {
 
     fn fail(&self, reason: String) -> Error {
         let reason = self.failure.get_or_init(|| reason).clone();
-        self.tell();
+        self.announcer.announce();
         Error::LogFailed { reason }
-    }
-
-    fn tell(&self) {
-        self.changed.notify();
-        if let Some(listener) = self.listener.get() {
-            listener();
-        }
     }
 
     pub(super) fn wake_sync(&self) {

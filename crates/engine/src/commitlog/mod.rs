@@ -17,4 +17,5 @@ pub use append::{CommitLog, LogOptions, SyncMode};
 pub use record::{LogPosition, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Replay, ReplayOptions, read_log};
+pub(crate) use ticket::Room;
 pub use ticket::Ticket;

@@ -121,6 +121,7 @@ impl Worker for Flusher {
         match flushed {
             Ok(_) => {
                 *failure = None;
+                shared.announcer.announce();
                 Next::Again
             }
             Err(error) => {

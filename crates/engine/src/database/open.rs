@@ -3,6 +3,7 @@
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::shared::{Database, Shared};
+use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::{
     CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, read_log,
@@ -60,11 +61,13 @@ impl Database {
         };
         let flushed = left.flushed.clone();
         let reserve_us = left.timestamp_reserve_us;
+        let announcer = Arc::new(Announcer::default());
         let log = match options.sync {
             None => None,
             Some(mode) => {
                 let segment_bytes = options.segment_bytes;
-                Some(CommitLog::open(&host, LogOptions { dir: log_dir, mode, segment_bytes }, left)?)
+                let log_options = LogOptions { dir: log_dir, mode, segment_bytes };
+                Some(CommitLog::open(&host, log_options, left, announcer.clone())?)
             }
         };
         let mut random = [0; 8];
@@ -79,6 +82,7 @@ impl Database {
             gate: RwLock::new(()),
             ddl: Mutex::new(()),
             memory: MemoryAccount::default(),
+            announcer,
             host_id,
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),

@@ -1,6 +1,7 @@
 //! What the parts of a database share.
 
 use super::options::DatabaseOptions;
+use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::memtable::MemoryAccount;
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) ddl: Mutex<()>,
     pub(crate) cache: Arc<SharedCache>,
     pub(crate) memory: MemoryAccount,
+    pub(crate) announcer: Arc<Announcer>,
     pub(crate) timestamps: Timestamps,
     pub(crate) host_id: Uuid,
     pub(crate) closing: AtomicBool,

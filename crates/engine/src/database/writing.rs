@@ -4,7 +4,7 @@
 //! may see what a power cut then takes back. See docs/decisions.
 
 use super::shared::{Database, Shared};
-use crate::commitlog::Ticket;
+use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
 use helenus_model::mutation::Mutation;
 use helenus_model::token::Token;
@@ -37,15 +37,14 @@ impl Database {
 
     /// Calls `listener` whenever tickets may have become ready.
     pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        if let Some(log) = &self.shared.log {
-            log.listen(listener);
-        }
+        self.shared.announcer.listen(listener);
     }
 }
 
 impl Shared {
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
         self.check_size(mutation)?;
+        self.check_room()?;
         let tables = self.tables.load();
         let ticket = {
             let _gate = self.gate.read();
@@ -70,7 +69,33 @@ impl Shared {
             }
             ticket
         };
-        Ok(ticket)
+        if self.memory.bytes() < self.options.memory.memtables {
+            return Ok(ticket);
+        }
+        Ok(ticket.with_room(Room {
+            account: self.memory.clone(),
+            bytes_max: self.options.memory.memtables,
+            announcer: self.announcer.clone(),
+            tasks: self.host.tasks.clone(),
+        }))
+    }
+
+    /// Refuses a write when memory is full and waiting would not help: the flush that should empty it fails, or more is
+    /// in flight than waiting writers account for.
+    fn check_room(&self) -> Result<()> {
+        let (used, limit) = (self.memory.bytes(), self.options.memory.memtables);
+        if used < limit {
+            return Ok(());
+        }
+        let failure = self.flush_failure.lock().clone();
+        if failure.is_none() && used < limit.saturating_mul(2) {
+            return Ok(());
+        }
+        Err(Error::NoRoom {
+            used,
+            limit,
+            reason: failure.unwrap_or_else(|| "the disk does not keep up".into()),
+        })
     }
 
     fn check_size(&self, mutation: &Mutation) -> Result<()> {
