@@ -196,26 +196,22 @@ impl Partition {
             &mut scratch.key,
         )
         .map_err(unordered)?;
-        match self.rows.get(&scratch.key) {
-            None => {
-                let version = first_version(arena, sequence, copy(arena, row));
-                self.rows.insert(arena, &scratch.key, version);
-                Ok(true)
-            }
-            Some(node) => {
-                let newest = node.value();
-                let bytes = match visible(newest, sequence) {
-                    None => copy(arena, row),
-                    Some(old) => {
-                        // SAFETY: the partition lives in the arena that the bytes live in.
-                        scratch.merge(table, unsafe { old.get() }, row, columns)?;
-                        copy(arena, &scratch.packed)
-                    }
-                };
-                push(arena, newest, sequence, bytes);
-                Ok(false)
-            }
+        let make = || first_version(arena, sequence, copy(arena, row));
+        let (node, added) = self.rows.find_or_insert(arena, &scratch.key, make);
+        if added {
+            return Ok(true);
         }
+        let newest = node.value();
+        let bytes = match visible(newest, sequence) {
+            None => copy(arena, row),
+            Some(old) => {
+                // SAFETY: the partition lives in the arena that the bytes live in.
+                scratch.merge(table, unsafe { old.get() }, row, columns)?;
+                copy(arena, &scratch.packed)
+            }
+        };
+        push(arena, newest, sequence, bytes);
+        Ok(false)
     }
 
     fn apply_range(
@@ -262,7 +258,8 @@ impl Partition {
         bound.values().for_each(|value| put_value(packed, value));
         let prefix = copy(arena, packed);
         let covering = first_version(arena, sequence, covering);
-        self.points.insert(arena, key, Point { prefix, count: bound.count, before: bound.before, covering });
+        let point = Point { prefix, count: bound.count, before: bound.before, covering };
+        self.points.find_or_insert(arena, key, || point);
     }
 
     /// What covers the place just before `key`.

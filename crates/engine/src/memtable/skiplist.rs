@@ -8,7 +8,7 @@
 //!    hide such nodes in either direction.
 //! 4. Keys and nodes stay at their address until the arena is dropped.
 //!
-//! Writers are told apart from readers by `insert`'s contract: the caller holds the partition's (or shard's) turn.
+//! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
 
 use super::arena::Arena;
 use std::marker::PhantomData;
@@ -172,14 +172,37 @@ impl<V> SkipList<V> {
         found
     }
 
-    /// Adds a node for a key that is not there.
+    /// The node of a key, added with `make`'s value if it is not there; and whether it was added.
     ///
     /// The caller is the only writer of this list until the call returns, and `arena` is the list's own.
-    pub fn insert(&self, arena: &Arena, key: &[u8], value: V) -> NodeRef<'_, V> {
-        let height = self.random_height();
-        self.grow_head(arena, height);
+    pub fn find_or_insert(
+        &self,
+        arena: &Arena,
+        key: &[u8],
+        make: impl FnOnce() -> V,
+    ) -> (NodeRef<'_, V>, bool) {
         let mut before = [null_mut::<Node<V>>(); HEIGHT_MAX];
         self.find_predecessors(key, &mut before);
+        let next = match NodeRef::new(before[0]) {
+            None => self.first(),
+            Some(node) => node.next(),
+        };
+        match next.filter(|node| node.key() == key) {
+            Some(node) => (node, false),
+            None => (self.link_new(arena, key, make(), &mut before), true),
+        }
+    }
+
+    fn link_new(
+        &self,
+        arena: &Arena,
+        key: &[u8],
+        value: V,
+        before: &mut [*mut Node<V>; HEIGHT_MAX],
+    ) -> NodeRef<'_, V> {
+        let height = self.random_height();
+        // Levels above the old head have the head as predecessor: null, as `before` has it.
+        self.grow_head(arena, height);
         let size = size_of::<Node<V>>() + height * size_of::<AtomicPtr<Node<V>>>();
         let node = arena.allocate(size + key.len()).cast::<Node<V>>();
         // SAFETY: the allocation has room for the node, its tower and its key, and nobody else knows it yet.
@@ -209,7 +232,7 @@ impl<V> SkipList<V> {
             }
         }
         self.len.fetch_add(1, Ordering::Relaxed);
-        self.remember(arena, node.as_ptr(), height, &before);
+        self.remember(arena, node.as_ptr(), height, before);
         NodeRef { node, list: PhantomData }
     }
 
@@ -359,7 +382,7 @@ mod tests {
         let (arena, list, mut model) = (Arena::default(), SkipList::default(), BTreeMap::new());
         for key in keys {
             if model.insert(key.to_be_bytes(), key).is_none() {
-                list.insert(&arena, &key.to_be_bytes(), key);
+                assert!(list.find_or_insert(&arena, &key.to_be_bytes(), || key).1);
             }
         }
         let forward = std::iter::successors(list.first(), |node| node.next());

@@ -223,12 +223,13 @@ impl Memtable {
             return PartitionRef { node };
         }
         let _making = shard.making.lock();
-        if let Some(node) = shard.partitions.get(decorated) {
-            return PartitionRef { node };
-        }
-        let entry = Entry { partition: Partition::default(), token, key: (self.arena.copy(key), key.len()) };
-        self.stats.partitions.fetch_add(1, Ordering::Relaxed);
-        PartitionRef { node: shard.partitions.insert(&self.arena, decorated, entry) }
+        let (node, added) = shard.partitions.find_or_insert(&self.arena, decorated, || Entry {
+            partition: Partition::default(),
+            token,
+            key: (self.arena.copy(key), key.len()),
+        });
+        self.stats.partitions.fetch_add(u64::from(added), Ordering::Relaxed);
+        PartitionRef { node }
     }
 }
 
