@@ -1,1 +1,9 @@
-//! The doors: sockets in, Backend calls, frames out.
+//! The doors: sockets in, `Backend` calls, frames out.
+//!
+//! `native` serves the CQL native protocol. Doors decode, ask the `Backend`, and encode what it gives; no rule of CQL is
+//! known here.
+
+mod error;
+pub mod native;
+
+pub use error::ServerError;

@@ -1,0 +1,24 @@
+//! What can go wrong before a client is there to be told.
+
+use std::net::SocketAddr;
+
+/// An error of the doors.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address is taken, or not of this machine.
+    #[error(
+        "cannot listen on {address}: {source}; give another address with --listen, or port 0 for a free one"
+    )]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The system refused what a runtime needs.
+    #[error("cannot start: {source}")]
+    Runtime {
+        /// Why.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,402 @@
+//! One request to the backend and its answer into a buffer: QUERY, PREPARE, EXECUTE, BATCH.
+//!
+//! Called by the connection for each request as it arrives, and by disk threads for those that have to wait. Decides nothing
+//! about statements: it translates both ways.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use helenus_cql::CqlError;
+use helenus_cql::backend::{
+    Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Request as Asked, StatementId,
+    Values,
+};
+use helenus_engine::Ticket;
+use helenus_wire::WireError;
+use helenus_wire::native as wire;
+use helenus_wire::native::{
+    BodyCodec, Compression, ErrorCode, ErrorDetail, ErrorMessage, Outgoing, Request, ResponseHead, Value,
+    Version,
+};
+use uuid::Uuid;
+
+use super::columns::{ColumnsCache, specs};
+use super::errors::{error_message, schema_change};
+use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
+
+/// Values of a request kept on the stack; more go to the heap.
+const VALUES_INLINE: usize = 24;
+
+/// Id of no columns at all: the MD5 of nothing (`ResultSet.ResultMetadata.EMPTY`).
+const EMPTY_METADATA_ID: [u8; 16] =
+    [0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e];
+
+/// Who asks, and on which connection.
+pub(super) struct Caller<'a> {
+    pub backend: &'a dyn Backend,
+    pub identity: &'a Identity,
+    pub client: Option<SocketAddr>,
+    /// The session's keyspace.
+    pub keyspace: Option<&'a str>,
+    pub version: Version,
+    /// Compression of bodies (v3, v4).
+    pub compression: Option<Compression>,
+    /// Whether this thread may wait for the disk.
+    pub may_block: bool,
+    pub cancelled: &'a AtomicBool,
+}
+
+/// What a thread keeps from answer to answer.
+#[derive(Default)]
+pub(super) struct Tools {
+    columns: ColumnsCache,
+    lz4: Option<BodyCodec>,
+    snappy: Option<BodyCodec>,
+}
+
+impl Tools {
+    /// The codec of a connection's bodies; codecs have no state but their buffers, so connections share them.
+    pub fn codec(&mut self, compression: Option<Compression>) -> Option<&mut BodyCodec> {
+        let place = match compression? {
+            Compression::Lz4 => &mut self.lz4,
+            Compression::Snappy => &mut self.snappy,
+        };
+        Some(place.get_or_insert_with(|| BodyCodec::new(compression.unwrap_or(Compression::Lz4))))
+    }
+
+    fn split(&mut self, compression: Option<Compression>) -> (&mut ColumnsCache, Option<&mut BodyCodec>) {
+        let codec = compression.map(|compression| {
+            let place = match compression {
+                Compression::Lz4 => &mut self.lz4,
+                Compression::Snappy => &mut self.snappy,
+            };
+            place.get_or_insert_with(|| BodyCodec::new(compression))
+        });
+        (&mut self.columns, codec)
+    }
+}
+
+/// What became of a request.
+pub(super) enum Reply {
+    /// The answer is in the buffer.
+    Written,
+    /// The answer is in the buffer, and the session has another keyspace.
+    UsedKeyspace(Arc<str>),
+    /// The answer may leave once its ticket is ready.
+    Held(Held),
+    /// Nothing was done: run the request again where it may block.
+    WouldBlock,
+}
+
+/// An answer that waits for the log.
+pub(super) struct Held {
+    pub ticket: Ticket,
+    pub head: ResponseHead<'static>,
+    /// The envelope; `None` for a Void that is not encoded yet, the answer to almost every write.
+    pub envelope: Option<Vec<u8>>,
+}
+
+/// Runs a request and appends its answer to `out`.
+pub(super) fn answer(
+    caller: &Caller<'_>,
+    head: ResponseHead<'static>,
+    request: &Request<'_>,
+    tools: &mut Tools,
+    out: &mut Vec<u8>,
+) -> Reply {
+    let mut desk = Desk { caller, head, tools, out };
+    let result = match request {
+        Request::Query(query) => desk.query(query),
+        Request::Prepare(prepare) => desk.prepare(prepare),
+        Request::Execute(execute) => desk.execute(execute),
+        Request::Batch(batch) => desk.batch(batch),
+        Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
+            Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "not a request for the backend")))
+        }
+    };
+    match result {
+        Ok(reply) => reply,
+        Err(Failure::Cql(CqlError::WouldBlock)) if !caller.may_block => Reply::WouldBlock,
+        Err(Failure::Cql(error)) => desk.refuse(&error_message(&error)),
+        Err(Failure::Wire(error)) => desk.refuse(&ErrorMessage::from(&error)),
+        Err(Failure::Message(message)) => desk.refuse(&message),
+    }
+}
+
+enum Failure {
+    Cql(CqlError),
+    Wire(WireError),
+    Message(ErrorMessage),
+}
+
+impl From<CqlError> for Failure {
+    fn from(error: CqlError) -> Self {
+        Failure::Cql(error)
+    }
+}
+
+impl From<WireError> for Failure {
+    fn from(error: WireError) -> Self {
+        Failure::Wire(error)
+    }
+}
+
+/// One request being answered.
+struct Desk<'a> {
+    caller: &'a Caller<'a>,
+    head: ResponseHead<'static>,
+    tools: &'a mut Tools,
+    out: &'a mut Vec<u8>,
+}
+
+impl Desk<'_> {
+    fn query(&mut self, query: &wire::Query<'_>) -> Result<Reply, Failure> {
+        query.parameters.check_page_size()?;
+        let known = if query.parameters.skip_metadata { Known::Skip } else { Known::Nothing };
+        let backend = self.caller.backend;
+        self.run(&query.parameters, known, |request, rows| backend.query(query.query, request, rows))
+    }
+
+    fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {
+        let prepared = prepared(self.caller.backend, execute.id)?;
+        execute.parameters.check_page_size()?;
+        let known = known_columns(self.caller.version, execute, &prepared);
+        let backend = self.caller.backend;
+        self.run(&execute.parameters, known, |request, rows| backend.execute(&prepared, request, rows))
+    }
+
+    fn run(
+        &mut self,
+        parameters: &wire::QueryParameters<'_>,
+        known: Known<'_>,
+        call: impl FnOnce(&Asked<'_>, &mut RowsAnswer<'_>) -> Result<Outcome, CqlError>,
+    ) -> Result<Reply, Failure> {
+        with_values(&parameters.values, |values| {
+            let request = asked(self.caller, parameters, values);
+            let start = self.out.len();
+            let (cache, codec) = self.tools.split(self.caller.compression);
+            let mut rows = RowsAnswer::new(self.out, cache, self.head, known);
+            match call(&request, &mut rows)? {
+                Outcome::Rows { columns, paging_state, warnings, ticket } => {
+                    let plain = warnings.is_empty();
+                    let mut codec = codec;
+                    let first = if plain { codec.as_deref_mut() } else { None };
+                    rows.finish(&columns, paging_state.as_deref(), first).map_err(unfinished)?;
+                    if !plain {
+                        insert_warnings(self.out, start, &warnings, &self.head, codec)?;
+                    }
+                    Ok(self.hold(start, ticket))
+                }
+                other => {
+                    drop(rows);
+                    self.without_rows(other)
+                }
+            }
+        })
+    }
+
+    fn batch(&mut self, batch: &wire::Batch<'_>) -> Result<Reply, Failure> {
+        let backend = self.caller.backend;
+        // All values of all statements in one allocation, then a range of them for each statement.
+        let mut values = Vec::new();
+        for statement in batch.statements.iter() {
+            values.extend(statement.values.iter().map(|(_, value)| bound(value)));
+        }
+        let mut rest = values.as_slice();
+        let mut entries = Vec::with_capacity(batch.statements.len());
+        for statement in batch.statements.iter() {
+            let (own, others) = rest.split_at_checked(statement.values.len()).unwrap_or((rest, &[]));
+            rest = others;
+            let own = Values::Positional(own);
+            entries.push(match statement.statement {
+                wire::StatementRef::Query(query) => BatchEntry::Query(query, own),
+                wire::StatementRef::Prepared(id) => BatchEntry::Prepared(prepared(backend, id)?, own),
+            });
+        }
+        let kind = match batch.kind {
+            wire::BatchKind::Logged => BatchKind::Logged,
+            wire::BatchKind::Unlogged => BatchKind::Unlogged,
+            wire::BatchKind::Counter => BatchKind::Counter,
+        };
+        let batch_of_entries = helenus_cql::backend::Batch { kind, entries };
+        let request = asked(self.caller, &batch.parameters, Values::Positional(&[]));
+        match backend.batch(&batch_of_entries, &request)? {
+            // A conditional batch shows whether it was applied; its rows come with the outcome's columns alone.
+            Outcome::Rows { columns, paging_state, warnings, ticket } => {
+                let start = self.out.len();
+                let (cache, codec) = self.tools.split(self.caller.compression);
+                let rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
+                let plain = warnings.is_empty();
+                let mut codec = codec;
+                let first = if plain { codec.as_deref_mut() } else { None };
+                rows.finish(&columns, paging_state.as_deref(), first).map_err(unfinished)?;
+                if !plain {
+                    insert_warnings(self.out, start, &warnings, &self.head, codec)?;
+                }
+                Ok(self.hold(start, ticket))
+            }
+            other => self.without_rows(other),
+        }
+    }
+
+    fn prepare(&mut self, prepare: &wire::Prepare<'_>) -> Result<Reply, Failure> {
+        let keyspace = prepare.keyspace.or(self.caller.keyspace);
+        let prepared = self.caller.backend.prepare(prepare.query, keyspace, self.caller.identity)?;
+        let variables = specs(&prepared.markers);
+        let result = prepared.columns.as_ref().map(|columns| specs(&columns.columns)).unwrap_or_default();
+        let id = prepared.columns.as_ref().map_or(EMPTY_METADATA_ID, |columns| columns.id);
+        self.put(&Outgoing::Prepared(&wire::Prepared {
+            id: &prepared.id,
+            result_metadata_id: &id,
+            variables: &variables,
+            partition_key: &prepared.partition_key_markers,
+            result_columns: &result,
+        }))?;
+        Ok(Reply::Written)
+    }
+
+    fn without_rows(&mut self, outcome: Outcome) -> Result<Reply, Failure> {
+        match outcome {
+            Outcome::Done(ticket) => {
+                // Ready or failed: both are found out where held answers are looked at.
+                if matches!(ticket.is_ready(), Ok(true)) {
+                    self.put(&Outgoing::Void)?;
+                    return Ok(Reply::Written);
+                }
+                Ok(Reply::Held(Held { ticket, head: self.head, envelope: None }))
+            }
+            Outcome::UsedKeyspace(keyspace) => {
+                self.put(&Outgoing::SetKeyspace(&keyspace))?;
+                Ok(Reply::UsedKeyspace(keyspace))
+            }
+            Outcome::SchemaChanged(change, ticket) => {
+                let start = self.out.len();
+                match &change {
+                    Some(change) => self.put(&Outgoing::SchemaChange(&schema_change(change)))?,
+                    None => self.put(&Outgoing::Void)?,
+                }
+                Ok(self.hold(start, Some(ticket)))
+            }
+            Outcome::Rows { .. } => {
+                Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "rows where none were expected")))
+            }
+        }
+    }
+
+    /// Takes the answer that begins at `start` back out of the buffer if its ticket is not ready.
+    fn hold(&mut self, start: usize, ticket: Option<Ticket>) -> Reply {
+        match ticket {
+            Some(ticket) if !matches!(ticket.is_ready(), Ok(true)) => {
+                let envelope = self.out.get(start..).unwrap_or_default().to_vec();
+                self.out.truncate(start);
+                Reply::Held(Held { ticket, head: self.head, envelope: Some(envelope) })
+            }
+            _ => Reply::Written,
+        }
+    }
+
+    fn put(&mut self, outgoing: &Outgoing<'_>) -> Result<(), WireError> {
+        outgoing.encode(&self.head, self.tools.codec(self.caller.compression), self.out)
+    }
+
+    fn refuse(&mut self, message: &ErrorMessage) -> Reply {
+        // An error's text is bounded by the statement's, so it always fits.
+        let _fits = self.put(&Outgoing::Error(message));
+        Reply::Written
+    }
+}
+
+/// What the backend wants to know besides the statement.
+fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values: Values<'r>) -> Asked<'r> {
+    Asked {
+        keyspace: parameters.keyspace.or(caller.keyspace),
+        identity: caller.identity,
+        client: caller.client,
+        consistency: parameters.consistency.code(),
+        serial_consistency: parameters.serial_consistency.map(wire::Consistency::code),
+        values,
+        // Less than one row a page means no pages, as in Cassandra; zero has been refused.
+        page_size: parameters.page_size.and_then(|rows| u32::try_from(rows).ok()),
+        paging_state: parameters.paging_state,
+        timestamp_us: parameters.timestamp,
+        now_s: parameters.now_in_seconds.map(|now| i64::from(now.cast_unsigned())),
+        may_block: caller.may_block,
+        deadline_ns: None,
+        cancelled: Some(caller.cancelled),
+    }
+}
+
+/// A prepared statement by the id of a request, or the UNPREPARED that makes the driver prepare it again.
+fn prepared(backend: &dyn Backend, id: &[u8]) -> Result<Arc<Prepared>, Failure> {
+    let Ok(id) = StatementId::try_from(id) else {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let message = format!("Prepared query with ID {hex} not found");
+        return Err(Failure::Message(ErrorMessage {
+            message,
+            detail: ErrorDetail::Unprepared { id: id.to_vec() },
+        }));
+    };
+    backend.prepared(&id)?.ok_or(Failure::Cql(CqlError::Unprepared(id)))
+}
+
+/// `ExecuteMessage.execute`: v5 compares the id that came with the request, the older versions trust what was prepared. A
+/// conditional write has no columns when prepared and different ones with each answer: those are always described.
+fn known_columns<'a>(version: Version, execute: &wire::Execute<'a>, prepared: &Prepared) -> Known<'a> {
+    let skip = execute.parameters.skip_metadata;
+    match (&prepared.columns, execute.result_metadata_id) {
+        (None, _) => Known::Nothing,
+        (Some(_), Some(id)) if version >= Version::V5 => Known::Metadata { id, skip },
+        (Some(columns), _) if skip => Known::Skips(columns.id),
+        (Some(_), _) => Known::Nothing,
+    }
+}
+
+fn bound(value: Value<'_>) -> BoundValue<'_> {
+    match value {
+        Value::Bytes(bytes) => BoundValue::Bytes(bytes),
+        Value::Null => BoundValue::Null,
+        Value::Unset => BoundValue::Unset,
+    }
+}
+
+/// Calls `run` with the values of a request as the backend takes them.
+fn with_values<'a, R>(values: &wire::Values<'a>, run: impl FnOnce(Values<'_>) -> R) -> R {
+    if values.has_names() {
+        let named: Vec<_> =
+            values.iter().map(|(name, value)| (name.unwrap_or_default(), bound(value))).collect();
+        return run(Values::Named(&named));
+    }
+    let mut inline = [BoundValue::Null; VALUES_INLINE];
+    if let Some(inline) = inline.get_mut(..values.len()) {
+        for (place, (_, value)) in inline.iter_mut().zip(values.iter()) {
+            *place = bound(value);
+        }
+        return run(Values::Positional(inline));
+    }
+    let many: Vec<_> = values.iter().map(|(_, value)| bound(value)).collect();
+    run(Values::Positional(&many))
+}
+
+fn unfinished(error: Unfinished) -> Failure {
+    match error {
+        Unfinished::Wire(error) => Failure::Wire(error),
+        Unfinished::Torn => {
+            let message = "the schema changed while the statement ran; run it again";
+            Failure::Message(ErrorMessage::plain(ErrorCode::Server, message))
+        }
+    }
+}
+
+/// A session id for a traced request, a time UUID as Cassandra's. `random` fills node and clock sequence.
+pub(super) fn tracing_id(host: &helenus_host::Host) -> Uuid {
+    /// 100 ns ticks from the Gregorian calendar's beginning to 1970.
+    const EPOCH_TICKS: u64 = 0x01B2_1DD2_1381_4000;
+    let mut noise = [0; 8];
+    host.random.fill(&mut noise);
+    let [s0, s1, node @ ..] = noise;
+    let wall_us = u64::try_from(host.clock.wall_us()).unwrap_or_default();
+    let ticks = EPOCH_TICKS + wall_us * 10;
+    let stamp = uuid::Timestamp::from_gregorian_time(ticks, u16::from_be_bytes([s0, s1]) & 0x3FFF);
+    Uuid::new_v1(stamp, &node)
+}

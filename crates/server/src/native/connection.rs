@@ -1,0 +1,432 @@
+//! One connection: a task that reads what has arrived, answers all of it, and writes the answers in one go.
+//!
+//! ```text
+//! poll:  letters (disk threads, events) -> stalled input -> held answers -> write -> read -> serve -> again
+//! ```
+//! `serve` takes every complete frame that came with one read and calls the backend for each on this thread. Reads that
+//! miss memory go to the disk pool; writes that wait for the log are held here, by ticket, and others overtake them. Nothing
+//! here blocks. Reading stops while too many answers wait for the client, too many bytes are in flight, or the server stops.
+//!
+//! Memory: the read buffer, the write buffer and the codecs belong to the door (`Scratch`) and are borrowed for the length
+//! of a poll; a connection keeps only the part of a frame that has not arrived whole, and answers its client has not taken.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use helenus_wire::native::{
+    Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step, Then, Version,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use super::answer::Tools;
+use super::doors::{Door, Shared};
+use super::ledger::{Reservation, Seat};
+use super::mailbox::Mailbox;
+use super::requests::{Handled, Requests};
+use super::session::Session;
+
+/// Bytes of a read. What arrives together is answered together.
+const READ_BYTES: usize = 64 << 10;
+/// Answers a client has not taken beyond this many bytes stop the reading of its requests.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// Answers that wait for the log or a disk thread, on one connection: as many as there are streams.
+const IN_FLIGHT_MAX: usize = 1 << 15;
+/// Reads in one poll, before other connections of the door get their turn.
+const READS_PER_POLL: usize = 16;
+/// An input buffer this small is kept between frames.
+const KEPT_BYTES_MAX: usize = 4 << 10;
+/// Wrong messages one after the other in one segment before the rest of it is taken for garbage
+/// (`consecutive_message_errors_threshold`).
+const CONSECUTIVE_ERRORS_MAX: u32 = 1;
+/// How long a connection that was ended by us takes input to drop it: closed at once, the client's system would throw away
+/// the error that says why.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What a door lends to the connection it polls.
+#[derive(Default)]
+pub(super) struct Scratch {
+    read: Vec<u8>,
+    write: Vec<u8>,
+    pub tools: Tools,
+    /// Codecs of requests' bodies; those of answers are in use at the same time.
+    pub unfold: Tools,
+}
+
+/// How input is cut into frames.
+enum Framing {
+    Bare(EnvelopeReader),
+    Segments(Box<SegmentReader>, SegmentFormat),
+}
+
+/// A client's connection.
+pub(super) struct Connection<S> {
+    stream: S,
+    door: Arc<Door>,
+    framing: Framing,
+    /// Input that is not a whole frame yet, or not served yet.
+    kept: Vec<u8>,
+    /// Envelopes of a segment that were not served yet.
+    unserved: Vec<u8>,
+    /// Serving stopped although there may be whole frames left.
+    stalled: bool,
+    /// Bytes of a refused frame that are still to be dropped, and the refusal to be answered then.
+    skip: Option<(u64, Refusal)>,
+    /// For a frame under way that is longer than a read.
+    reservation: Option<Reservation>,
+    lingering: Option<Pin<Box<Sleep>>>,
+    requests: Requests,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// A connection that has just been accepted.
+    pub fn new(
+        stream: S,
+        client: Option<SocketAddr>,
+        seat: Seat,
+        door: Arc<Door>,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
+        let shared: &Arc<Shared> = &door.shared;
+        let max_frame = shared.limits.frame_bytes_max;
+        let reader = EnvelopeReader { from: Direction::Request, connection: None, max_frame };
+        let session = Session::new(shared.limits.throws_on_overload);
+        let requests = Requests::new(Arc::clone(shared), mailbox, session, client, seat);
+        Connection {
+            stream,
+            door,
+            framing: Framing::Bare(reader),
+            kept: Vec::new(),
+            unserved: Vec::new(),
+            stalled: false,
+            skip: None,
+            reservation: None,
+            lingering: None,
+            requests,
+        }
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        for _ in 0..READS_PER_POLL {
+            self.requests.take_letters(scratch);
+            if self.stalled && self.has_room() {
+                self.serve_stalled(scratch);
+            }
+            self.requests.release_held(&mut scratch.tools);
+            match self.requests.output.poll_write(&mut self.stream, context) {
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
+                // The client has taken everything: input that waited for that goes on.
+                Poll::Ready(Ok(())) if self.stalled && self.has_room() => continue,
+                Poll::Ready(Ok(())) | Poll::Pending => {}
+            }
+            if self.requests.mailbox.overrun.load(Ordering::Acquire) {
+                return Poll::Ready(());
+            }
+            if !self.may_read() {
+                return Poll::Pending;
+            }
+            scratch.read.resize(READ_BYTES, 0);
+            let mut buffer = ReadBuf::new(&mut scratch.read);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Poll::Ready(()),
+                Poll::Ready(Ok(())) => {}
+            }
+            let count = buffer.filled().len();
+            let read = std::mem::take(&mut scratch.read);
+            self.take_input(read.get(..count).unwrap_or_default(), scratch);
+            scratch.read = read;
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether more input may be served now.
+    fn has_room(&self) -> bool {
+        let requests = &self.requests;
+        !requests.closing
+            && requests.output.unsent() < UNSENT_BYTES_MAX
+            && requests.in_flight_count() < IN_FLIGHT_MAX
+    }
+
+    /// Whether more input may be read now. If not because of bytes in flight, the connection is woken when some are given
+    /// back.
+    fn may_read(&mut self) -> bool {
+        if self.stalled || !self.has_room() || self.requests.shared.is_stopping() {
+            return false;
+        }
+        // With nothing of its own in flight it could wait for others without end; and a frame on the account has its room.
+        let waits_for_nothing = self.requests.in_flight_count() == 0 && self.reservation_wanted().is_none();
+        if self.reservation.is_some() || waits_for_nothing || self.gets_room() {
+            return true;
+        }
+        self.requests.seat.account.wait(&self.requests.mailbox);
+        self.gets_room()
+    }
+
+    fn gets_room(&mut self) -> bool {
+        match self.reservation_wanted() {
+            None => self.requests.seat.account.has_room(0),
+            Some(bytes) => {
+                self.reservation = self.requests.seat.account.try_take(bytes);
+                self.reservation.is_some()
+            }
+        }
+    }
+
+    /// Bytes of the frame under way if it is longer than a read and not on the account yet.
+    fn reservation_wanted(&self) -> Option<u64> {
+        if self.reservation.is_some() {
+            return None;
+        }
+        let length = match &self.framing {
+            Framing::Segments(reader, _) => reader.long_message()?,
+            Framing::Bare(_) => {
+                let length = self.kept.get(5..HEADER_LENGTH)?.try_into().ok()?;
+                HEADER_LENGTH as u64 + u64::from(u32::from_be_bytes(length))
+            }
+        };
+        (length > READ_BYTES as u64).then_some(length)
+    }
+
+    /// Serves what was read, and keeps what is not a whole frame.
+    fn take_input(&mut self, read: &[u8], scratch: &mut Scratch) {
+        if self.kept.is_empty() {
+            let used = self.serve(read, scratch);
+            self.kept.extend_from_slice(read.get(used..).unwrap_or_default());
+        } else {
+            self.kept.extend_from_slice(read);
+            self.serve_kept(scratch);
+        }
+    }
+
+    fn serve_kept(&mut self, scratch: &mut Scratch) {
+        let mut kept = std::mem::take(&mut self.kept);
+        let used = self.serve(&kept, scratch);
+        kept.drain(..used.min(kept.len()));
+        if !kept.is_empty() || kept.capacity() <= KEPT_BYTES_MAX {
+            self.kept = kept;
+        }
+    }
+
+    fn serve_stalled(&mut self, scratch: &mut Scratch) {
+        self.stalled = false;
+        let unserved = std::mem::take(&mut self.unserved);
+        if let Framing::Segments(reader, _) = &self.framing {
+            let envelopes = *reader.envelopes();
+            self.serve_payload(envelopes, &unserved, scratch);
+        }
+        if !self.stalled {
+            self.serve_kept(scratch);
+        }
+    }
+
+    /// Serves whole frames from the front of `input`; returns how many bytes it is done with.
+    fn serve(&mut self, input: &[u8], scratch: &mut Scratch) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = input.get(used..).unwrap_or_default();
+            if let Some((left, refusal)) = self.skip.take() {
+                let now = left.min(rest.len() as u64);
+                used += now as usize;
+                if now < left {
+                    self.skip = Some((left - now, refusal));
+                    return used;
+                }
+                self.requests.refuse(&refusal);
+                self.reservation = None;
+                continue;
+            }
+            if rest.is_empty() {
+                return used;
+            }
+            if !self.has_room() {
+                self.stalled = !self.requests.closing;
+                return if self.requests.closing { input.len() } else { used };
+            }
+            match &mut self.framing {
+                Framing::Bare(reader) => match reader.read(rest) {
+                    Ok(None) => return used,
+                    Ok(Some(envelope)) => {
+                        used += envelope.size();
+                        self.reservation = None;
+                        if let Handled::Started(version) = self.requests.handle(&envelope, scratch) {
+                            self.agree_on(version);
+                        }
+                    }
+                    Err(refusal) => used += self.refuse(refusal, rest.len()),
+                },
+                Framing::Segments(reader, _) => {
+                    let envelopes = *reader.envelopes();
+                    match reader.read(rest) {
+                        Ok(Step::Incomplete) => return used,
+                        Ok(Step::Part { used: part }) => used += part,
+                        Ok(Step::Envelopes { used: segment, payload }) => {
+                            used += segment;
+                            let served = serve_payload(&mut self.requests, envelopes, payload, scratch);
+                            if let Some(unserved) = payload.get(served..).filter(|rest| !rest.is_empty()) {
+                                self.unserved = unserved.to_vec();
+                                self.stalled = true;
+                                return used;
+                            }
+                            if reader.is_between_messages() {
+                                self.reservation = None;
+                            }
+                        }
+                        Err(refusal) => used += self.refuse(refusal, rest.len()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn serve_payload(&mut self, envelopes: EnvelopeReader, payload: &[u8], scratch: &mut Scratch) {
+        let served = serve_payload(&mut self.requests, envelopes, payload, scratch);
+        if let Some(unserved) = payload.get(served..).filter(|rest| !rest.is_empty()) {
+            self.unserved = unserved.to_vec();
+            self.stalled = true;
+        }
+    }
+
+    /// Does what a refusal of the framing asks; returns the bytes of `received` it disposes of.
+    fn refuse(&mut self, refusal: Refusal, received: usize) -> usize {
+        match refusal.then {
+            Then::Skip(bytes) => {
+                self.skip = Some((bytes, refusal));
+                0
+            }
+            Then::DiscardReceived => {
+                self.requests.refuse(&refusal);
+                received
+            }
+            Then::Close => {
+                self.requests.refuse(&refusal);
+                self.requests.closing = true;
+                received
+            }
+        }
+    }
+
+    /// The version is fixed by the first STARTUP, whatever it was answered; v5 goes on in segments, in both directions.
+    fn agree_on(&mut self, version: Version) {
+        let max_frame = self.requests.shared.limits.frame_bytes_max;
+        if version < Version::V5 {
+            let from = Direction::Request;
+            self.framing = Framing::Bare(EnvelopeReader { from, connection: Some(version), max_frame });
+            return;
+        }
+        let format = match self.requests.session.compression {
+            Some(_) => SegmentFormat::Lz4,
+            None => SegmentFormat::Plain,
+        };
+        let max_message = self.requests.shared.limits.message_bytes_max;
+        let reader = Box::new(SegmentReader::new(format, Direction::Request, max_message));
+        self.framing = Framing::Segments(reader, format);
+        self.requests.output.wrap(format);
+    }
+
+    /// Ends a connection whose last answer has left: says so, and drops what the client still sends for a while.
+    fn linger(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        if !self.requests.closing {
+            // The server stops; nothing was refused that the client should read about.
+            return Pin::new(&mut self.stream).poll_shutdown(context).map(|_| ());
+        }
+        if self.lingering.is_none() {
+            match Pin::new(&mut self.stream).poll_shutdown(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) => self.lingering = Some(Box::pin(tokio::time::sleep(LINGER))),
+            }
+        }
+        if self.lingering.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {
+            return Poll::Ready(());
+        }
+        scratch.read.resize(READ_BYTES, 0);
+        for _ in 0..READS_PER_POLL {
+            let mut buffer = ReadBuf::new(&mut scratch.read);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Lets go of buffers that only a frame under way needs.
+    fn trim(&mut self) {
+        let max_message = self.requests.shared.limits.message_bytes_max;
+        match &mut self.framing {
+            Framing::Segments(reader, format) if reader.is_between_messages() => {
+                **reader = SegmentReader::new(*format, Direction::Request, max_message);
+            }
+            Framing::Bare(_) | Framing::Segments(..) => {}
+        }
+    }
+}
+
+/// Serves the envelopes of a self-contained segment, or a long message; returns the bytes it is done with, less than all
+/// if there is no room for more answers.
+fn serve_payload(
+    requests: &mut Requests,
+    envelopes: EnvelopeReader,
+    payload: &[u8],
+    scratch: &mut Scratch,
+) -> usize {
+    let mut used = 0;
+    let mut errors = 0;
+    while let Some(rest) = payload.get(used..).filter(|rest| !rest.is_empty()) {
+        if requests.closing {
+            return payload.len();
+        }
+        if requests.output.unsent() >= UNSENT_BYTES_MAX || requests.in_flight_count() >= IN_FLIGHT_MAX {
+            return used;
+        }
+        match envelopes.read_in_segment(rest) {
+            Ok(envelope) => {
+                used += envelope.size();
+                match requests.handle(&envelope, scratch) {
+                    Handled::Faulty => errors += 1,
+                    Handled::Answered | Handled::Started(_) => errors = 0,
+                }
+            }
+            Err(refusal) => {
+                errors += 1;
+                requests.refuse(&refusal);
+                match refusal.then {
+                    Then::Skip(bytes) => {
+                        used = used.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
+                    }
+                    Then::DiscardReceived => used = payload.len(),
+                    Then::Close => requests.closing = true,
+                }
+            }
+        }
+        requests.closing |= errors > CONSECUTIVE_ERRORS_MAX;
+    }
+    payload.len()
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.requests.mailbox.register(context.waker());
+        let mut scratch = this.door.lend();
+        this.requests.output.borrow(&mut scratch.write);
+        let polled = this.drive(context, &mut scratch);
+        this.requests.output.give_back(&mut scratch.write);
+        this.trim();
+        this.door.take_back(scratch);
+        polled
+    }
+}

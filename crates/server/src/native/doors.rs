@@ -1,0 +1,331 @@
+//! The doors: one thread with one single-threaded runtime for each core, each with its share of the connections.
+//!
+//! A connection stays on the door it was given to (the one with the fewest), so that a request wakes one thread and takes no
+//! lock that another core holds. A runtime whose threads steal work would even out long requests, at the price of a second
+//! wake-up for each request; reads are cut into pages and waiting goes to the disk pool, so there are none to even out. This
+//! file is the only one that knows which it is: a connection is a `Send` future.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use helenus_cql::backend::Backend;
+use helenus_host::{Host, Next, TaskHandle, Worker};
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::connection::{Connection, Scratch};
+use super::disk_pool::DiskPool;
+use super::ledger::{Ledger, Seat};
+use super::limits::Limits;
+use super::mailbox::{Mailbox, Waiters};
+use crate::ServerError;
+
+/// Accepted connections on their way to a door; beyond it accepting waits.
+const ACCEPTED_MAX: usize = 1024;
+/// Connections that the system keeps for us before we accept them.
+const BACKLOG: i32 = 4096;
+/// How long after a failure to accept (too many open files) the next is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long a stopping server waits for clients to take their last answers.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub backend: Arc<dyn Backend>,
+    pub host: Host,
+    pub limits: Limits,
+    pub disk_pool: DiskPool,
+    pub ledger: Arc<Ledger>,
+    /// Connections that hold answers until the log has written.
+    pub written: Arc<Waiters>,
+    /// Everybody, for events and for stopping.
+    connections: Mutex<Vec<Arc<Mailbox>>>,
+    stopping: AtomicBool,
+}
+
+impl Shared {
+    /// Whether no more input is to be read.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn leave(&self, mailbox: &Arc<Mailbox>) {
+        let mut connections = self.connections.lock();
+        if let Some(at) = connections.iter().position(|other| Arc::ptr_eq(other, mailbox)) {
+            connections.swap_remove(at);
+        }
+    }
+}
+
+/// One door.
+pub(super) struct Door {
+    pub shared: Arc<Shared>,
+    scratch: Mutex<Vec<Box<Scratch>>>,
+    connections: AtomicUsize,
+}
+
+impl Door {
+    /// Buffers for the length of a poll.
+    pub fn lend(&self) -> Box<Scratch> {
+        self.scratch.lock().pop().unwrap_or_default()
+    }
+
+    /// Takes them back.
+    pub fn take_back(&self, scratch: Box<Scratch>) {
+        self.scratch.lock().push(scratch);
+    }
+}
+
+/// A running server of the native protocol.
+pub struct NativeServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    threads: Vec<Arc<dyn TaskHandle>>,
+}
+
+impl NativeServer {
+    /// Binds `address` (port 0: a free one) and answers from then on.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or a runtime cannot be made.
+    pub fn start(
+        host: &Host,
+        backend: Arc<dyn Backend>,
+        address: SocketAddr,
+        limits: Limits,
+    ) -> Result<NativeServer, ServerError> {
+        let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
+        let shared = Arc::new(Shared {
+            disk_pool: DiskPool::new(
+                host.clone(),
+                Arc::clone(&backend),
+                limits.disk_threads_max,
+                limits.disk_queue_max,
+            ),
+            ledger: Ledger::new(limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
+            written: Arc::default(),
+            connections: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            host: host.clone(),
+            backend,
+            limits,
+        });
+        listen_to_backend(&shared);
+        let (stop, stopped) = watch::channel(false);
+        let mut threads = Vec::new();
+        let mut ways = Vec::new();
+        for number in 0..shared.limits.doors.max(1) {
+            let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
+            let door = Arc::new(Door {
+                shared: Arc::clone(&shared),
+                scratch: Mutex::default(),
+                connections: AtomicUsize::new(0),
+            });
+            ways.push((way, Arc::clone(&door)));
+            let stopped = stopped.clone();
+            let work = runtime()?;
+            threads.push((number, DoorThread { work: Some((work, door, arriving, stopped)) }));
+        }
+        let listener = Listener { listener, shared: Arc::clone(&shared), ways, stopped };
+        let accept = AcceptThread { work: Some((runtime()?, listener)) };
+        let mut handles = vec![host.tasks.start("accept", Box::new(accept))];
+        for (number, thread) in threads {
+            handles.push(host.tasks.start(&format!("door-{number}"), Box::new(thread)));
+        }
+        Ok(NativeServer { shared, address, stop, threads: handles })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections open now.
+    pub fn connections_count(&self) -> usize {
+        self.shared.connections.lock().len()
+    }
+
+    /// Stops accepting, answers what has been received, and closes all connections. Blocks until that is done, or until
+    /// clients that do not take their answers have had ten seconds.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        let _doors_may_be_gone = self.stop.send(true);
+        for mailbox in self.shared.connections.lock().clone() {
+            mailbox.wake();
+        }
+        for thread in &self.threads {
+            thread.join();
+        }
+        self.shared.disk_pool.stop();
+    }
+}
+
+impl Drop for NativeServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, ServerError> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|source| ServerError::Runtime { source })
+}
+
+fn listen_to_backend(shared: &Arc<Shared>) {
+    let waiting = Arc::clone(&shared.written);
+    shared.backend.on_written(Box::new(move || waiting.wake_all()));
+    // Weak: the backend outlives the server and must not keep it.
+    let weak = Arc::downgrade(shared);
+    shared.backend.on_schema_change(Box::new(move |change| {
+        let Some(shared) = weak.upgrade() else { return };
+        let change = Arc::new(change.clone());
+        for mailbox in shared.connections.lock().iter() {
+            mailbox.announce(&change);
+        }
+    }));
+}
+
+/// Accepts connections and hands them to doors.
+struct Listener {
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+    ways: Vec<(mpsc::Sender<Arrival>, Arc<Door>)>,
+    stopped: watch::Receiver<bool>,
+}
+
+/// An accepted connection.
+struct Arrival {
+    stream: std::net::TcpStream,
+    client: SocketAddr,
+    seat: Seat,
+}
+
+impl Listener {
+    async fn run(mut self) {
+        let Ok(listener) = TcpListener::from_std(self.listener) else { return };
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = self.stopped.changed() => return,
+            };
+            let Ok((stream, client)) = accepted else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let Some(arrival) = admit(&self.shared, stream, client) else { continue };
+            let fewest = self.ways.iter().min_by_key(|(_, door)| door.connections.load(Ordering::Relaxed));
+            let Some((way, door)) = fewest else { return };
+            door.connections.fetch_add(1, Ordering::Relaxed);
+            if way.send(arrival).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Checks the limits on connections; beyond them a connection is closed without a word, as in Cassandra's
+/// `ConnectionLimitHandler`.
+fn admit(shared: &Shared, stream: TcpStream, client: SocketAddr) -> Option<Arrival> {
+    let limits = &shared.limits;
+    let open = shared.connections.lock().len() as u64;
+    if limits.connections_max.is_some_and(|max| open >= max) {
+        return None;
+    }
+    let address: IpAddr = client.ip().to_canonical();
+    let seat = shared.ledger.enter(address, limits.connections_max_per_address)?;
+    stream.set_nodelay(true).ok()?;
+    if limits.keeps_alive {
+        socket2::SockRef::from(&stream).set_keepalive(true).ok()?;
+    }
+    Some(Arrival { stream: stream.into_std().ok()?, client, seat })
+}
+
+struct AcceptThread {
+    work: Option<(tokio::runtime::Runtime, Listener)>,
+}
+
+impl Worker for AcceptThread {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, listener)) = self.work.take() {
+            let _in_runtime = runtime.enter();
+            runtime.block_on(listener.run());
+        }
+        Next::Done
+    }
+}
+
+type DoorWork = (tokio::runtime::Runtime, Arc<Door>, mpsc::Receiver<Arrival>, watch::Receiver<bool>);
+
+struct DoorThread {
+    work: Option<DoorWork>,
+}
+
+impl Worker for DoorThread {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, door, arriving, stopped)) = self.work.take() {
+            runtime.block_on(keep(door, arriving, stopped));
+        }
+        Next::Done
+    }
+}
+
+/// Runs a door until it is told to stop and its connections have ended.
+async fn keep(door: Arc<Door>, mut arriving: mpsc::Receiver<Arrival>, mut stopped: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            arrival = arriving.recv() => match arrival {
+                Some(arrival) => open(&door, arrival, &mut connections),
+                None => break,
+            },
+            _ = stopped.changed() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    let drained = async { while connections.join_next().await.is_some() {} };
+    let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+}
+
+fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
+    let Ok(stream) = TcpStream::from_std(arrival.stream) else {
+        door.connections.fetch_sub(1, Ordering::Relaxed);
+        return;
+    };
+    let mailbox = Arc::new(Mailbox::default());
+    door.shared.connections.lock().push(Arc::clone(&mailbox));
+    let place = Place { door: Arc::clone(door), mailbox: Arc::clone(&mailbox) };
+    let connection = Connection::new(stream, Some(arrival.client), arrival.seat, Arc::clone(door), mailbox);
+    connections.spawn(async move {
+        let _place = place;
+        connection.await;
+    });
+}
+
+/// A connection's place in the lists; left however it ends.
+struct Place {
+    door: Arc<Door>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.door.connections.fetch_sub(1, Ordering::Relaxed);
+        self.door.shared.leave(&self.mailbox);
+    }
+}

@@ -1,0 +1,63 @@
+//! Errors as the protocol says them: the one place where an error of the backend becomes a code.
+
+use std::borrow::Cow;
+
+use helenus_cql::CqlError;
+use helenus_engine::{SchemaChange, SchemaChangeKind};
+use helenus_wire::native as wire;
+use helenus_wire::native::{Consistency, ErrorCode, ErrorDetail, ErrorMessage, Progress, WriteType};
+
+/// The ERROR that answers `error`.
+pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
+    let detail = match error {
+        CqlError::Syntax(_) => ErrorDetail::Plain(ErrorCode::Syntax),
+        CqlError::Invalid(_) => ErrorDetail::Plain(ErrorCode::Invalid),
+        CqlError::Config(_) => ErrorDetail::Plain(ErrorCode::Config),
+        CqlError::AlreadyExists { keyspace, table, .. } => {
+            ErrorDetail::AlreadyExists { keyspace: keyspace.clone(), table: table.clone() }
+        }
+        CqlError::Unprepared(id) => ErrorDetail::Unprepared { id: id.to_vec() },
+        CqlError::Unauthorized(_) => ErrorDetail::Plain(ErrorCode::Unauthorized),
+        CqlError::Overloaded(_) => ErrorDetail::Plain(ErrorCode::Overloaded),
+        CqlError::ReadTimeout { consistency } => {
+            ErrorDetail::ReadTimeout { progress: nobody_answered(*consistency), data_present: false }
+        }
+        CqlError::WriteTimeout { consistency } => ErrorDetail::WriteTimeout {
+            progress: nobody_answered(*consistency),
+            write_type: WriteType::Simple,
+            contentions: None,
+        },
+        // A request that may block cannot be put off once more.
+        CqlError::Server(_) | CqlError::WouldBlock => ErrorDetail::Plain(ErrorCode::Server),
+    };
+    ErrorMessage { message: error.to_string(), detail }
+}
+
+/// The one replica there is did not answer.
+fn nobody_answered(consistency: u16) -> Progress {
+    let consistency = Consistency::from_code(consistency).unwrap_or(Consistency::One);
+    Progress { consistency, received: 0, block_for: 1 }
+}
+
+/// A failed log, as the answer to a write that waited for it. Its text says what to do.
+pub(super) fn log_failed(error: &helenus_engine::Error) -> ErrorMessage {
+    ErrorMessage::plain(ErrorCode::Server, error.to_string())
+}
+
+/// A schema change as results and events carry it.
+pub(super) fn schema_change(change: &SchemaChange) -> wire::SchemaChange<'_> {
+    let name = |name: &'_ std::sync::Arc<str>| Cow::Owned(name.to_string());
+    wire::SchemaChange {
+        verb: match change.kind {
+            SchemaChangeKind::Created => wire::SchemaVerb::Created,
+            SchemaChangeKind::Updated => wire::SchemaVerb::Updated,
+            SchemaChangeKind::Dropped => wire::SchemaVerb::Dropped,
+        },
+        keyspace: Cow::Borrowed(&change.keyspace),
+        target: match &change.name {
+            None => wire::SchemaTarget::Keyspace,
+            Some(of) if change.is_type => wire::SchemaTarget::Type(name(of)),
+            Some(of) => wire::SchemaTarget::Table(name(of)),
+        },
+    }
+}

@@ -1,0 +1,176 @@
+//! How many bytes of requests are in flight, in all and for each client address (Cassandra's `ClientResourceLimits`).
+//!
+//! Counted: frames longer than a read while they arrive, and requests that wait for a disk thread or for the log. A request
+//! that is answered within the poll that received it holds nothing beyond that poll and is only held against the limit. A
+//! request that breaks the limit is still answered, as in Cassandra, and the connection is not read until there is room;
+//! with THROW_ON_OVERLOAD it gets an error instead.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::mailbox::{Mailbox, Waiters};
+
+/// The bytes in flight of all connections.
+pub(super) struct Ledger {
+    used: AtomicU64,
+    limit: u64,
+    limit_per_address: u64,
+    accounts: Mutex<HashMap<IpAddr, Arc<Account>>>,
+    waiters: Waiters,
+}
+
+/// The bytes in flight of one client address.
+pub(super) struct Account {
+    ledger: Arc<Ledger>,
+    address: IpAddr,
+    used: AtomicU64,
+    /// Open connections of this address.
+    connections: AtomicU64,
+}
+
+impl Ledger {
+    pub fn new(limit: u64, limit_per_address: u64) -> Arc<Ledger> {
+        Arc::new(Ledger {
+            used: AtomicU64::new(0),
+            limit,
+            limit_per_address,
+            accounts: Mutex::default(),
+            waiters: Waiters::default(),
+        })
+    }
+
+    /// Opens a connection on the account of `address`; `None` if that would be one more than `connections_max`.
+    pub fn enter(self: &Arc<Self>, address: IpAddr, connections_max: Option<u64>) -> Option<Seat> {
+        let mut accounts = self.accounts.lock();
+        let account = accounts.entry(address).or_insert_with(|| {
+            let (used, connections) = (AtomicU64::new(0), AtomicU64::new(0));
+            Arc::new(Account { ledger: Arc::clone(self), address, used, connections })
+        });
+        let open = account.connections.load(Ordering::Relaxed);
+        if connections_max.is_some_and(|max| open >= max) {
+            return None;
+        }
+        account.connections.store(open + 1, Ordering::Relaxed);
+        Some(Seat { account: Arc::clone(account) })
+    }
+}
+
+/// A connection's place on its account.
+pub(super) struct Seat {
+    pub account: Arc<Account>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let account = &self.account;
+        let mut accounts = account.ledger.accounts.lock();
+        if account.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
+            accounts.remove(&account.address);
+        }
+    }
+}
+
+impl Account {
+    /// Whether `bytes` more would stay within both limits.
+    #[inline]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.used.load(Ordering::Relaxed) + bytes <= self.ledger.limit_per_address
+            && self.ledger.used.load(Ordering::Relaxed) + bytes <= self.ledger.limit
+    }
+
+    /// Takes `bytes`, limit or not.
+    pub fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.ledger.used.fetch_add(bytes, Ordering::Relaxed);
+        Reservation { account: Arc::clone(self), bytes }
+    }
+
+    /// Takes `bytes` if they stay within both limits, or if nothing else is in flight: the largest frame always gets
+    /// its turn.
+    pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        let reservation = self.take(bytes);
+        let alone = self.ledger.used.load(Ordering::Relaxed) == bytes;
+        (alone || self.has_room(0)).then_some(reservation)
+    }
+
+    /// Has `mailbox` woken when bytes are given back.
+    pub fn wait(&self, mailbox: &Arc<Mailbox>) {
+        self.ledger.waiters.add(mailbox);
+    }
+
+    /// The text of an OverloadedException (`CQLMessageHandler.buildOverloadedException`); v5 and the older versions put
+    /// the figures differently.
+    pub fn overloaded(&self, v5: bool) -> String {
+        let used = self.used.load(Ordering::Relaxed);
+        let all = self.ledger.used.load(Ordering::Relaxed);
+        let (limit, limit_all) = (self.ledger.limit_per_address, self.ledger.limit);
+        let figures = if v5 {
+            format!("Endpoint: {used}/{limit} bytes, Global: {all}/{limit_all} bytes.")
+        } else {
+            format!(
+                "Using {used}/{limit} bytes of endpoint limit and {all}/{limit_all} bytes of global limit."
+            )
+        };
+        format!(
+            "Request breached limit on bytes in flight. ({figures})Server is currently in an overloaded state and \
+             cannot accept more requests."
+        )
+    }
+}
+
+/// Bytes in flight; given back when dropped.
+pub(super) struct Reservation {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.account.ledger.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.account.ledger.waiters.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
+    #[test]
+    fn an_address_is_bounded_by_its_share_and_all_by_the_whole() {
+        let ledger = Ledger::new(100, 60);
+        let here = ledger.enter(HERE, None).expect("no limit on connections");
+        let there = ledger.enter(THERE, None).expect("no limit on connections");
+        let first = here.account.try_take(50).expect("within both");
+        assert!(here.account.try_take(20).is_none(), "beyond the address's share");
+        assert!(there.account.try_take(60).is_none(), "beyond the whole");
+        let second = there.account.try_take(50).expect("within both");
+        assert!(!there.account.has_room(1));
+        drop(first);
+        assert!(there.account.has_room(10));
+        drop(second);
+        assert!(here.account.try_take(1000).is_some(), "alone, anything goes");
+        assert_eq!(ledger.used.load(Ordering::Relaxed), 0, "and everything was given back");
+    }
+
+    #[test]
+    fn an_account_ends_with_its_last_connection() {
+        let ledger = Ledger::new(1, 1);
+        let first = ledger.enter(HERE, Some(2));
+        let second = ledger.enter(HERE, Some(2));
+        assert!(first.is_some() && second.is_some());
+        assert!(ledger.enter(HERE, Some(2)).is_none());
+        drop(first);
+        assert!(ledger.enter(HERE, Some(2)).is_some());
+        drop(second);
+        assert!(ledger.accounts.lock().is_empty());
+    }
+}

@@ -1,0 +1,49 @@
+//! What a server of the native protocol is given: how large, how many, how long.
+
+/// Limits of the native protocol's server; the configuration fills them in.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Threads that serve connections.
+    pub doors: usize,
+    /// `native_transport_max_frame_size`, v3 and v4.
+    pub frame_bytes_max: u64,
+    /// `native_transport_max_message_size`, v5.
+    pub message_bytes_max: u64,
+    /// `native_transport_max_request_data_in_flight`.
+    pub in_flight_bytes_max: u64,
+    /// `native_transport_max_request_data_in_flight_per_ip`.
+    pub in_flight_bytes_max_per_address: u64,
+    /// `native_transport_max_concurrent_connections`.
+    pub connections_max: Option<u64>,
+    /// `native_transport_max_concurrent_connections_per_ip`.
+    pub connections_max_per_address: Option<u64>,
+    /// `native_transport_throw_on_overload`: as if every STARTUP asked for it.
+    pub throws_on_overload: bool,
+    /// `rpc_keepalive`.
+    pub keeps_alive: bool,
+    /// `concurrent_reads`: threads for reads that wait for the disk.
+    pub disk_threads_max: usize,
+    /// Reads waiting for one of them.
+    pub disk_queue_max: usize,
+}
+
+impl Limits {
+    /// Cassandra's defaults where it has any, with `memory_bytes` in the place of its heap: a tenth of it for requests in
+    /// flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than one largest frame.
+    pub fn for_memory(memory_bytes: u64, doors: usize) -> Limits {
+        let frame_bytes_max = helenus_wire::native::DEFAULT_MAX_FRAME;
+        Limits {
+            doors,
+            frame_bytes_max,
+            message_bytes_max: frame_bytes_max,
+            in_flight_bytes_max: (memory_bytes / 10).max(frame_bytes_max),
+            in_flight_bytes_max_per_address: (memory_bytes / 40).max(frame_bytes_max),
+            connections_max: None,
+            connections_max_per_address: None,
+            throws_on_overload: false,
+            keeps_alive: true,
+            disk_threads_max: 32,
+            disk_queue_max: 1024,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! How other threads reach a connection: its waker, what they left for it, and the lists of connections that wait.
+//!
+//! A connection is one task on one door's thread. Disk threads leave finished answers here, schema changes leave events,
+//! the commit log's listener only wakes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::task::Waker;
+
+use helenus_engine::SchemaChange;
+use parking_lot::Mutex;
+
+use super::disk_pool::Finished;
+
+/// Most events kept for a client that does not read; beyond it the client has lost track and is let go.
+const EVENTS_MAX: usize = 4096;
+
+/// What somebody left for a connection.
+#[derive(Default)]
+pub(super) struct Letters {
+    /// Answers from disk threads.
+    pub finished: Vec<Finished>,
+    /// Schema changes, if the connection registered for them.
+    pub events: Vec<Arc<SchemaChange>>,
+}
+
+/// One connection as other threads see it.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    waker: Mutex<Option<Waker>>,
+    letters: Mutex<Letters>,
+    has_letters: AtomicBool,
+    /// The client has gone: work for it may stop. Handed to the backend as its cancel flag.
+    pub gone: AtomicBool,
+    /// Whether the client registered for schema changes.
+    pub wants_schema: AtomicBool,
+    /// Events were lost: the connection must end.
+    pub overrun: AtomicBool,
+}
+
+impl Mailbox {
+    /// Remembers whom to wake; called at each poll.
+    pub fn register(&self, waker: &Waker) {
+        let mut kept = self.waker.lock();
+        match &mut *kept {
+            Some(kept) => kept.clone_from(waker),
+            None => *kept = Some(waker.clone()),
+        }
+    }
+
+    /// Has the connection polled soon.
+    pub fn wake(&self) {
+        // Cloned, so that no lock is held while the runtime's are taken.
+        let waker = self.waker.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Leaves an answer and wakes.
+    pub fn finish(&self, finished: Finished) {
+        self.letters.lock().finished.push(finished);
+        self.has_letters.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Leaves an event and wakes, if the client wants it.
+    pub fn announce(&self, change: &Arc<SchemaChange>) {
+        if !self.wants_schema.load(Ordering::Acquire) {
+            return;
+        }
+        let mut letters = self.letters.lock();
+        if letters.events.len() < EVENTS_MAX {
+            letters.events.push(Arc::clone(change));
+        } else {
+            self.overrun.store(true, Ordering::Release);
+        }
+        drop(letters);
+        self.has_letters.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Takes what was left.
+    pub fn take(&self) -> Option<Letters> {
+        if !self.has_letters.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        Some(std::mem::take(&mut *self.letters.lock()))
+    }
+}
+
+/// Connections that wait for the same thing, each at most a few times in the list.
+///
+/// Who waits adds itself, then looks once more at what it waits for; who changes that calls `wake_all` after the change.
+/// One of both sees the other, so no wake is lost.
+#[derive(Default)]
+pub(super) struct Waiters {
+    any: AtomicBool,
+    list: Mutex<Vec<Arc<Mailbox>>>,
+}
+
+impl Waiters {
+    /// Adds a connection, to be woken once.
+    pub fn add(&self, mailbox: &Arc<Mailbox>) {
+        let mut list = self.list.lock();
+        if !list.iter().rev().take(8).any(|waiting| Arc::ptr_eq(waiting, mailbox)) {
+            list.push(Arc::clone(mailbox));
+        }
+        self.any.store(true, Ordering::Relaxed);
+        // With the fence of `wake_all`: either it sees `any`, or who waits sees the change when it looks once more.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Wakes all and empties the list.
+    pub fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        let waiting = {
+            let mut list = self.list.lock();
+            self.any.store(false, Ordering::Relaxed);
+            std::mem::take(&mut *list)
+        };
+        for mailbox in waiting {
+            mailbox.wake();
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The CQL native protocol: sockets in, `Backend` calls, frames out.
+//!
+//! `doors` accepts and owns the threads; `connection` is one client's task, `requests` what it does with each request;
+//! `answer` translates a request for the backend and its outcome for the client; `disk_pool` runs what has to wait.
+
+mod answer;
+mod columns;
+mod connection;
+mod disk_pool;
+mod doors;
+mod errors;
+mod ledger;
+mod limits;
+mod mailbox;
+mod output;
+mod requests;
+mod rows;
+mod session;
+
+pub use doors::NativeServer;
+pub use limits::Limits;

@@ -1,0 +1,286 @@
+//! The requests of one connection: each is answered at once, sent to the disk pool, or held until the log has it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use helenus_wire::native::{
+    EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Outgoing, Refusal, Request,
+    ResponseHead, Version, decode_request,
+};
+
+use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
+use super::connection::Scratch;
+use super::disk_pool::{Finished, Job};
+use super::doors::Shared;
+use super::errors::{log_failed, schema_change};
+use super::ledger::{Reservation, Seat};
+use super::mailbox::Mailbox;
+use super::output::Output;
+use super::session::{CQL_VERSION, Session, Stage};
+
+/// What a request was to its frame's reader.
+pub(super) enum Handled {
+    /// It was decoded, whatever the answer.
+    Answered,
+    /// Its body could not be decoded; the client has been told.
+    Faulty,
+    /// It was the STARTUP that fixes the version.
+    Started(Version),
+}
+
+/// All of a connection but its framing and its stream.
+pub(super) struct Requests {
+    pub shared: Arc<Shared>,
+    pub mailbox: Arc<Mailbox>,
+    pub session: Session,
+    pub seat: Seat,
+    pub output: Output,
+    /// Answer what is there, then end.
+    pub closing: bool,
+    client: Option<SocketAddr>,
+    held: Vec<(Held, Option<Reservation>)>,
+    /// Jobs at the disk pool.
+    away_count: usize,
+    /// Something was held since the log was last told to write.
+    fresh: bool,
+}
+
+impl Requests {
+    pub fn new(
+        shared: Arc<Shared>,
+        mailbox: Arc<Mailbox>,
+        session: Session,
+        client: Option<SocketAddr>,
+        seat: Seat,
+    ) -> Requests {
+        Requests {
+            shared,
+            mailbox,
+            session,
+            seat,
+            output: Output::default(),
+            closing: false,
+            client,
+            held: Vec::new(),
+            away_count: 0,
+            fresh: false,
+        }
+    }
+
+    /// Requests that are not answered yet.
+    pub fn in_flight_count(&self) -> usize {
+        self.held.len() + self.away_count
+    }
+
+    /// Whether the connection is to end and has nothing left to answer.
+    pub fn is_finished(&self) -> bool {
+        (self.closing || self.shared.is_stopping()) && self.in_flight_count() == 0
+    }
+
+    /// Serves one request.
+    pub fn handle(&mut self, envelope: &Envelope<'_>, scratch: &mut Scratch) -> Handled {
+        let header = envelope.header;
+        let mut head = ResponseHead::new(header.version, header.stream);
+        if self.session.stage == Stage::Initial {
+            if let Err(message) = self.session.admit(header.opcode) {
+                // Cassandra has not looked at the stream yet.
+                head.stream = 0;
+                self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
+                return Handled::Answered;
+            }
+        } else if self.session.throws_on_overload && !self.seat.account.has_room(u64::from(header.length)) {
+            let text = self.seat.account.overloaded(header.version >= Version::V5);
+            let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
+            self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
+            return Handled::Answered;
+        }
+        let Scratch { tools, unfold, .. } = scratch;
+        let body = match unfold.codec(self.session.body_compression()) {
+            Some(codec) => codec.unfold(envelope, self.shared.limits.frame_bytes_max),
+            None => Ok(envelope.body),
+        };
+        let decoded = body
+            .and_then(|body| Ok((decode_request(header.version, header.opcode, header.flags, body)?, body)));
+        let (message, body) = match decoded {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.put(&Outgoing::Error(&ErrorMessage::from(&error)), &head, tools);
+                return Handled::Faulty;
+            }
+        };
+        if let Err(message) = self.session.admit(header.opcode) {
+            self.put(&Outgoing::Error(&message), &head, tools);
+            return Handled::Answered;
+        }
+        match &message.request {
+            Request::Startup(startup) => {
+                self.session.version = Some(header.version);
+                self.session.stage = Stage::Established;
+                match self.session.start(startup, header.version) {
+                    Ok(ready) => self.put(&ready, &head, tools),
+                    Err(error) => self.put(&Outgoing::Error(&ErrorMessage::from(&error)), &head, tools),
+                }
+                return Handled::Started(header.version);
+            }
+            Request::Options => self.put(&Outgoing::Supported { cql_version: CQL_VERSION }, &head, tools),
+            // Without authentication Cassandra's negotiator is content with any token.
+            Request::AuthResponse(_) => self.put(&Outgoing::AuthSuccess(None), &head, tools),
+            Request::Register(events) => {
+                self.session.events = self.session.events.and(*events);
+                let schema = self.session.events.contains(EventType::SchemaChange);
+                self.mailbox.wants_schema.store(schema, Ordering::Release);
+                self.put(&Outgoing::Ready, &head, tools);
+            }
+            request => {
+                if message.tracing {
+                    head.tracing_id = Some(tracing_id(&self.shared.host));
+                }
+                self.ask(request, head, envelope, body, tools);
+            }
+        }
+        Handled::Answered
+    }
+
+    /// Has the backend answer, here if it can without waiting.
+    fn ask(
+        &mut self,
+        request: &Request<'_>,
+        head: ResponseHead<'static>,
+        envelope: &Envelope<'_>,
+        body: &[u8],
+        tools: &mut Tools,
+    ) {
+        let compression = self.session.body_compression();
+        let caller = Caller {
+            backend: self.shared.backend.as_ref(),
+            identity: &self.session.identity,
+            client: self.client,
+            keyspace: self.session.keyspace.as_deref(),
+            version: head.version,
+            compression,
+            may_block: false,
+            cancelled: &self.mailbox.gone,
+        };
+        let reply = answer(&caller, head, request, tools, self.output.envelopes());
+        self.output.appended();
+        match reply {
+            Reply::Written => {}
+            Reply::UsedKeyspace(keyspace) => self.session.keyspace = Some(keyspace),
+            Reply::Held(held) => {
+                let reservation = self.seat.account.take(body.len() as u64);
+                self.hold(held, Some(reservation));
+            }
+            Reply::WouldBlock => {
+                let job = Job {
+                    mailbox: Arc::clone(&self.mailbox),
+                    head,
+                    opcode: envelope.header.opcode,
+                    flags: envelope.header.flags,
+                    body: body.to_vec(),
+                    keyspace: self.session.keyspace.clone(),
+                    identity: self.session.identity.clone(),
+                    client: self.client,
+                    compression,
+                    reservation: self.seat.account.take(body.len() as u64),
+                };
+                if self.shared.disk_pool.submit(job) {
+                    self.away_count += 1;
+                } else {
+                    let text = "Too many reads wait for the disk; try again later";
+                    let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
+                    self.put(&Outgoing::Error(&message), &head, tools);
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, held: Held, reservation: Option<Reservation>) {
+        self.held.push((held, reservation));
+        self.fresh = true;
+    }
+
+    /// Takes what other threads left: answers of the disk pool, events.
+    pub fn take_letters(&mut self, scratch: &mut Scratch) {
+        let Some(letters) = self.mailbox.take() else { return };
+        for Finished { envelope, held, keyspace, reservation } in letters.finished {
+            self.away_count -= 1;
+            self.output.envelopes().extend_from_slice(&envelope);
+            self.output.appended();
+            if keyspace.is_some() {
+                self.session.keyspace = keyspace;
+            }
+            if let Some(held) = held {
+                self.hold(held, reservation);
+            }
+        }
+        let Some(version) = self.session.version else { return };
+        for change in letters.events {
+            let event = Event::Schema(schema_change(&change));
+            let head = ResponseHead::new(version, EVENT_STREAM);
+            self.put(&Outgoing::Event(&event), &head, &mut scratch.tools);
+        }
+    }
+
+    /// Lets the answers go whose tickets are ready. In periodic mode the log writes out what it was given, once for all
+    /// that came together; in the other modes its listener wakes the connection.
+    pub fn release_held(&mut self, tools: &mut Tools) {
+        if self.held.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.fresh) {
+            // A log that has failed says so at each ticket.
+            let _told_by_tickets = self.shared.backend.write_out();
+        }
+        self.release_ready(tools);
+        if !self.held.is_empty() {
+            self.shared.written.add(&self.mailbox);
+            self.release_ready(tools);
+        }
+    }
+
+    fn release_ready(&mut self, tools: &mut Tools) {
+        let compression = self.session.body_compression();
+        let output = &mut self.output;
+        for (held, _reservation) in
+            self.held.extract_if(.., |(held, _)| !matches!(held.ticket.is_ready(), Ok(false)))
+        {
+            let out = output.envelopes();
+            let _fits = match (held.ticket.is_ready(), &held.envelope) {
+                (Err(error), _) => {
+                    let message = log_failed(&error);
+                    Outgoing::Error(&message).encode(&held.head, tools.codec(compression), out)
+                }
+                (Ok(_), None) => Outgoing::Void.encode(&held.head, tools.codec(compression), out),
+                (Ok(_), Some(envelope)) => {
+                    out.extend_from_slice(envelope);
+                    Ok(())
+                }
+            };
+            output.appended();
+        }
+        if self.held.is_empty() {
+            self.held.shrink_to(64);
+        }
+    }
+
+    /// Answers a frame that was not taken.
+    pub fn refuse(&mut self, refusal: &Refusal) {
+        refusal.encode(self.session.version, self.output.envelopes());
+        self.output.appended();
+    }
+
+    fn put(&mut self, outgoing: &Outgoing<'_>, head: &ResponseHead<'_>, tools: &mut Tools) {
+        // Before the first STARTUP the session has no version, and no compression.
+        let codec = tools.codec(self.session.body_compression());
+        // What is put here is short: an answer without rows, or an error's text.
+        let _fits = outgoing.encode(head, codec, self.output.envelopes());
+        self.output.appended();
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.mailbox.gone.store(true, Ordering::Release);
+    }
+}

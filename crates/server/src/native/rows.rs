@@ -1,0 +1,146 @@
+//! Rows on their way from the backend into the connection's buffer: cells land where they are sent from.
+
+use std::sync::Arc;
+
+use helenus_cql::backend::{ResultColumns, RowsOut};
+use helenus_wire::WireError;
+use helenus_wire::native::{
+    BodyCodec, ColumnSource, Flags, HEADER_LENGTH, Opcode, ResponseHead, RowsMetadata, RowsWriter, Version,
+};
+
+use super::columns::ColumnsCache;
+
+/// What the client knows of the columns, which decides whether they are described to it
+/// (`ExecuteMessage.execute`, `QueryMessage.execute`).
+#[derive(Clone, Copy)]
+pub(super) enum Known<'a> {
+    /// It wants them described.
+    Nothing,
+    /// It asked to leave them out, whatever they are (QUERY).
+    Skip,
+    /// v3, v4: it asked to leave them out and knows those of this id.
+    Skips([u8; 16]),
+    /// v5: it knows those of `id`; others are described with their new id.
+    Metadata {
+        /// The id that came with the request.
+        id: &'a [u8],
+        /// Whether it asked to leave them out.
+        skip: bool,
+    },
+}
+
+/// Takes the rows of one answer.
+pub(super) struct RowsAnswer<'b> {
+    /// Taken when the columns are known.
+    out: Option<&'b mut Vec<u8>>,
+    writer: Option<(RowsWriter<'b>, Arc<ResultColumns>)>,
+    cache: &'b mut ColumnsCache,
+    head: ResponseHead<'static>,
+    known: Known<'b>,
+    /// A second run came with other columns than the first.
+    torn: bool,
+}
+
+impl<'b> RowsAnswer<'b> {
+    /// An answer to be appended to `out`, which is left as it was unless `finish` is called.
+    pub fn new(
+        out: &'b mut Vec<u8>,
+        cache: &'b mut ColumnsCache,
+        head: ResponseHead<'static>,
+        known: Known<'b>,
+    ) -> Self {
+        RowsAnswer { out: Some(out), writer: None, cache, head, known, torn: false }
+    }
+
+    /// Ends the answer. `columns` are those of the outcome, for a result whose rows never began.
+    pub fn finish(
+        mut self,
+        columns: &Arc<ResultColumns>,
+        paging_state: Option<&[u8]>,
+        codec: Option<&mut BodyCodec>,
+    ) -> Result<(), Unfinished> {
+        self.columns(columns);
+        let Some((writer, _)) = self.writer.filter(|_| !self.torn) else { return Err(Unfinished::Torn) };
+        let finished = match paging_state {
+            Some(state) => writer.finish_with_more(state, codec),
+            None => writer.finish(codec),
+        };
+        finished.map_err(Unfinished::Wire)
+    }
+}
+
+/// Why an answer could not be ended; nothing of it is left in the buffer.
+pub(super) enum Unfinished {
+    /// The columns changed between two runs of the same request.
+    Torn,
+    /// It is too long for the protocol.
+    Wire(WireError),
+}
+
+impl RowsOut for RowsAnswer<'_> {
+    fn columns(&mut self, columns: &Arc<ResultColumns>) {
+        let Some(out) = self.out.take() else {
+            let same = |kept: &Arc<ResultColumns>| Arc::ptr_eq(kept, columns) || kept == columns;
+            self.torn |= !self.writer.as_ref().is_some_and(|(_, kept)| same(kept));
+            return;
+        };
+        let encoded = self.cache.get(columns, self.head.version);
+        let (skip, changed_id) = match self.known {
+            Known::Nothing => (false, None),
+            Known::Skip => (true, None),
+            Known::Skips(id) => (id == columns.id, None),
+            Known::Metadata { id, .. } if id != columns.id => (false, Some(columns.id.as_slice())),
+            Known::Metadata { skip, .. } => (skip, None),
+        };
+        let metadata = RowsMetadata { columns: ColumnSource::Encoded(encoded), skip, changed_id };
+        self.writer = Some((RowsWriter::begin(out, &self.head, &metadata, None), Arc::clone(columns)));
+    }
+
+    #[inline]
+    fn cell(&mut self, value: Option<&[u8]>) {
+        let Some((writer, _)) = &mut self.writer else { return };
+        match value {
+            Some(bytes) => writer.cell(bytes),
+            None => writer.null(),
+        }
+    }
+
+    #[inline]
+    fn end_row(&mut self) {
+        if let Some((writer, _)) = &mut self.writer {
+            writer.end_row();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.writer.as_ref().map_or(0, |(writer, _)| writer.size())
+    }
+
+    fn clear(&mut self) {
+        if let Some((writer, _)) = &mut self.writer {
+            writer.clear();
+        }
+    }
+}
+
+/// Puts warnings into an answer that ends `out`, is not compressed and begins at `start`. They stand before the message
+/// and are known only after it, but they are rare, so the answer is written once more then.
+pub(super) fn insert_warnings(
+    out: &mut Vec<u8>,
+    start: usize,
+    warnings: &[String],
+    head: &ResponseHead<'static>,
+    codec: Option<&mut BodyCodec>,
+) -> Result<(), WireError> {
+    let traced = out.get(start + 1).is_some_and(|flags| Flags(*flags).has(Flags::TRACING));
+    let message = start + HEADER_LENGTH + if traced { 16 } else { 0 };
+    let message = out.get(message..).unwrap_or_default().to_vec();
+    out.truncate(start);
+    let head = ResponseHead { warnings, ..*head };
+    let open = head.open(Opcode::Result, out);
+    out.extend_from_slice(&message);
+    match codec {
+        Some(codec) if head.version < Version::V5 => open.finish_compressed(out, codec),
+        _ => open.finish(out),
+    }
+}

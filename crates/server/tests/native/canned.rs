@@ -1,0 +1,189 @@
+//! A backend of canned answers. The first word of a query says which:
+//!
+//! `rows N M`: N rows of one blob of M bytes. `disk ...`: the same, but the read has to wait where it may. `write`: done at
+//! once. `wait`: done when the test says so. `use K`. `create`: a schema change with its event. `error NAME`. `warn`:
+//! one row and two warnings. Anything else is a syntax error.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use helenus_cql::CqlError;
+use helenus_cql::backend::*;
+use helenus_engine::{SchemaChange, SchemaChangeKind, Ticket};
+use helenus_model::schema::Schema;
+use helenus_model::types::CqlType;
+use helenus_server::native::{Limits, NativeServer};
+use parking_lot::Mutex;
+
+type OnWritten = Box<dyn Fn() + Send + Sync>;
+type OnSchemaChange = Box<dyn Fn(&SchemaChange) + Send + Sync>;
+
+#[derive(Default)]
+pub struct Canned {
+    written: Mutex<Vec<OnWritten>>,
+    changed: Mutex<Vec<OnSchemaChange>>,
+    /// Makes the tickets of `wait` ready.
+    pub gate: Arc<AtomicBool>,
+    /// Calls of `write_out`.
+    pub written_out: AtomicUsize,
+    /// Opens the way for `disk`.
+    pub disk: Arc<AtomicBool>,
+}
+
+impl Canned {
+    pub fn open_gate(&self) {
+        self.gate.store(true, Ordering::Release);
+        for listener in self.written.lock().iter() {
+            listener();
+        }
+    }
+
+    fn rows(count: usize, size: usize, out: &mut dyn RowsOut) -> Arc<ResultColumns> {
+        let column =
+            ResultColumn { keyspace: "ks".into(), table: "t".into(), name: "v".into(), ty: CqlType::Blob };
+        let columns = Arc::new(ResultColumns { columns: vec![column], id: [7; 16] });
+        out.columns(&columns);
+        let value = vec![0xAB; size];
+        for _ in 0..count {
+            out.cell(Some(&value));
+            out.end_row();
+        }
+        columns
+    }
+}
+
+fn number(word: Option<&str>) -> usize {
+    word.and_then(|word| word.parse().ok()).unwrap_or(1)
+}
+
+impl Backend for Canned {
+    fn schema(&self) -> Arc<Schema> {
+        unreachable!("no door asks for the schema")
+    }
+
+    fn prepare(&self, _: &str, _: Option<&str>, _: &Identity) -> Result<Arc<Prepared>, CqlError> {
+        Err(CqlError::Invalid("canned answers are not prepared".into()))
+    }
+
+    fn prepared(&self, _: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError> {
+        Ok(None)
+    }
+
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
+        let mut words = query.split(' ');
+        let rows = |columns, warnings: Vec<String>, paging_state| {
+            Ok(Outcome::Rows { columns, paging_state, warnings, ticket: None })
+        };
+        match words.next().unwrap_or_default() {
+            "rows" => {
+                let columns = Canned::rows(number(words.next()), number(words.next()), out);
+                let more = request.page_size.map(|rows| rows.to_be_bytes().to_vec());
+                rows(columns, vec![], more)
+            }
+            "disk" if !request.may_block => {
+                Canned::rows(1, 1, out); // a read that finds out half way
+                Err(CqlError::WouldBlock)
+            }
+            "disk" => {
+                while !self.disk.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                rows(Canned::rows(number(words.next()), number(words.next()), out), vec![], None)
+            }
+            "warn" => rows(Canned::rows(1, 4, out), vec!["careful".into(), "slow".into()], None),
+            "write" => Ok(Outcome::Done(Ticket::ready())),
+            "wait" => Ok(Outcome::Done(Ticket::when(Arc::clone(&self.gate)))),
+            "use" => Ok(Outcome::UsedKeyspace(words.next().unwrap_or_default().into())),
+            "keyspace" => Err(CqlError::Invalid(request.keyspace.unwrap_or("none").to_owned())),
+            "create" => {
+                let change = SchemaChange {
+                    kind: SchemaChangeKind::Created,
+                    keyspace: "ks".into(),
+                    name: Some("t".into()),
+                    is_type: false,
+                };
+                for listener in self.changed.lock().iter() {
+                    listener(&change);
+                }
+                Ok(Outcome::SchemaChanged(Some(change), Ticket::ready()))
+            }
+            "error" => Err(match words.next().unwrap_or_default() {
+                "config" => CqlError::Config("c".into()),
+                "exists" => {
+                    CqlError::AlreadyExists { keyspace: "ks".into(), table: "t".into(), message: "m".into() }
+                }
+                "unprepared" => CqlError::Unprepared([3; 16]),
+                "unauthorized" => CqlError::Unauthorized("u".into()),
+                "overloaded" => CqlError::Overloaded("o".into()),
+                "read" => CqlError::ReadTimeout { consistency: 1 },
+                "write" => CqlError::WriteTimeout { consistency: 6 },
+                "server" => CqlError::Server("s".into()),
+                _ => CqlError::Invalid("i".into()),
+            }),
+            "panic" => panic!("on purpose, by a test"),
+            other => Err(CqlError::Invalid(format!("no canned answer to {other}"))),
+        }
+    }
+
+    fn execute(&self, _: &Prepared, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
+        Ok(Outcome::Done(Ticket::ready()))
+    }
+
+    fn batch(&self, batch: &Batch<'_>, _: &Request<'_>) -> Result<Outcome, CqlError> {
+        for entry in &batch.entries {
+            let (BatchEntry::Query(text, values), Values::Positional([BoundValue::Bytes(value)])) = (
+                entry,
+                match entry {
+                    BatchEntry::Query(_, values) | BatchEntry::Prepared(_, values) => *values,
+                },
+            ) else {
+                return Err(CqlError::Invalid("not what was sent".into()));
+            };
+            if text.as_bytes() != *value || !matches!(values, Values::Positional(_)) {
+                return Err(CqlError::Invalid("values of another statement".into()));
+            }
+        }
+        Ok(Outcome::Done(Ticket::ready()))
+    }
+
+    fn on_schema_change(&self, listener: OnSchemaChange) {
+        self.changed.lock().push(listener);
+    }
+
+    fn on_written(&self, listener: OnWritten) {
+        self.written.lock().push(listener);
+    }
+
+    fn write_out(&self) -> Result<(), CqlError> {
+        self.written_out.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A server of canned answers on a free port.
+pub struct Server {
+    pub canned: Arc<Canned>,
+    pub native: NativeServer,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Limits)) -> Server {
+        let canned = Arc::new(Canned::default());
+        let mut limits = Limits::for_memory(1 << 30, 2);
+        change(&mut limits);
+        let backend: Arc<dyn Backend> = canned.clone();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let native =
+            NativeServer::start(&helenus_host::real::host(), backend, address, limits).expect("a free port");
+        Server { canned, native }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.native.address()
+    }
+}

@@ -1,0 +1,239 @@
+//! Many requests at once: order, waiting, slow clients, limits, stopping.
+
+use std::io::Read;
+use std::sync::atomic::Ordering;
+
+use helenus_wire::native::*;
+
+use crate::canned::Server;
+use crate::client::Client;
+
+fn query(query: &str) -> Request<'_> {
+    Request::Query(Query { query, parameters: QueryParameters::default() })
+}
+
+#[test]
+fn a_thousand_requests_in_one_write_are_all_answered() {
+    let server = Server::start();
+    for version in Version::ALL {
+        for options in [&[][..], &[("COMPRESSION", "lz4")]] {
+            let mut client = Client::ready(server.address(), version, options);
+            let requests: Vec<_> = (0..1000)
+                .map(|stream| (stream, query(if stream % 2 == 0 { "rows 3 100" } else { "write" })))
+                .collect();
+            client.send(&requests);
+            for stream in 0..1000 {
+                let answer = client.receive().unwrap();
+                assert_eq!(answer.header.stream, stream, "what is done at once is answered in order");
+                let rows = matches!(answer.message().response, Response::Result(ResultMessage::Rows(_)));
+                assert_eq!(rows, stream % 2 == 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_may_arrive_byte_by_byte() {
+    let server = Server::start();
+    for version in Version::ALL {
+        let mut client = Client::ready(server.address(), version, &[("COMPRESSION", "lz4")]);
+        let bytes = client.frame(&[(1, query("rows 1 10")), (2, query("write"))]);
+        for byte in bytes {
+            client.raw(&[byte]);
+        }
+        assert_eq!(client.receive().unwrap().header.stream, 1);
+        assert_eq!(client.receive().unwrap().header.stream, 2);
+    }
+}
+
+#[test]
+fn answers_overtake_those_that_wait_for_the_log() {
+    let server = Server::start();
+    for version in Version::ALL {
+        server.canned.gate.store(false, Ordering::Release);
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.send(&[(1, query("wait")), (2, query("rows 1 1")), (3, query("wait")), (4, query("write"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 2);
+        assert_eq!(client.receive().unwrap().header.stream, 4);
+        assert!(matches!(client.ask(Request::Options).message().response, Response::Supported(_)));
+        server.canned.open_gate();
+        for stream in [1, 3] {
+            let answer = client.receive().unwrap();
+            assert_eq!(answer.header.stream, stream);
+            assert_eq!(answer.message().response, Response::Result(ResultMessage::Void));
+        }
+    }
+}
+
+#[test]
+fn the_log_is_told_to_write_once_for_requests_that_came_together() {
+    let server = Server::start();
+    let mut client = Client::ready(server.address(), Version::V4, &[]);
+    let requests: Vec<_> = (0..100).map(|stream| (stream, query("wait"))).collect();
+    client.send(&requests);
+    client.ask(Request::Options);
+    assert!(server.canned.written_out.load(Ordering::Relaxed) <= 3, "not once a request");
+    server.canned.open_gate();
+    (0..100).for_each(|_| drop(client.receive().unwrap()));
+}
+
+#[test]
+fn reads_that_miss_memory_wait_elsewhere_and_others_overtake_them() {
+    let server = Server::start();
+    for version in Version::ALL {
+        server.canned.disk.store(false, Ordering::Release);
+        let mut client = Client::ready(server.address(), version, &[("COMPRESSION", "lz4")]);
+        client.send(&[(1, query("disk 5 70000")), (2, query("disk 1 1")), (3, query("rows 1 1"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 3);
+        server.canned.disk.store(true, Ordering::Release);
+        let mut rows = [0; 3];
+        for _ in 0..2 {
+            let answer = client.receive().unwrap();
+            let Response::Result(ResultMessage::Rows(found)) = answer.message().response else {
+                panic!("rows")
+            };
+            rows[answer.header.stream as usize] = found.row_count;
+        }
+        assert_eq!(rows[1..], [5, 1]);
+    }
+}
+
+#[test]
+fn a_full_queue_before_the_disk_answers_overloaded() {
+    let server = Server::with(|limits| {
+        limits.disk_threads_max = 1;
+        limits.disk_queue_max = 2;
+    });
+    let mut client = Client::ready(server.address(), Version::V4, &[]);
+    let requests: Vec<_> = (0..20).map(|stream| (stream, query("disk 1 1"))).collect();
+    client.send(&requests);
+    let refused = client.receive().unwrap();
+    assert_eq!(refused.error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+    server.canned.disk.store(true, Ordering::Release);
+    let others = (1..20).map(|_| client.receive().unwrap());
+    let served = others.filter(|answer| answer.header.opcode == Opcode::Result).count();
+    assert!((2..=4).contains(&served), "one running and two waiting, not {served}");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_read_either() {
+    let server = Server::start();
+    for version in [Version::V4, Version::V5] {
+        let mut client = Client::ready(server.address(), version, &[]);
+        // 2,000 answers of 100 KB: 200 MB would wait in memory.
+        let requests: Vec<_> = (0..2000).map(|stream| (stream, query("rows 10 10000"))).collect();
+        client.send(&requests);
+        // Others are served meanwhile.
+        let mut other = Client::ready(server.address(), version, &[]);
+        assert!(matches!(other.query("write").message().response, Response::Result(ResultMessage::Void)));
+        for stream in 0..2000 {
+            assert_eq!(client.receive().unwrap().header.stream, stream);
+        }
+    }
+}
+
+#[test]
+fn beyond_the_bytes_in_flight_a_client_that_asked_for_it_gets_overloaded() {
+    let limits = |limits: &mut helenus_server::native::Limits| {
+        limits.in_flight_bytes_max = 3000;
+        limits.in_flight_bytes_max_per_address = 3000;
+    };
+    let text = "w".repeat(1000);
+    let long = format!("wait {text}");
+    for version in Version::ALL {
+        let server = Server::with(limits);
+        let mut client = Client::ready(server.address(), version, &[("THROW_ON_OVERLOAD", "1")]);
+        let requests: Vec<_> = (0..5).map(|stream| (stream, query(&long))).collect();
+        client.send(&requests);
+        for _ in 0..3 {
+            let error = client.receive().unwrap().error();
+            assert_eq!(error.detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+            assert!(
+                error.message.starts_with("Request breached limit on bytes in flight. ("),
+                "{}",
+                error.message
+            );
+        }
+        server.canned.open_gate();
+        for stream in [0, 1] {
+            assert_eq!(client.receive().unwrap().header.stream, stream);
+        }
+        assert!(matches!(client.query("write").message().response, Response::Result(ResultMessage::Void)));
+    }
+}
+
+#[test]
+fn beyond_the_bytes_in_flight_others_wait_and_then_go_on() {
+    let server = Server::with(|limits| {
+        limits.in_flight_bytes_max = 3000;
+        limits.in_flight_bytes_max_per_address = 3000;
+    });
+    let text = "w".repeat(1000);
+    let long = format!("wait {text}");
+    let mut client = Client::ready(server.address(), Version::V4, &[]);
+    let requests: Vec<_> = (0..100).map(|stream| (stream, query(&long))).collect();
+    client.send(&requests);
+    server.canned.open_gate();
+    for stream in 0..100 {
+        assert_eq!(client.receive().unwrap().header.stream, stream);
+    }
+}
+
+#[test]
+fn a_request_of_many_reads_is_taken_whatever_the_limit() {
+    let server = Server::with(|limits| {
+        limits.in_flight_bytes_max = 3000;
+        limits.in_flight_bytes_max_per_address = 3000;
+    });
+    let text = format!("write {}", "x".repeat(5 << 20));
+    for version in Version::ALL {
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.send(&[(1, query(&text)), (2, query("write"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 1);
+        assert_eq!(client.receive().unwrap().header.stream, 2);
+    }
+}
+
+#[test]
+fn a_stopping_server_answers_what_it_has_and_closes() {
+    let server = Server::start();
+    let mut waits = Client::ready(server.address(), Version::V5, &[]);
+    let mut idle = Client::ready(server.address(), Version::V4, &[]);
+    waits.send(&[(1, query("wait")), (2, query("write"))]);
+    assert_eq!(waits.receive().unwrap().header.stream, 2);
+    let address = server.address();
+    std::thread::scope(|scope| {
+        let stopping = scope.spawn(|| server.native.stop());
+        assert!(idle.is_closed());
+        server.canned.open_gate();
+        assert_eq!(waits.receive().unwrap().header.stream, 1);
+        assert!(waits.is_closed());
+        stopping.join().unwrap();
+    });
+    assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens");
+    assert_eq!(server.native.connections_count(), 0);
+}
+
+#[test]
+fn connections_beyond_the_limits_are_closed() {
+    let server = Server::with(|limits| limits.connections_max_per_address = Some(2));
+    let first = Client::ready(server.address(), Version::V4, &[]);
+    let _second = Client::ready(server.address(), Version::V4, &[]);
+    let mut third = Client::connect(server.address(), Version::V4);
+    assert_eq!(third.socket.read(&mut [0; 1]).unwrap_or(0), 0);
+    drop(first);
+    // The place is free once the server has seen the end.
+    while server.native.connections_count() > 1 {
+        std::thread::yield_now();
+    }
+    Client::ready(server.address(), Version::V4, &[]);
+}
+
+#[test]
+fn a_thousand_idle_connections_leave_the_others_alone() {
+    let server = Server::start();
+    let idle: Vec<_> = (0..1000).map(|_| std::net::TcpStream::connect(server.address()).unwrap()).collect();
+    let mut client = Client::ready(server.address(), Version::V5, &[]);
+    assert!(matches!(client.query("write").message().response, Response::Result(ResultMessage::Void)));
+    drop(idle);
+}

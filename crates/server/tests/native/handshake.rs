@@ -1,0 +1,171 @@
+//! How a connection begins. Texts and streams are those that a 5.0.6 node answered.
+
+use helenus_wire::native::*;
+
+use crate::canned::Server;
+use crate::client::Client;
+
+const VERSIONS: &str = "supported versions are (3/v3, 4/v4, 5/v5, 6/v6-beta)";
+
+#[test]
+fn an_unknown_version_is_refused_in_version_5_and_another_may_follow() {
+    let server = Server::start();
+    for version in [66, 65, 7] {
+        let mut client = Client::connect(server.address(), Version::V5);
+        client.raw(&[version, 0, 0, 9, 5, 0, 0, 0, 0]);
+        let answer = client.receive().unwrap();
+        assert_eq!((answer.header.version, answer.header.stream), (Version::V5, 0));
+        let text = format!("Invalid or unsupported protocol version ({version}); {VERSIONS}");
+        assert_eq!(answer.error(), ErrorMessage::plain(ErrorCode::Protocol, text));
+        assert!(client.startup(&[]).is_ready(), "on the same connection");
+    }
+}
+
+#[test]
+fn version_6_wants_its_beta_flag_and_is_refused_with_it_too() {
+    let server = Server::start();
+    for (flags, text) in [(0, "USE_BETA flag is unset"), (0x10, "unsupported protocol version (6)")] {
+        let mut client = Client::connect(server.address(), Version::V5);
+        client.raw(&[6, flags, 0, 0, 5, 0, 0, 0, 0]);
+        let mut header = [0; 9];
+        std::io::Read::read_exact(&mut client.socket, &mut header).unwrap();
+        assert_eq!(header[0], 0x86, "answered in kind");
+        let mut body = vec![0; u32::from_be_bytes(header[5..].try_into().unwrap()) as usize];
+        std::io::Read::read_exact(&mut client.socket, &mut body).unwrap();
+        assert!(String::from_utf8_lossy(&body).contains(text));
+    }
+}
+
+#[test]
+fn options_are_answered_before_and_after_startup() {
+    let server = Server::start();
+    for version in Version::ALL {
+        let mut client = Client::connect(server.address(), version);
+        for round in 0..2 {
+            let answer = client.ask(Request::Options);
+            let Response::Supported(options) = answer.message().response else { panic!("SUPPORTED") };
+            let texts: Vec<String> = options
+                .iter()
+                .map(|(key, values)| format!("{key}={:?}", values.iter().collect::<Vec<_>>()))
+                .collect();
+            assert_eq!(
+                texts,
+                [
+                    r#"PROTOCOL_VERSIONS=["3/v3", "4/v4", "5/v5", "6/v6-beta"]"#,
+                    r#"COMPRESSION=["snappy", "lz4"]"#,
+                    r#"CQL_VERSION=["3.4.7"]"#
+                ]
+            );
+            if round == 0 {
+                assert!(client.startup(&[("DRIVER_NAME", "raw"), ("NO_COMPACT", "true")]).is_ready());
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_work_in_every_version_and_compression() {
+    let server = Server::start();
+    let compressions: [&[(&str, &str)]; 3] = [&[], &[("COMPRESSION", "lz4")], &[("COMPRESSION", "snappy")]];
+    for version in Version::ALL {
+        for options in compressions {
+            if version == Version::V5 && options.iter().any(|(_, name)| *name == "snappy") {
+                continue;
+            }
+            let mut client = Client::ready(server.address(), version, options);
+            for (rows, size) in [(0, 1), (3, 10), (1000, 300), (3, 200_000)] {
+                let answer = client.query(&format!("rows {rows} {size}"));
+                let Response::Result(ResultMessage::Rows(found)) = answer.message().response else {
+                    panic!("rows")
+                };
+                assert_eq!(found.row_count, rows);
+                for row in found.iter() {
+                    let cells: Vec<_> = row.unwrap().cells().collect();
+                    assert!(cells.len() == 1 && cells[0].is_some_and(|cell| cell.len() == size));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn v5_refuses_snappy_and_goes_on_in_segments() {
+    let server = Server::start();
+    let mut client = Client::connect(server.address(), Version::V5);
+    let error = client.startup(&[("COMPRESSION", "snappy")]).error();
+    assert_eq!(error.message, "Snappy compression is not supported in protocol V5");
+    let head = RequestHead::new(Version::V5, 1);
+    let mut envelope = Vec::new();
+    encode_startup(&[("CQL_VERSION", "3.0.0")], &head, &mut envelope).unwrap();
+    // The client speaks LZ4 segments now, as it asked; the server plain ones, since it agreed to nothing.
+    let mut bytes = Vec::new();
+    SegmentWriter::new(SegmentFormat::Plain).append(&envelope, &mut bytes);
+    client.raw(&bytes);
+    let mut answer = vec![0; 6 + 9 + 4];
+    std::io::Read::read_exact(&mut client.socket, &mut answer).unwrap();
+    assert_eq!(answer[6..15], [0x85, 0, 0, 1, 2, 0, 0, 0, 0], "READY");
+}
+
+#[test]
+fn startup_takes_any_cql_version_from_three_on() {
+    let server = Server::start();
+    for (version, fault) in [
+        ("3.0.0", None),
+        ("3.4.7", None),
+        ("4.0.0", None),
+        (
+            "2.0.0",
+            Some(
+                "CQL version 2.0.0 is not supported by the binary protocol (supported version are >= 3.0.0)",
+            ),
+        ),
+        ("three", Some("Invalid version value: three")),
+    ] {
+        let mut client = Client::connect(server.address(), Version::V4);
+        let mut bytes = Vec::new();
+        encode_startup(&[("cql_version", version)], &RequestHead::new(Version::V4, 3), &mut bytes).unwrap();
+        client.raw(&bytes);
+        let answer = client.receive().unwrap();
+        assert_eq!(answer.header.stream, 3);
+        match fault {
+            None => assert!(answer.is_ready()),
+            Some(text) => {
+                assert_eq!(answer.error(), ErrorMessage::plain(ErrorCode::Protocol, text));
+                assert!(client.startup(&[]).is_ready(), "a second try is allowed");
+            }
+        }
+    }
+    let mut client = Client::connect(server.address(), Version::V4);
+    let error = client.startup(&[("COMPRESSION", "zip")]).error();
+    assert_eq!(error.message, "Unknown compression algorithm: zip");
+}
+
+#[test]
+fn requests_before_startup_and_a_second_startup_are_refused() {
+    let server = Server::start();
+    let mut client = Client::connect(server.address(), Version::V4);
+    client.send(&[(5, Request::Query(Query { query: "write", parameters: QueryParameters::default() }))]);
+    let answer = client.receive().unwrap();
+    assert_eq!(answer.header.stream, 0, "as Cassandra, which has not looked at it yet");
+    assert_eq!(answer.error().message, "Unexpected message QUERY, expecting STARTUP or OPTIONS");
+    assert!(client.startup(&[]).is_ready());
+    let error = client.startup(&[]).error();
+    assert_eq!(error.message, "Unexpected message STARTUP, the connection is already initialized");
+    assert_eq!(error.detail.code(), ErrorCode::Protocol);
+    assert!(matches!(
+        client.ask(Request::AuthResponse(Some(b"x"))).message().response,
+        Response::AuthSuccess(None)
+    ));
+}
+
+#[test]
+fn another_version_on_the_same_connection_is_refused() {
+    let server = Server::start();
+    let mut client = Client::ready(server.address(), Version::V4, &[]);
+    client.raw(&[3, 0, 0, 9, 5, 0, 0, 0, 0]);
+    let answer = client.receive().unwrap();
+    assert_eq!(answer.header.stream, 9);
+    let text = "Invalid message version. Got 3/v3 but previous messages on this connection had version 4/v4";
+    assert_eq!(answer.error().message, text);
+    assert!(matches!(client.ask(Request::Options).message().response, Response::Supported(_)));
+}
