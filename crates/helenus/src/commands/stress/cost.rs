@@ -1,0 +1,62 @@
+//! What a run costs in CPU time and memory, the client's and the server's.
+
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::time::Duration;
+
+/// Units of the times in `/proc/PID/stat` a second: USER_HZ, 100 on every Linux.
+const TICKS: f64 = 100.0;
+
+/// CPU time of this thread, user and system.
+pub(super) fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// A server on this machine, seen from outside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerUse {
+    /// CPU time of all its threads so far, user and system, in steps of 10 ms.
+    pub cpu_s: f64,
+    /// Resident memory, MiB.
+    pub resident_mib: f64,
+    /// The most it was.
+    pub resident_peak_mib: f64,
+}
+
+impl ServerUse {
+    /// Reads `/proc/PID`.
+    pub fn of(pid: u32) -> Result<ServerUse> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = fs::read_to_string(&path).with_context(|| format!("--server-pid: cannot read {path}"))?;
+        // The name, second, is in parentheses and may hold blanks; user and system time are fields 14 and 15.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks: Vec<f64> =
+            after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+        let path = format!("/proc/{pid}/status");
+        let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let mib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+            kib.unwrap_or(0.0) / 1024.0
+        };
+        Ok(ServerUse {
+            cpu_s: ticks.iter().sum::<f64>() / TICKS,
+            resident_mib: mib("VmRSS:"),
+            resident_peak_mib: mib("VmHWM:"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_this_thread_has_run() {
+        let used = ServerUse::of(std::process::id()).unwrap();
+        assert!(used.resident_mib > 0.0 && used.resident_peak_mib >= used.resident_mib);
+        assert!(thread_cpu() > Duration::ZERO);
+    }
+}

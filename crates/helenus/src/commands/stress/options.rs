@@ -1,0 +1,125 @@
+//! The command line of `helenus stress`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Options of `helenus stress`.
+#[derive(Args, Clone, Debug)]
+pub struct StressOptions {
+    #[command(subcommand)]
+    pub(super) kind: Kind,
+    #[command(flatten)]
+    pub(super) load: LoadOptions,
+}
+
+/// What every workload takes.
+#[derive(Args, Clone, Debug)]
+pub(super) struct LoadOptions {
+    /// Server to load
+    #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
+    pub host: String,
+    /// Keyspace of the tables; made if it is not there
+    #[arg(long, global = true, default_value = "stress")]
+    pub keyspace: String,
+    /// Rows written, or rows that are there to be read
+    #[arg(long, global = true, default_value_t = 1_000_000)]
+    pub rows: u64,
+    /// Seconds to run; without it insert and load write each row once, and reads run for 10
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub duration: Option<f64>,
+    /// Seconds to run before anything is measured
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.0)]
+    pub warmup: f64,
+    /// Connections, at most one a request in flight
+    #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
+    /// Requests in flight over all connections
+    #[arg(long, global = true, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub in_flight: u32,
+    /// Threads that share the connections out among them
+    #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+    /// Version of the native protocol
+    #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u8).range(3..=5))]
+    pub protocol: u8,
+    /// Process of the server, on this machine: its CPU time and memory are reported too
+    #[arg(long, global = true, value_name = "PID")]
+    pub server_pid: Option<u32>,
+    /// Drop the keyspace first
+    #[arg(long, global = true)]
+    pub fresh: bool,
+    /// Print the figures as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The workloads.
+#[derive(Subcommand, Clone, Debug)]
+pub(super) enum Kind {
+    /// Write rows of five columns: keys of 7 bytes, values of 34
+    Insert,
+    /// Read rows that `insert` wrote, by key, all five columns, and compare each value
+    Read,
+    /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
+    Load {
+        #[command(flatten)]
+        table: WideTable,
+        /// Rows a batch
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        batch: u16,
+    },
+    /// Read slices of the partition that `load` wrote, and compare each row
+    Slice {
+        #[command(flatten)]
+        table: WideTable,
+        /// Where slices begin
+        #[arg(long, value_enum, default_value_t = Start::Random)]
+        start: Start,
+        /// From higher names to lower ones, from the end of the partition
+        #[arg(long)]
+        reversed: bool,
+        /// Rows a slice
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=5_000))]
+        limit: u16,
+    },
+    /// Read rows of that partition by name, and compare each
+    Names {
+        #[command(flatten)]
+        table: WideTable,
+        /// Names a request
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        names: u16,
+        /// Random pages of 1,310 rows (64 KiB in the old texts) that the names of a request are spread over
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        pages: u16,
+    },
+}
+
+/// Which of the two wide tables.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct WideTable {
+    /// Clustering order of the table
+    #[arg(long, value_enum, default_value_t = Order::Asc)]
+    pub order: Order,
+}
+
+/// A clustering order.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The table `ascending`
+    Asc,
+    /// The table `reversed`
+    Desc,
+}
+
+/// Where a slice begins.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// No bound: the first rows in the direction of the slice
+    First,
+    /// Half way
+    Middle,
+    /// So that the last rows are read
+    Last,
+    /// Anywhere
+    Random,
+}

@@ -1,0 +1,98 @@
+//! One request at a time: what prepares a run. Tables are made here, statements prepared.
+
+use super::connection::{Connection, Received};
+use anyhow::{Context, Result, bail};
+use helenus_wire::native::{
+    Prepare, Query, QueryParameters, Request, RequestHead, Response, ResultMessage, Version, decode_response,
+};
+
+/// A connection with one request in flight.
+pub(super) struct Session {
+    connection: Connection,
+}
+
+/// A statement the server knows.
+#[derive(Clone, Debug)]
+pub(super) struct PreparedStatement {
+    pub id: Vec<u8>,
+    /// v5: id of the result's columns.
+    pub result_metadata_id: Option<Vec<u8>>,
+}
+
+impl Session {
+    /// Connects and waits until the server is ready for requests.
+    pub fn open(address: &str, version: Version) -> Result<Session> {
+        let mut session = Session { connection: Connection::open(address, version)? };
+        session.answer(|response| match response {
+            Response::Ready => Ok(()),
+            Response::Authenticate(class) => bail!("{address} wants a login ({class}), which stress has not"),
+            other => Err(unexpected(other)),
+        })?;
+        session.connection.started();
+        Ok(session)
+    }
+
+    /// The connection, for a pipeline.
+    pub fn into_connection(self) -> Connection {
+        self.connection
+    }
+
+    /// Runs a statement whose result does not matter.
+    pub fn run(&mut self, query: &str) -> Result<()> {
+        let request = Request::Query(Query { query, parameters: QueryParameters::default() });
+        self.ask(&request, |response| match response {
+            Response::Result(_) => Ok(()),
+            other => Err(unexpected(other)),
+        })
+        .with_context(|| query.to_owned())
+    }
+
+    /// Prepares a statement.
+    pub fn prepare(&mut self, query: &str) -> Result<PreparedStatement> {
+        self.ask(&Request::Prepare(Prepare { query, keyspace: None }), |response| match response {
+            Response::Result(ResultMessage::Prepared(prepared)) => Ok(PreparedStatement {
+                id: prepared.id.to_vec(),
+                result_metadata_id: prepared.result_metadata_id.map(<[u8]>::to_vec),
+            }),
+            other => Err(unexpected(other)),
+        })
+        .with_context(|| query.to_owned())
+    }
+
+    /// The version of the connection.
+    pub fn version(&self) -> Version {
+        self.connection.version
+    }
+
+    fn ask<T>(&mut self, request: &Request<'_>, look: impl FnMut(Response<'_>) -> Result<T>) -> Result<T> {
+        let head = RequestHead::new(self.connection.version, 0);
+        self.connection.put(|out| request.encode(&head, out))?;
+        self.connection.write_blocking()?;
+        self.answer(look)
+    }
+
+    fn answer<T>(&mut self, mut look: impl FnMut(Response<'_>) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        while answer.is_none() {
+            if let Received::Nothing = self.connection.read()? {
+                bail!("no answer");
+            }
+            self.connection.envelopes(|envelope| {
+                let header = envelope.header;
+                let message = decode_response(header.version, header.opcode, header.flags, envelope.body)?;
+                answer = Some(look(message.response)?);
+                Ok(())
+            })?;
+        }
+        answer.context("no answer")
+    }
+}
+
+fn unexpected(response: Response<'_>) -> anyhow::Error {
+    match response {
+        Response::Error(error) => {
+            anyhow::anyhow!("{}: {}", error.detail.code().name(), error.message)
+        }
+        other => anyhow::anyhow!("an answer that does not fit: {other:?}"),
+    }
+}

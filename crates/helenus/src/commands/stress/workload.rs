@@ -1,0 +1,150 @@
+//! What a workload is: requests by number, and what their answers must be.
+
+use super::content::mix;
+use helenus_wire::native::{ResultMessage, Rows};
+use std::fmt;
+
+/// Makes requests and judges answers. Shared by all connections, so it keeps nothing between calls: the number of an
+/// operation decides all about it.
+pub(super) trait Workload: Sync {
+    /// Its name in reports.
+    fn name(&self) -> String;
+    /// Which operations there are.
+    fn extent(&self) -> Extent;
+    /// Appends the request of an operation.
+    fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>);
+    /// Holds an answer against what the operation must be answered; gives the rows it wrote or read.
+    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong>;
+}
+
+/// Which operations a workload has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those from 0 up to this number, once each, or again and again for as long as a duration says.
+    Each(u64),
+    /// Any number is one; they are drawn at random.
+    Any,
+}
+
+/// An answer that is no error and still not right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// Another kind of result.
+    Kind { expected: &'static str },
+    /// More or fewer rows.
+    Count { expected: u64, found: u64 },
+    /// A cell with other bytes, `None` for null.
+    Cell { row: u64, column: usize, expected: Vec<u8>, found: Option<Vec<u8>> },
+    /// Rows that end within a cell.
+    Cut,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::Kind { expected } => write!(f, "the result is not of kind {expected}"),
+            Wrong::Count { expected, found } => write!(f, "{found} rows instead of {expected}"),
+            Wrong::Cell { row, column, expected, found } => {
+                let expected = expected.escape_ascii();
+                write!(f, "row {row} of the answer, column {column}: expected `{expected}`, found ")?;
+                match found {
+                    Some(found) => write!(f, "`{}`", found.escape_ascii()),
+                    None => write!(f, "null"),
+                }
+            }
+            Wrong::Cut => write!(f, "the rows end within a cell"),
+        }
+    }
+}
+
+/// An answer to a write must be empty.
+pub(super) fn check_void(result: &ResultMessage<'_>) -> Result<(), Wrong> {
+    match result {
+        ResultMessage::Void => Ok(()),
+        _ => Err(Wrong::Kind { expected: "Void" }),
+    }
+}
+
+/// An answer to a read must have so many rows.
+pub(super) fn check_rows<'r, 'a>(
+    result: &'r ResultMessage<'a>,
+    expected: u64,
+) -> Result<&'r Rows<'a>, Wrong> {
+    match result {
+        ResultMessage::Rows(rows) if rows.row_count as u64 == expected => Ok(rows),
+        ResultMessage::Rows(rows) => Err(Wrong::Count { expected, found: rows.row_count as u64 }),
+        _ => Err(Wrong::Kind { expected: "Rows" }),
+    }
+}
+
+/// A cell must have these bytes. `place` is its row and column.
+#[inline]
+pub(super) fn check_cell(place: (u64, usize), found: Option<&[u8]>, expected: &[u8]) -> Result<(), Wrong> {
+    if found == Some(expected) {
+        return Ok(());
+    }
+    let (row, column) = place;
+    Err(Wrong::Cell { row, column, expected: expected.to_vec(), found: found.map(<[u8]>::to_vec) })
+}
+
+/// The operations of one connection.
+#[derive(Clone, Debug)]
+pub(super) enum Operations {
+    /// Every `step`-th.
+    Each { next: u64, step: u64, end: u64, again: Option<u64> },
+    /// Random ones.
+    Any { state: u64 },
+    /// No more.
+    Ended,
+}
+
+impl Operations {
+    /// The share of connection `number` of `count`. `again`: begin anew at the end.
+    pub fn share(extent: Extent, number: u64, count: u64, again: bool) -> Operations {
+        match extent {
+            Extent::Each(end) => {
+                Operations::Each { next: number, step: count, end, again: again.then_some(number) }
+            }
+            Extent::Any => Operations::Any { state: mix(number) },
+        }
+    }
+}
+
+impl Iterator for Operations {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        match self {
+            Operations::Each { next, step, end, again } => {
+                if *next >= *end {
+                    *next = again.filter(|first| *first < *end)?;
+                }
+                let operation = *next;
+                *next += *step;
+                Some(operation)
+            }
+            Operations::Any { state } => {
+                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                Some(mix(*state))
+            }
+            Operations::Ended => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_share_every_operation_out_among_them() {
+        let share = |number| Operations::share(Extent::Each(10), number, 3, false);
+        let mut all: Vec<u64> = (0..3).flat_map(share).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+        let again: Vec<u64> = Operations::share(Extent::Each(2), 0, 1, true).take(5).collect();
+        assert_eq!(again, [0, 1, 0, 1, 0]);
+        assert_eq!(Operations::share(Extent::Each(2), 2, 3, true).next(), None);
+    }
+}
