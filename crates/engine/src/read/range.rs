@@ -164,7 +164,10 @@ impl RangeSources {
     fn give_back(&mut self, sources: Vec<AnySource>) {
         let mut places = self.scans.iter_mut().filter(|entry| entry.scan.is_none());
         for source in sources {
-            if let (AnySource::Scan(scan), Some(place)) = (source, places.next()) {
+            // Only scans take a place: a memtable's cursor must not use one up.
+            if let AnySource::Scan(scan) = source
+                && let Some(place) = places.next()
+            {
                 place.scan = Some(scan);
             }
         }

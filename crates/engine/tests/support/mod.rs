@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod actual;
+pub mod judge;
+pub mod random;
+
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
 use helenus_engine::{Database, DatabaseOptions, ReadRequest, Ticket};
 use helenus_host::Host;

@@ -1,0 +1,261 @@
+//! Random operations against the judge: writes with ties of timestamps, deletions of every kind, TTLs, flushes,
+//! restarts, truncates; reads by names and slices, in both directions, with limits and pages.
+//!
+//! A failing run is cut down to the operations it needs and printed. `MODEL_RUNS` and `MODEL_SEED` run more, or one.
+
+mod support;
+
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_host::sim::{Machine, Survives};
+use helenus_model::mutation::Mutation;
+use helenus_model::schema::Table;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use support::actual::{read, table_of_shape, update};
+use support::judge::{Ask, Judge, Kind, Maker, Shape, Timed};
+use support::random::{Random, from_environment};
+use support::{create, table_of};
+
+const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "", "a\0"];
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Table, key and changes of each partition; one mutation.
+    Write(Vec<(usize, Vec<u8>, Vec<Timed>)>),
+    Read(usize, Ask),
+    Flush(usize),
+    Truncate(usize),
+    Restart { clean: bool },
+    Advance { seconds: u64 },
+    ColdReads(u64),
+}
+
+fn shapes(random: &mut Random) -> Vec<Shape> {
+    let names = [("t0", 0x10), ("t1", 0x11)];
+    let shape = |(name, id): (&'static str, u128)| {
+        let kind = |random: &mut Random| *random.pick(&[Kind::Text, Kind::Int, Kind::Blob]);
+        let count = *random.pick(&[0, 1, 1, 1, 2, 2]);
+        let wide = count > 0 && random.chance(30);
+        let mut clustering: Vec<_> = (0..count).map(|_| (kind(random), random.chance(50))).collect();
+        if wide {
+            clustering[0].0 = Kind::Int;
+        }
+        Shape {
+            name,
+            id,
+            has_static: count > 0 && random.chance(60),
+            has_map: random.chance(40),
+            compressed: random.chance(50),
+            value_bytes: if wide { 3000 } else { 0 },
+            width: if wide { 60 } else { 0 },
+            clustering,
+        }
+    };
+    names.map(shape).to_vec()
+}
+
+fn operations(random: &mut Random, shapes: &[Shape], count: usize) -> Vec<Op> {
+    let keys = &KEYS[..1 + random.below(KEYS.len())];
+    (0..count)
+        .map(|_| {
+            let index = random.below(shapes.len());
+            let what = random.below(100);
+            let parts = if random.chance(15) { 1 + random.below(3) } else { 1 };
+            let mut maker = |index: usize, random: &mut Random| {
+                let mut maker = Maker { random, shape: &shapes[index], keys };
+                let key = maker.key();
+                let changes = 1 + if maker.random.chance(40) { maker.random.below(8) } else { 0 };
+                (index, key, (0..changes).map(|_| maker.change()).collect())
+            };
+            match what {
+                0..55 => Op::Write(
+                    (0..parts).map(|part| maker((index + part) % shapes.len(), random)).collect(),
+                ),
+                55..88 => {
+                    Op::Read(index, Maker { random, shape: &shapes[index], keys }.ask())
+                }
+                88..93 => Op::Flush(index),
+                93..94 => Op::Truncate(index),
+                94..96 => Op::Restart { clean: random.chance(50) },
+                96..99 => Op::Advance { seconds: 1 + random.below(30) as u64 },
+                _ => Op::ColdReads(*random.pick(&[0, 30, 100])),
+            }
+        })
+        .collect()
+}
+
+/// A database with its judges.
+struct Run {
+    machine: Machine,
+    database: Option<Arc<Database>>,
+    tables: Vec<Arc<Table>>,
+    judges: Vec<Judge>,
+}
+
+fn options() -> DatabaseOptions {
+    let mut options = DatabaseOptions::new("/db");
+    options.segment_bytes = 256 << 10;
+    options
+}
+
+impl Run {
+    fn new(seed: u64, shapes: &[Shape]) -> Run {
+        let machine = Machine::new(seed);
+        let database = Database::open(machine.host(), options()).unwrap().0;
+        create(&database, shapes.iter().map(table_of_shape).collect());
+        let tables = shapes.iter().map(|shape| table_of(&database, shape.name)).collect();
+        let judges = shapes.iter().cloned().map(Judge::new).collect();
+        Run { machine, database: Some(database), tables, judges }
+    }
+
+    fn database(&self) -> &Arc<Database> {
+        self.database.as_ref().unwrap()
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Write(parts) => {
+                let now_s = self.database().now_s();
+                let updates = parts
+                    .iter()
+                    .map(|(index, key, changes)| update(&self.tables[*index], key, changes, now_s))
+                    .collect();
+                self.database().write(&Mutation { updates }).unwrap().wait().unwrap();
+                for (index, key, changes) in parts {
+                    self.judges[*index].apply(key, changes, now_s);
+                }
+            }
+            Op::Read(index, ask) => self.compare(*index, ask),
+            Op::Flush(index) => {
+                self.database().flush(self.tables[*index].id).unwrap();
+            }
+            Op::Truncate(index) => {
+                self.database().truncate(&self.tables[*index]).unwrap();
+                self.judges[*index].truncate();
+            }
+            Op::Restart { clean } => self.restart(*clean),
+            Op::Advance { seconds } => self.machine.advance(seconds * 1_000_000_000),
+            Op::ColdReads(percent) => self.machine.set_cold_reads(*percent),
+        }
+    }
+
+    fn compare(&self, index: usize, ask: &Ask) {
+        let now_s = self.database().now_s();
+        let found = read(self.database(), &self.tables[index], ask, now_s).unwrap();
+        let expected = self.judges[index].read(ask, now_s);
+        if found != expected {
+            let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
+            let at = differs.unwrap_or(found.len().min(expected.len()));
+            panic!(
+                "table {index}, {ask:?}\nat partition {at}: found\n{:?}\nexpected\n{:?}",
+                found.get(at),
+                expected.get(at)
+            );
+        }
+    }
+
+    fn restart(&mut self, clean: bool) {
+        let database = self.database.take().unwrap();
+        if clean {
+            database.close().unwrap();
+            drop(database);
+        } else {
+            let after = self.machine.crash_image(Survives::OnlySynced);
+            self.machine.end_tasks();
+            drop(database);
+            self.machine = after;
+        }
+        let database = Database::open(self.machine.host(), options()).unwrap().0;
+        self.tables = self.judges.iter().map(|judge| table_of(&database, judge.shape.name)).collect();
+        self.database = Some(database);
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.machine.end_tasks();
+    }
+}
+
+/// Runs operations, then compares everything; the panic's text if it fails.
+fn run(seed: u64, shapes: &[Shape], ops: &[Op]) -> Result<(), String> {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(seed, shapes);
+        for op in ops {
+            run.apply(op);
+        }
+        for index in 0..shapes.len() {
+            for reversed in [false, true] {
+                run.compare(index, &Ask { reversed, ..Ask::everything() });
+            }
+        }
+    }));
+    result.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
+    })
+}
+
+/// Leaves out operations, then changes of writes, as long as it still fails.
+fn shrink(seed: u64, shapes: &[Shape], mut ops: Vec<Op>) -> Vec<Op> {
+    let mut size = ops.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < ops.len() {
+            let mut fewer = ops.clone();
+            fewer.drain(at..(at + size).min(ops.len()));
+            if run(seed, shapes, &fewer).is_err() {
+                ops = fewer;
+            } else {
+                at += size;
+            }
+        }
+        size /= 2;
+    }
+    for at in 0..ops.len() {
+        let mut change = 0;
+        loop {
+            let mut fewer = ops.clone();
+            let Op::Write(parts) = &mut fewer[at] else { break };
+            let mut left = change;
+            let mut found = false;
+            for (_, _, changes) in parts.iter_mut() {
+                if left < changes.len() {
+                    changes.remove(left);
+                    found = true;
+                    break;
+                }
+                left -= changes.len();
+            }
+            if !found {
+                break;
+            }
+            parts.retain(|(_, _, changes)| !changes.is_empty());
+            if run(seed, shapes, &fewer).is_err() {
+                ops = fewer;
+            } else {
+                change += 1;
+            }
+        }
+    }
+    ops
+}
+
+#[test]
+fn the_engine_answers_as_a_database_of_maps() {
+    let runs = from_environment("MODEL_RUNS", 60);
+    let first = from_environment("MODEL_SEED", 1);
+    for seed in first..first + runs {
+        let mut random = Random::new(seed);
+        let shapes = shapes(&mut random);
+        let count = if random.chance(30) { 400 } else { 120 };
+        let ops = operations(&mut random, &shapes, count);
+        if let Err(problem) = run(seed, &shapes, &ops) {
+            eprintln!("seed {seed} fails; cutting it down");
+            let ops = shrink(seed, &shapes, ops);
+            let again = run(seed, &shapes, &ops).err().unwrap_or(problem);
+            let ops: Vec<String> = ops.iter().map(|op| format!("  {op:?}")).collect();
+            panic!("seed {seed}\n{shapes:#?}\n{}\n{again}", ops.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The judge's words in the engine's: tables, mutations, reads.
+
+use super::judge::{
+    Ask, Bound, CellWrite, Change, FoundPartition, FoundRow, Kind, NEVER, RingBound, Select, Shape, Timed,
+    Values, Version,
+};
+use helenus_engine::read::{KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::{Database, Error, ReadRequest};
+use helenus_model::byte_comparable;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::mutation::{Changes, PartitionUpdate};
+use helenus_model::packed::RowWriter;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::token::Token;
+use helenus_model::types::CqlType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The table of a shape.
+pub fn table_of_shape(shape: &Shape) -> Table {
+    let column = |name: String, kind, position, ty, reversed| Column {
+        name: name.into(),
+        kind,
+        position,
+        ty,
+        reversed,
+        id: Table::UNNUMBERED,
+    };
+    let clustering = shape.clustering.iter().enumerate().map(|(index, (kind, desc))| {
+        let ty = match kind {
+            Kind::Text => CqlType::Text,
+            Kind::Int => CqlType::Int,
+            Kind::Blob => CqlType::Blob,
+        };
+        column(format!("c{index}"), ColumnKind::Clustering, index, ty, *desc)
+    });
+    let regular = |name: &str, ty| column(name.into(), ColumnKind::Regular, 0, ty, false);
+    let mut regulars = vec![regular("v", CqlType::Text), regular("w", CqlType::Int)];
+    if shape.has_map {
+        let text = || Arc::new(CqlType::Text);
+        regulars.push(regular("m", CqlType::Map { key: text(), value: text(), frozen: false }));
+    }
+    let statics = shape.has_static.then(|| column("s".into(), ColumnKind::Static, 0, CqlType::Text, false));
+    let mut options = TableOptions::default();
+    if !shape.compressed {
+        options.compression = BTreeMap::from([("enabled".to_string(), "false".to_string())]);
+    }
+    let mut table = Table {
+        id: TableId(Uuid::from_u128(shape.id)),
+        keyspace: "ks".into(),
+        name: shape.name.into(),
+        partition_key: vec![column("k".into(), ColumnKind::PartitionKey, 0, CqlType::Text, false)],
+        clustering: clustering.collect(),
+        statics: statics.into_iter().collect(),
+        regulars,
+        options,
+        dropped: BTreeMap::new(),
+        flags: vec!["compound".into()],
+        next_column_id: 0,
+    };
+    table.arrange();
+    table
+}
+
+/// One partition's changes as an update.
+pub fn update(table: &Arc<Table>, key: &[u8], changes: &[Timed], now_s: i64) -> PartitionUpdate {
+    let mut out = Changes::default();
+    for timed in changes {
+        put_change(table, timed, now_s, &mut out);
+    }
+    PartitionUpdate { table: table.clone(), key: key.to_vec(), changes: out }
+}
+
+fn put_change(table: &Table, timed: &Timed, now_s: i64, out: &mut Changes) {
+    let at = timed.timestamp_us;
+    let deletion = DeletionTime { timestamp_us: at, local_s: now_s };
+    let values = |bound: &'_ Bound| bound.prefix.clone();
+    match &timed.change {
+        Change::DeletePartition => out.delete_partition(deletion),
+        Change::DeleteRow(clustering) => {
+            let values = clustering.iter().map(|value| Some(&value[..]));
+            out.row(values, (Liveness::NONE, deletion), &[], |_| {});
+        }
+        Change::DeleteRange(start, end) => {
+            let (from, to) = (values(start), values(end));
+            let from: Vec<_> = from.iter().map(|value| Some(&value[..])).collect();
+            let to: Vec<_> = to.iter().map(|value| Some(&value[..])).collect();
+            out.delete_range((&from, start.before), (&to, end.before), deletion);
+        }
+        Change::Static(cells) => out.static_row(&[], |row| put_cells(table, cells, timed, now_s, row)),
+        Change::Row { clustering, marker, cells, clear_map } => {
+            let ends_s = if timed.ttl_s == 0 { NO_EXPIRY } else { now_s + i64::from(timed.ttl_s) };
+            let liveness = if *marker {
+                Liveness { timestamp_us: at, ttl_s: timed.ttl_s, expires_s: ends_s }
+            } else {
+                Liveness::NONE
+            };
+            let complex = if *clear_map {
+                let id = table.column("m").unwrap().id;
+                vec![(id, DeletionTime { timestamp_us: at - 1, local_s: now_s })]
+            } else {
+                Vec::new()
+            };
+            let values = clustering.iter().map(|value| Some(&value[..]));
+            out.row(values, (liveness, DeletionTime::LIVE), &complex, |row| {
+                put_cells(table, cells, timed, now_s, row);
+            });
+        }
+    }
+}
+
+fn put_cells(table: &Table, cells: &[CellWrite], timed: &Timed, now_s: i64, row: &mut RowWriter<'_>) {
+    let mut cells: Vec<_> = cells.iter().map(|cell| (table.column(cell.column).unwrap().id, cell)).collect();
+    cells.sort_by_key(|(id, cell)| (*id, cell.path.clone()));
+    for (column, cell) in cells {
+        let ttl_s = if cell.value.is_some() { timed.ttl_s } else { 0 };
+        let local_deletion_s = match (&cell.value, ttl_s) {
+            (None, _) => now_s,
+            (Some(_), 0) => NO_EXPIRY,
+            (Some(_), ttl) => now_s + i64::from(ttl),
+        };
+        let head = Cell {
+            column,
+            ttl_s,
+            timestamp_us: timed.timestamp_us,
+            local_deletion_s,
+            path: Span::NULL,
+            value: Span::EMPTY,
+        };
+        row.cell(&head, cell.path.as_deref(), cell.value.as_deref().unwrap_or_default());
+    }
+}
+
+/// The command of a read.
+pub fn command_of(table: &Arc<Table>, ask: &Ask, now_s: i64) -> ReadCommand {
+    let key = |bytes: &Vec<u8>| PartitionKey::new(bytes.clone());
+    let partitions = match &ask.keys {
+        Some(keys) => Partitions::Keys(keys.iter().map(key).collect()),
+        None => {
+            let mut range = KeyRange::all();
+            if let Some(bound) = &ask.range.0 {
+                range.start = ring_position(bound);
+            }
+            if let Some(bound) = &ask.range.1 {
+                range.end = ring_position(bound);
+            }
+            Partitions::Range(range)
+        }
+    };
+    let filter = match &ask.select {
+        Select::All => ClusteringFilter::Slices(vec![Slice::all()]),
+        Select::Names(names) => ClusteringFilter::Names(names.iter().map(|name| name_key(table, name)).collect()),
+        Select::Slices(slices) => ClusteringFilter::Slices(
+            slices
+                .iter()
+                .map(|(start, end)| Slice { start: bound_key(table, start), end: bound_key(table, end) })
+                .collect(),
+        ),
+    };
+    ReadCommand {
+        table: table.clone(),
+        partitions,
+        filter: Arc::new(filter),
+        reversed: ask.reversed,
+        statics: ask.statics,
+        limits: Limits { rows: ask.rows_max, per_partition: ask.per_partition_max },
+        now_s,
+        resume: None,
+        page_rows: ask.page_rows,
+    }
+}
+
+fn ring_position(bound: &RingBound) -> Vec<u8> {
+    let mut out = Vec::new();
+    match bound {
+        RingBound::Key(key, before) => {
+            byte_comparable::decorated_key_bound(Token::of_key(key), key, *before, &mut out);
+        }
+        RingBound::Token(token, before) => byte_comparable::token_bound(Token(*token), *before, &mut out),
+    }
+    out
+}
+
+fn name_key(table: &Table, name: &Values) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = name.iter().map(|value| Some(&value[..]));
+    byte_comparable::clustering_key(values, &table.clustering, &mut out).unwrap();
+    out
+}
+
+fn bound_key(table: &Table, bound: &Bound) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = bound.prefix.iter().map(|value| Some(&value[..]));
+    byte_comparable::clustering_bound(values, &table.clustering, bound.before, &mut out).unwrap();
+    out
+}
+
+/// Collects what a read gives.
+struct Collector<'a> {
+    table: &'a Table,
+    ask: &'a Ask,
+    now_s: i64,
+    found: Vec<FoundPartition>,
+    counted: u64,
+}
+
+impl Collector<'_> {
+    fn live_cells(&self, row: RowView<'_>) -> Vec<((&'static str, Option<Vec<u8>>), Version)> {
+        let live = row.row.cells.iter().filter(|cell| cell.is_live(self.now_s));
+        let mut cells: Vec<_> = live
+            .map(|cell| {
+                let name = &*self.table.column_by_id(cell.column).expect("cells of known columns").name;
+                let name = ["v", "w", "m", "s"].into_iter().find(|known| *known == name).unwrap();
+                let version = Version {
+                    timestamp_us: cell.timestamp_us,
+                    ttl_s: cell.ttl_s,
+                    ends_s: cell.local_deletion_s,
+                    value: row.value(cell).to_vec(),
+                };
+                ((name, cell.path.get(row.data).map(<[u8]>::to_vec)), version)
+            })
+            .collect();
+        cells.sort_by(|a, b| a.0.cmp(&b.0));
+        cells
+    }
+}
+
+impl RowSink for Collector<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        let statics = static_row.map(|row| self.live_cells(row)).unwrap_or_default();
+        // A partition that goes on from the last page.
+        if self.found.last().is_some_and(|last| last.key == key) {
+            assert_eq!(self.found.last().unwrap().statics, statics, "the static row is the same on each page");
+            return Ok(());
+        }
+        self.found.push(FoundPartition { key: key.to_vec(), statics, rows: Vec::new() });
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        let clustering: Values =
+            (0..self.table.clustering.len()).map(|index| row.clustering(index).unwrap().to_vec()).collect();
+        if self.ask.refuses(&clustering) {
+            return Ok(Taken::Skipped);
+        }
+        let liveness = row.row.liveness;
+        let marker = liveness.is_live(self.now_s).then(|| Version {
+            timestamp_us: liveness.timestamp_us,
+            ttl_s: liveness.ttl_s,
+            ends_s: if liveness.ttl_s == 0 { NEVER } else { liveness.expires_s },
+            value: Vec::new(),
+        });
+        let cells = self.live_cells(row);
+        self.found.last_mut().unwrap().rows.push(FoundRow { clustering, marker, cells });
+        self.counted += 1;
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+        let statics = self.found.last().is_some_and(|partition| !partition.statics.is_empty());
+        if rows == 0 && statics && !self.ask.filtered {
+            self.counted += 1;
+            return Ok(Taken::Counted);
+        }
+        Ok(Taken::Skipped)
+    }
+}
+
+/// Reads page by page. Each page is tried without waiting first, as a door does.
+pub fn read(database: &Database, table: &Arc<Table>, ask: &Ask, now_s: i64) -> Result<Vec<FoundPartition>, Error> {
+    let mut command = command_of(table, ask, now_s);
+    let mut found: Vec<FoundPartition> = Vec::new();
+    for _ in 0..100_000 {
+        let view = database.view(table)?;
+        let page = |may_block: bool, found: Vec<FoundPartition>| {
+            let mut sink = Collector { table, ask, now_s, found, counted: 0 };
+            let request = ReadRequest { may_block, ..ReadRequest::default() };
+            let end = database.read(&command, &view, request, &mut sink, None);
+            end.map(|end| (end, sink.found, sink.counted))
+        };
+        let (end, so_far, counted) = match page(false, found.clone()) {
+            Err(Error::WouldBlock) => page(true, found)?,
+            other => other?,
+        };
+        found = so_far;
+        assert!(ask.page_rows.is_none_or(|rows| counted <= rows), "a page has at most its rows");
+        match end {
+            ReadEnd::Complete => {
+                found.retain(|partition| !partition.rows.is_empty() || !partition.statics.is_empty());
+                return Ok(found);
+            }
+            ReadEnd::Page(resume) => command.resume = Some(resume),
+        }
+        if ask.flush_between {
+            database.flush(table.id)?;
+        }
+    }
+    panic!("a read without an end");
+}

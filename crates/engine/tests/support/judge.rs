@@ -1,0 +1,613 @@
+//! A database that cannot be wrong: every version of everything in maps, compared by type, decided at the read.
+//!
+//! It shares nothing with the engine but the token of a key. A write is only noted; a read gathers every deletion that
+//! covers a row, and of every cell the version that reconciliation leaves (Cassandra's `Cells.reconcile` and
+//! `LivenessInfo.supersedes`, written again here).
+
+use super::random::Random;
+use helenus_model::token::Token;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Type of a clustering column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Int,
+    Blob,
+}
+
+/// A table as the judge knows it. Every table has `k text`, `v text`, `w int`; the rest is as said here.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub name: &'static str,
+    pub id: u128,
+    /// Type of `c0`, `c1`, and whether it is descending.
+    pub clustering: Vec<(Kind, bool)>,
+    /// Whether there is `s text static`.
+    pub has_static: bool,
+    /// Whether there is `m map<text, text>`.
+    pub has_map: bool,
+    pub compressed: bool,
+    /// Length of values of `v`, so that partitions need a row index.
+    pub value_bytes: usize,
+    /// Number of different values of the first clustering column, if it is an int.
+    pub width: usize,
+}
+
+/// Clustering values, serialised; a prefix of them in a bound.
+pub type Values = Vec<Vec<u8>>;
+
+/// One end of a range of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    pub prefix: Values,
+    /// Before the rows with the prefix, or after them.
+    pub before: bool,
+}
+
+/// A cell as written.
+#[derive(Clone, Debug)]
+pub struct CellWrite {
+    pub column: &'static str,
+    pub path: Option<Vec<u8>>,
+    /// `None`: a tombstone.
+    pub value: Option<Vec<u8>>,
+}
+
+/// A change of one partition.
+#[derive(Clone, Debug)]
+pub enum Change {
+    DeletePartition,
+    DeleteRow(Values),
+    DeleteRange(Bound, Bound),
+    Static(Vec<CellWrite>),
+    Row {
+        clustering: Values,
+        /// Whether the row gets a marker (INSERT).
+        marker: bool,
+        cells: Vec<CellWrite>,
+        /// Whether the map is deleted one microsecond before (`m = {...}`).
+        clear_map: bool,
+    },
+}
+
+/// A change with its time.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    pub change: Change,
+    pub timestamp_us: i64,
+    /// 0: none.
+    pub ttl_s: i32,
+}
+
+/// A cell or a marker as kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub timestamp_us: i64,
+    pub ttl_s: i32,
+    /// `i64::MAX`: never.
+    pub ends_s: i64,
+    pub value: Vec<u8>,
+}
+
+pub const NEVER: i64 = i64::MAX;
+
+/// Name and path of a cell.
+pub type CellName = (&'static str, Option<Vec<u8>>);
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    deleted_us: Option<i64>,
+    map_deleted_us: Option<i64>,
+    marker: Option<Version>,
+    cells: BTreeMap<CellName, Version>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Partition {
+    deleted_us: Option<i64>,
+    ranges: Vec<(Bound, Bound, i64)>,
+    statics: BTreeMap<CellName, Version>,
+    /// In clustering order.
+    rows: Vec<(Values, Row)>,
+}
+
+/// One table.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    pub shape: Shape,
+    partitions: BTreeMap<(i64, Vec<u8>), Partition>,
+}
+
+/// What a read returns of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPartition {
+    pub key: Vec<u8>,
+    pub statics: Vec<(CellName, Version)>,
+    pub rows: Vec<FoundRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRow {
+    pub clustering: Values,
+    pub marker: Option<Version>,
+    pub cells: Vec<(CellName, Version)>,
+}
+
+/// A place on the ring: a partition's, or a token's, and the side of it.
+#[derive(Clone, Debug)]
+pub enum RingBound {
+    Key(Vec<u8>, bool),
+    Token(i64, bool),
+}
+
+#[derive(Clone, Debug)]
+pub enum Select {
+    All,
+    Names(Vec<Values>),
+    /// Ascending, not overlapping.
+    Slices(Vec<(Bound, Bound)>),
+}
+
+/// A read.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Partitions by key, or `None` and a range.
+    pub keys: Option<Vec<Vec<u8>>>,
+    pub range: (Option<RingBound>, Option<RingBound>),
+    pub select: Select,
+    pub reversed: bool,
+    pub statics: bool,
+    pub rows_max: u64,
+    pub per_partition_max: u64,
+    /// Skip rows whose `hash` is odd, as a filter does.
+    pub filtered: bool,
+    pub page_rows: Option<u64>,
+    /// Flush between pages.
+    pub flush_between: bool,
+}
+
+impl Ask {
+    /// Everything.
+    pub fn everything() -> Ask {
+        Ask {
+            keys: None,
+            range: (None, None),
+            select: Select::All,
+            reversed: false,
+            statics: true,
+            rows_max: u64::MAX,
+            per_partition_max: u64::MAX,
+            filtered: false,
+            page_rows: None,
+            flush_between: false,
+        }
+    }
+
+    /// Whether a filtering sink refuses a row.
+    pub fn refuses(&self, clustering: &Values) -> bool {
+        self.filtered && clustering.iter().flatten().fold(1u32, |h, b| h.wrapping_mul(31) + u32::from(*b)) % 2 == 1
+    }
+}
+
+/// Order of two values of a type.
+fn compare_values((kind, desc): (Kind, bool), a: &[u8], b: &[u8]) -> Ordering {
+    let order = match kind {
+        Kind::Text | Kind::Blob => a.cmp(b),
+        Kind::Int => {
+            let int = |bytes: &[u8]| bytes.first_chunk::<4>().map(|bytes| i32::from_be_bytes(*bytes));
+            int(a).cmp(&int(b))
+        }
+    };
+    if desc { order.reverse() } else { order }
+}
+
+impl Shape {
+    fn compare(&self, a: &[Vec<u8>], b: &[Vec<u8>]) -> Ordering {
+        let mut orders = a.iter().zip(b).zip(&self.clustering).map(|((a, b), ty)| compare_values(*ty, a, b));
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    /// Whether a row lies behind a bound.
+    pub fn is_behind(&self, row: &[Vec<u8>], bound: &Bound) -> bool {
+        match self.compare(&row[..bound.prefix.len()], &bound.prefix) {
+            Ordering::Equal => bound.before,
+            order => order.is_gt(),
+        }
+    }
+
+    /// Order of two bounds.
+    pub fn compare_bounds(&self, a: &Bound, b: &Bound) -> Ordering {
+        let shared = a.prefix.len().min(b.prefix.len());
+        self.compare(&a.prefix[..shared], &b.prefix[..shared]).then_with(|| {
+            let side = |bound: &Bound| if bound.before { -1 } else { 1 };
+            match a.prefix.len().cmp(&b.prefix.len()) {
+                Ordering::Equal => side(a).cmp(&side(b)),
+                // The shorter one lies before, or after, everything that begins with it.
+                Ordering::Less => side(a).cmp(&0),
+                Ordering::Greater => 0.cmp(&side(b)),
+            }
+        })
+    }
+
+    pub fn sort_names(&self, names: &mut Vec<Values>) {
+        names.sort_by(|a, b| self.compare(a, b));
+        names.dedup();
+    }
+}
+
+/// Whether `a` remains against `b`, both of one cell.
+fn remains(a: &Version, b: &Version) -> bool {
+    let (a_ends, b_ends) = (a.ends_s != NEVER, b.ends_s != NEVER);
+    a.timestamp_us
+        .cmp(&b.timestamp_us)
+        .then(a_ends.cmp(&b_ends))
+        // A tombstone before an expiring cell.
+        .then(if a_ends { (a.ttl_s == 0).cmp(&(b.ttl_s == 0)) } else { Ordering::Equal })
+        .then(if a_ends { a.ends_s.cmp(&b.ends_s) } else { Ordering::Equal })
+        .then(if a_ends { b.ttl_s.cmp(&a.ttl_s) } else { Ordering::Equal })
+        .then(a.value.cmp(&b.value))
+        .is_ge()
+}
+
+fn marker_remains(a: &Version, b: &Version) -> bool {
+    a.timestamp_us
+        .cmp(&b.timestamp_us)
+        .then((a.ttl_s != 0).cmp(&(b.ttl_s != 0)))
+        .then(a.ends_s.cmp(&b.ends_s))
+        .then(b.ttl_s.cmp(&a.ttl_s))
+        .is_ge()
+}
+
+fn note<K: Ord>(cells: &mut BTreeMap<K, Version>, name: K, version: Version) {
+    match cells.entry(name) {
+        std::collections::btree_map::Entry::Vacant(place) => {
+            place.insert(version);
+        }
+        std::collections::btree_map::Entry::Occupied(mut present) => {
+            if !remains(present.get(), &version) {
+                present.insert(version);
+            }
+        }
+    }
+}
+
+impl Judge {
+    pub fn new(shape: Shape) -> Judge {
+        Judge { shape, partitions: BTreeMap::new() }
+    }
+
+    pub fn truncate(&mut self) {
+        self.partitions.clear();
+    }
+
+    /// Notes the changes of one write at `now_s`.
+    pub fn apply(&mut self, key: &[u8], changes: &[Timed], now_s: i64) {
+        let partition = self.partitions.entry((Token::of_key(key).0, key.to_vec())).or_default();
+        for timed in changes {
+            let at = timed.timestamp_us;
+            let version = |value: &Option<Vec<u8>>| Version {
+                timestamp_us: at,
+                ttl_s: if value.is_some() { timed.ttl_s } else { 0 },
+                ends_s: match (value, timed.ttl_s) {
+                    (None, _) => now_s,
+                    (Some(_), 0) => NEVER,
+                    (Some(_), ttl) => now_s + i64::from(ttl),
+                },
+                value: value.clone().unwrap_or_default(),
+            };
+            match &timed.change {
+                Change::DeletePartition => partition.deleted_us = partition.deleted_us.max(Some(at)),
+                Change::DeleteRow(clustering) => {
+                    let row = partition.row(&self.shape, clustering);
+                    row.deleted_us = row.deleted_us.max(Some(at));
+                }
+                Change::DeleteRange(start, end) => partition.ranges.push((start.clone(), end.clone(), at)),
+                Change::Static(cells) => {
+                    for cell in cells {
+                        note(&mut partition.statics, (cell.column, cell.path.clone()), version(&cell.value));
+                    }
+                }
+                Change::Row { clustering, marker, cells, clear_map } => {
+                    let row = partition.row(&self.shape, clustering);
+                    if *clear_map {
+                        row.map_deleted_us = row.map_deleted_us.max(Some(at - 1));
+                    }
+                    if *marker {
+                        let new = version(&Some(Vec::new()));
+                        if row.marker.as_ref().is_none_or(|old| !marker_remains(old, &new)) {
+                            row.marker = Some(new);
+                        }
+                    }
+                    for cell in cells {
+                        note(&mut row.cells, (cell.column, cell.path.clone()), version(&cell.value));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a read at `now_s` must return: partitions with a live row or a live static cell.
+    pub fn read(&self, ask: &Ask, now_s: i64) -> Vec<FoundPartition> {
+        let mut found = Vec::new();
+        let mut left = ask.rows_max;
+        let places: Vec<(i64, Vec<u8>)> = match &ask.keys {
+            Some(keys) => keys.iter().map(|key| (Token::of_key(key).0, key.clone())).collect(),
+            None => self.partitions.keys().filter(|place| in_range(place, &ask.range)).cloned().collect(),
+        };
+        for place in places {
+            if left == 0 {
+                break;
+            }
+            let Some(partition) = self.partitions.get(&place) else { continue };
+            let statics = if ask.statics { partition.live_statics(now_s) } else { Vec::new() };
+            let mut rows = self.live_rows(partition, &ask.select, now_s);
+            if ask.reversed {
+                rows.reverse();
+            }
+            rows.retain(|row| !ask.refuses(&row.clustering));
+            rows.truncate(left.min(ask.per_partition_max) as usize);
+            left -= rows.len() as u64;
+            if rows.is_empty() && !statics.is_empty() && !ask.filtered {
+                left -= 1;
+            }
+            if !rows.is_empty() || !statics.is_empty() {
+                found.push(FoundPartition { key: place.1, statics, rows });
+            }
+        }
+        found
+    }
+
+    fn live_rows(&self, partition: &Partition, select: &Select, now_s: i64) -> Vec<FoundRow> {
+        let shape = &self.shape;
+        let selected = |clustering: &Values| match select {
+            Select::All => true,
+            Select::Names(names) => names.contains(clustering),
+            Select::Slices(slices) => slices
+                .iter()
+                .any(|(start, end)| shape.is_behind(clustering, start) && !shape.is_behind(clustering, end)),
+        };
+        let rows = partition.rows.iter().filter(|(clustering, _)| selected(clustering));
+        rows.filter_map(|(clustering, row)| {
+            let covering = partition
+                .ranges
+                .iter()
+                .filter(|(start, end, _)| {
+                    shape.is_behind(clustering, start) && !shape.is_behind(clustering, end)
+                })
+                .map(|(_, _, at)| *at)
+                .max();
+            row.live(clustering, partition.deleted_us.max(covering), now_s)
+        })
+        .collect()
+    }
+
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        self.partitions.keys().map(|(_, key)| key.clone()).collect()
+    }
+}
+
+fn in_range(place: &(i64, Vec<u8>), range: &(Option<RingBound>, Option<RingBound>)) -> bool {
+    let behind = |bound: &RingBound| match bound {
+        RingBound::Token(token, before) => {
+            place.0.cmp(token).then(if *before { Ordering::Greater } else { Ordering::Less }).is_gt()
+        }
+        RingBound::Key(key, before) => {
+            let order = place.0.cmp(&Token::of_key(key).0).then_with(|| place.1.cmp(key));
+            order.then(if *before { Ordering::Greater } else { Ordering::Less }).is_gt()
+        }
+    };
+    range.0.as_ref().is_none_or(behind) && !range.1.as_ref().is_some_and(behind)
+}
+
+fn is_live(version: &Version, now_s: i64) -> bool {
+    version.ends_s == NEVER || (version.ttl_s != 0 && now_s < version.ends_s)
+}
+
+impl Partition {
+    fn row(&mut self, shape: &Shape, clustering: &Values) -> &mut Row {
+        let at = match self.rows.binary_search_by(|(present, _)| shape.compare(present, clustering)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.rows.insert(at, (clustering.clone(), Row::default()));
+                at
+            }
+        };
+        &mut self.rows[at].1
+    }
+
+    fn live_statics(&self, now_s: i64) -> Vec<(CellName, Version)> {
+        let live = |version: &Version| {
+            is_live(version, now_s) && self.deleted_us.is_none_or(|at| version.timestamp_us > at)
+        };
+        self.statics.iter().filter(|(_, v)| live(v)).map(|(n, v)| (n.clone(), v.clone())).collect()
+    }
+}
+
+impl Row {
+    fn live(&self, clustering: &Values, covering: Option<i64>, now_s: i64) -> Option<FoundRow> {
+        let deleted = self.deleted_us.max(covering);
+        let seen = |version: &Version, deleted: Option<i64>| {
+            is_live(version, now_s) && deleted.is_none_or(|at| version.timestamp_us > at)
+        };
+        let marker = self.marker.clone().filter(|marker| seen(marker, deleted));
+        let cells: Vec<(CellName, Version)> = self
+            .cells
+            .iter()
+            .filter(|((column, _), version)| {
+                seen(version, if *column == "m" { deleted.max(self.map_deleted_us) } else { deleted })
+            })
+            .map(|(name, version)| (name.clone(), version.clone()))
+            .collect();
+        let alive = marker.is_some() || !cells.is_empty();
+        alive.then(|| FoundRow { clustering: clustering.clone(), marker, cells })
+    }
+}
+
+/// Random content for a shape.
+pub struct Maker<'a> {
+    pub random: &'a mut Random,
+    pub shape: &'a Shape,
+    pub keys: &'a [&'static str],
+}
+
+impl Maker<'_> {
+    pub fn key(&mut self) -> Vec<u8> {
+        self.random.pick(self.keys).as_bytes().to_vec()
+    }
+
+    pub fn timestamp(&mut self) -> i64 {
+        const ODD: &[i64] = &[i64::MIN + 2, -5, 0, i64::MAX - 1, 1 << 40, 1_700_000_000_000_000];
+        if self.random.chance(3) { *self.random.pick(ODD) } else { 1000 + self.random.below(12) as i64 }
+    }
+
+    fn value(&mut self, index: usize) -> Vec<u8> {
+        const TEXTS: &[&str] = &["", "a", "b", "ab", "a\0", "a\0b", "\u{ffff}", "aa", "c"];
+        const BLOBS: &[&[u8]] =
+            &[b"", b"\0", b"\0\0", b"\0\x01", b"\0\xff", b"\xff", b"\xff\xff", b"a", b"\xfe", b"\x01"];
+        const INTS: &[i32] = &[i32::MIN, -256, -1, 0, 1, 127, 128, 256, i32::MAX];
+        match self.shape.clustering[index].0 {
+            Kind::Text => self.random.pick(TEXTS).as_bytes().to_vec(),
+            Kind::Blob => self.random.pick(BLOBS).to_vec(),
+            Kind::Int if index == 0 && self.shape.width > 0 => {
+                (self.random.below(self.shape.width) as i32).to_be_bytes().to_vec()
+            }
+            Kind::Int if self.random.chance(10) => Vec::new(),
+            Kind::Int => self.random.pick(INTS).to_be_bytes().to_vec(),
+        }
+    }
+
+    pub fn clustering(&mut self) -> Values {
+        (0..self.shape.clustering.len()).map(|index| self.value(index)).collect()
+    }
+
+    pub fn bound(&mut self) -> Bound {
+        let count = self.random.below(self.shape.clustering.len() + 1);
+        Bound { prefix: (0..count).map(|index| self.value(index)).collect(), before: self.random.chance(50) }
+    }
+
+    /// Two bounds, the first before the second.
+    pub fn range(&mut self) -> (Bound, Bound) {
+        let (a, b) = (self.bound(), self.bound());
+        if self.shape.compare_bounds(&a, &b).is_lt() { (a, b) } else { (b, a) }
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        const TEXTS: &[&str] = &["", "x", "y", "xyz"];
+        let mut text = self.random.pick(TEXTS).as_bytes().to_vec();
+        if self.shape.value_bytes > 0 {
+            // Not compressible to nothing, so that the data has blocks too.
+            let len = self.random.below(self.shape.value_bytes);
+            text.extend((0..len).map(|_| b'a' + (self.random.next() % 26) as u8));
+        }
+        text
+    }
+
+    fn cells(&mut self) -> Vec<CellWrite> {
+        let mut cells = Vec::new();
+        if self.random.chance(60) {
+            let value = self.random.chance(80).then(|| self.text());
+            cells.push(CellWrite { column: "v", path: None, value });
+        }
+        if self.random.chance(40) {
+            let number = self.random.below(3) as i32;
+            let value = self.random.chance(80).then(|| {
+                if self.random.chance(10) { Vec::new() } else { number.to_be_bytes().to_vec() }
+            });
+            cells.push(CellWrite { column: "w", path: None, value });
+        }
+        if self.shape.has_map && self.random.chance(40) {
+            for path in ["", "p", "q", "r\0"] {
+                if self.random.chance(35) {
+                    let value = self.random.chance(75).then(|| self.random.pick(&["", "1", "2"]).as_bytes().to_vec());
+                    cells.push(CellWrite { column: "m", path: Some(path.as_bytes().to_vec()), value });
+                }
+            }
+        }
+        cells
+    }
+
+    pub fn change(&mut self) -> Timed {
+        let timestamp_us = self.timestamp();
+        let ttl_s = if self.random.chance(15) { *self.random.pick(&[3, 20, 100]) } else { 0 };
+        let plain = self.shape.clustering.is_empty();
+        let change = match self.random.below(100) {
+            0..3 => Change::DeletePartition,
+            3..15 => Change::DeleteRow(self.clustering()),
+            15..30 if !plain => {
+                let (start, end) = self.range();
+                Change::DeleteRange(start, end)
+            }
+            30..40 if self.shape.has_static => {
+                let value = self.random.chance(75).then(|| self.text());
+                Change::Static(vec![CellWrite { column: "s", path: None, value }])
+            }
+            _ => {
+                let clustering = self.clustering();
+                let (marker, cells) = (self.random.chance(50), self.cells());
+                let clear_map = self.shape.has_map && self.random.chance(15);
+                Change::Row { clustering, marker, cells, clear_map }
+            }
+        };
+        Timed { change, timestamp_us, ttl_s }
+    }
+
+    /// A random read.
+    pub fn ask(&mut self) -> Ask {
+        let mut ask = Ask::everything();
+        if self.random.chance(50) {
+            let count = 1 + self.random.below(4);
+            let mut keys: Vec<Vec<u8>> = (0..count).map(|_| self.key()).collect();
+            keys.sort();
+            keys.dedup();
+            ask.keys = Some(keys);
+        } else if self.random.chance(40) {
+            ask.range = (self.ring_bound(), self.ring_bound());
+        }
+        ask.select = match self.random.below(3) {
+            0 => Select::All,
+            1 => {
+                let count = 1 + self.random.below(5);
+                let mut names: Vec<Values> = (0..count).map(|_| self.clustering()).collect();
+                self.shape.sort_names(&mut names);
+                Select::Names(names)
+            }
+            _ => self.slices(),
+        };
+        ask.reversed = self.random.chance(45);
+        ask.statics = self.random.chance(80);
+        if self.random.chance(30) {
+            ask.rows_max = 1 + self.random.below(6) as u64;
+        }
+        if self.random.chance(20) {
+            ask.per_partition_max = 1 + self.random.below(3) as u64;
+        }
+        ask.filtered = self.random.chance(20);
+        if self.random.chance(50) {
+            ask.page_rows = Some(1 + self.random.below(5) as u64);
+            ask.flush_between = self.random.chance(20);
+        }
+        ask
+    }
+
+    fn slices(&mut self) -> Select {
+        let count = 2 * (1 + self.random.below(3));
+        let mut bounds: Vec<Bound> = (0..count).map(|_| self.bound()).collect();
+        bounds.sort_by(|a, b| self.shape.compare_bounds(a, b));
+        bounds.dedup();
+        let pairs = bounds.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+        Select::Slices(pairs)
+    }
+
+    fn ring_bound(&mut self) -> Option<RingBound> {
+        let key = self.key();
+        let before = self.random.chance(50);
+        match self.random.below(5) {
+            0 => None,
+            1 => Some(RingBound::Token(Token::of_key(&key).0, before)),
+            2 => Some(RingBound::Token(Token::of_key(&key).0.wrapping_add(1).max(i64::MIN + 1), before)),
+            _ => Some(RingBound::Key(key, before)),
+        }
+    }
+}
