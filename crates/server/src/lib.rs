@@ -1,8 +1,9 @@
 //! The doors: sockets in, `Backend` calls, frames out.
 //!
 //! `native` serves the CQL native protocol. Doors decode, ask the `Backend`, and encode what it gives; no rule of CQL is
-//! known here.
+//! known here. `config` is the table of options.
 
+pub mod config;
 mod error;
 pub mod native;
 

@@ -1,0 +1,225 @@
+//! What becomes of each key of Cassandra 5.0.6's `cassandra.yaml` (`org.apache.cassandra.config.Config`, all 405 of them).
+//!
+//! A key is an option of ours (`options`), or is refused because its absence would change safety or access (`GUARDED`), or has
+//! no effect. Those are named when they are found in a file, once: either nothing on one machine could have that effect
+//! (`NOTHING_HERE`), or Helenus has not built it yet (`NOT_BUILT`).
+
+/// Keys about other nodes, the Java machine, or parts of Cassandra that have no counterpart here.
+const NOTHING_HERE: &str = "\
+    permissions_validity permissions_cache_max_entries permissions_update_interval \
+    permissions_cache_active_update roles_validity roles_cache_max_entries roles_update_interval \
+    roles_cache_active_update credentials_validity credentials_cache_max_entries credentials_update_interval \
+    credentials_cache_active_update auto_bootstrap hinted_handoff_enabled \
+    hinted_handoff_disabled_datacenters max_hint_window hints_directory hint_window_persistent_enabled \
+    force_new_prepared_statement_behaviour seed_provider disk_access_mode use_deterministic_table_id \
+    initial_token num_tokens allocate_tokens_for_keyspace allocate_tokens_for_local_replication_factor \
+    repair_request_timeout streaming_connections_per_host streaming_keep_alive_period internode_timeout \
+    stream_transfer_task_timeout phi_convict_threshold repair_session_max_tree_depth repair_session_space \
+    concurrent_merkle_tree_requests use_offheap_merkle_trees storage_port ssl_storage_port listen_address \
+    listen_interface listen_interface_prefer_ipv6 broadcast_address listen_on_broadcast_address \
+    internode_authenticator traverse_auth_from_root rpc_interface_prefer_ipv6 internode_max_message_size \
+    internode_socket_send_buffer_size internode_socket_receive_buffer_size \
+    internode_application_send_queue_capacity internode_application_send_queue_reserve_endpoint_capacity \
+    internode_application_send_queue_reserve_global_capacity internode_application_receive_queue_capacity \
+    internode_application_receive_queue_reserve_endpoint_capacity \
+    internode_application_receive_queue_reserve_global_capacity internode_tcp_connect_timeout \
+    internode_tcp_user_timeout internode_streaming_tcp_user_timeout native_transport_max_threads \
+    native_transport_max_auth_threads native_transport_flush_in_batches_legacy \
+    native_transport_receive_queue_capacity compressed_read_ahead_buffer_size \
+    reject_repair_compaction_threshold max_streaming_retries stream_throughput_outbound \
+    inter_dc_stream_throughput_outbound entire_sstable_stream_throughput_outbound \
+    entire_sstable_inter_dc_stream_throughput_outbound local_system_data_file_directory \
+    saved_caches_directory cdc_block_writes cdc_on_repair_enabled cdc_raw_directory cdc_total_space \
+    cdc_free_space_check_interval endpoint_snitch dynamic_snitch dynamic_snitch_update_interval \
+    dynamic_snitch_reset_interval dynamic_snitch_badness_threshold failure_detector \
+    server_encryption_options internode_compression hinted_handoff_throttle batchlog_replay_throttle \
+    batchlog_endpoint_strategy max_hints_delivery_threads hints_flush_period max_hints_file_size \
+    max_hints_size_per_host hints_compression auto_hints_cleanup_enabled transfer_hints_on_decommission \
+    use_creation_time_for_hint_ttl paxos_cache_size networking_cache_size file_cache_enabled \
+    file_cache_round_up buffer_pool_use_heap_if_exhausted disk_optimization_strategy \
+    disk_optimization_estimate_percentile disk_optimization_page_cross_chance inter_dc_tcp_nodelay \
+    replica_filtering_protection index_summary_capacity index_summary_resize_interval gc_log_threshold \
+    ideal_consistency_level windows_timer_interval otc_coalescing_strategy otc_coalescing_window_us \
+    otc_coalescing_enough_coalesced_messages otc_backlog_expiration_interval_ms \
+    transient_replication_enabled back_pressure_enabled back_pressure_strategy concurrent_validations \
+    repair_command_pool_full_strategy repair_command_pool_size block_for_peers_timeout_in_secs \
+    block_for_peers_in_remote_dcs stream_entire_sstables skip_stream_disk_space_check \
+    repaired_data_tracking_for_range_reads_enabled repaired_data_tracking_for_partition_reads_enabled \
+    report_unconfirmed_repaired_data_mismatches snapshot_on_repaired_data_mismatch \
+    validation_preview_purge_head_start auth_cache_warming_enabled auth_read_consistency_level \
+    auth_write_consistency_level denylist_writes_enabled denylist_reads_enabled denylist_range_reads_enabled \
+    denylist_refresh denylist_initial_load_retry denylist_max_keys_per_table denylist_max_keys_total \
+    denylist_consistency_level log_out_of_token_range_requests reject_out_of_token_range_requests \
+    initial_range_tombstone_list_allocation_size range_tombstone_list_growth_factor \
+    snapshot_on_duplicate_row_detection check_for_duplicate_rows_during_reads \
+    check_for_duplicate_rows_during_compaction auto_optimise_inc_repair_streams \
+    auto_optimise_full_repair_streams auto_optimise_preview_repair_streams uuid_sstable_identifiers_enabled \
+    internode_error_reporting_exclusions invalid_legacy_protocol_magic_no_spam_enabled \
+    streaming_state_expires streaming_state_size streaming_stats_enabled streaming_slow_events_log_timeout \
+    repair_state_expires repair_state_size paxos_variant skip_paxos_repair_on_topology_change \
+    paxos_purge_grace_period paxos_on_linearizability_violations paxos_state_purging paxos_repair_enabled \
+    paxos_topology_repair_no_dc_checks paxos_topology_repair_strict_each_quorum \
+    skip_paxos_repair_on_topology_change_keyspaces paxos_contention_wait_randomizer \
+    paxos_contention_min_wait paxos_contention_max_wait paxos_contention_min_delta paxos_repair_parallelism \
+    client_request_size_metrics_enabled repair dump_heap_on_uncaught_exception heap_dump_path \
+    severity_during_decommission storage_compatibility_mode paxos_repair_race_wait \
+    commitlog_sync_group_window commitlog_max_compression_buffers_in_pool periodic_commitlog_sync_lag_block \
+    gc_warn_threshold client_error_reporting_exclusions default_keyspace_rf \
+    minimum_replication_factor_warn_threshold minimum_replication_factor_fail_threshold \
+    maximum_replication_factor_warn_threshold maximum_replication_factor_fail_threshold \
+    sstable_preemptive_open_interval memtable_allocation_type cql_start_time \
+    enforce_native_deadline_for_hints";
+
+/// Keys whose effect one machine could have, and Helenus does not have yet.
+const NOT_BUILT: &str = "\
+    crypto_provider disk_failure_policy commit_failure_policy native_transport_idle_timeout request_timeout \
+    counter_write_request_timeout cas_contention_timeout slow_query_log_timeout concurrent_writes \
+    concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \
+    memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
+    native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
+    auto_snapshot_ttl snapshot_links_per_second column_index_size column_index_cache_size \
+    unlogged_batch_across_partitions_warn_threshold concurrent_compactors compaction_throughput \
+    min_free_space_per_drive max_space_usable_for_compactions_in_percentage \
+    concurrent_materialized_view_builders concurrent_index_builders sstable commitlog_total_space \
+    commitlog_compression flush_compression commitlog_disk_access_mode incremental_backups trickle_fsync \
+    trickle_fsync_interval key_cache_migrate_during_compaction key_cache_invalidate_after_sstable_deletion \
+    key_cache_keys_to_save key_cache_size key_cache_save_period row_cache_class_name row_cache_size \
+    row_cache_save_period row_cache_keys_to_save counter_cache_size counter_cache_save_period \
+    counter_cache_keys_to_save cache_load_timeout read_thresholds_enabled \
+    coordinator_read_size_warn_threshold coordinator_read_size_fail_threshold local_read_size_warn_threshold \
+    local_read_size_fail_threshold row_index_read_size_warn_threshold row_index_read_size_fail_threshold \
+    tombstone_warn_threshold tombstone_failure_threshold trace_type_query_ttl trace_type_repair_ttl \
+    user_defined_functions_enabled scripted_user_defined_functions_enabled materialized_views_enabled \
+    sasi_indexes_enabled drop_compact_storage_enabled use_statements_enabled \
+    user_defined_functions_threads_enabled allow_insecure_udfs allow_extra_insecure_udfs \
+    dynamic_data_masking_enabled user_defined_functions_warn_timeout user_defined_functions_fail_timeout \
+    user_function_timeout_policy automatic_sstable_upgrade max_concurrent_automatic_sstable_upgrades \
+    corrupted_tombstone_strategy diagnostic_events_enabled sai_options autocompaction_on_startup_enabled \
+    keyspaces_warn_threshold keyspaces_fail_threshold tables_warn_threshold tables_fail_threshold \
+    columns_per_table_warn_threshold columns_per_table_fail_threshold \
+    secondary_indexes_per_table_warn_threshold secondary_indexes_per_table_fail_threshold \
+    materialized_views_per_table_warn_threshold materialized_views_per_table_fail_threshold \
+    page_size_warn_threshold page_size_fail_threshold partition_keys_in_select_warn_threshold \
+    partition_keys_in_select_fail_threshold in_select_cartesian_product_warn_threshold \
+    in_select_cartesian_product_fail_threshold table_properties_warned table_properties_ignored \
+    table_properties_disallowed read_consistency_levels_warned read_consistency_levels_disallowed \
+    write_consistency_levels_warned write_consistency_levels_disallowed user_timestamps_enabled \
+    alter_table_enabled group_by_enabled secondary_indexes_enabled default_secondary_index \
+    default_secondary_index_enabled uncompressed_tables_enabled compact_tables_enabled \
+    read_before_write_list_operations_enabled allow_filtering_enabled simplestrategy_enabled \
+    partition_size_warn_threshold partition_size_fail_threshold partition_tombstones_warn_threshold \
+    partition_tombstones_fail_threshold column_value_size_warn_threshold column_value_size_fail_threshold \
+    collection_size_warn_threshold collection_size_fail_threshold items_per_collection_warn_threshold \
+    items_per_collection_fail_threshold fields_per_udt_warn_threshold fields_per_udt_fail_threshold \
+    vector_type_enabled vector_dimensions_warn_threshold vector_dimensions_fail_threshold \
+    data_disk_usage_percentage_warn_threshold data_disk_usage_percentage_fail_threshold \
+    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned zero_ttl_on_twcs_enabled \
+    non_partition_restricted_index_query_enabled intersect_filtering_query_warned \
+    intersect_filtering_query_enabled sai_sstable_indexes_per_query_warn_threshold \
+    sai_sstable_indexes_per_query_fail_threshold sai_string_term_size_warn_threshold \
+    sai_string_term_size_fail_threshold sai_frozen_term_size_warn_threshold \
+    sai_frozen_term_size_fail_threshold sai_vector_term_size_warn_threshold \
+    sai_vector_term_size_fail_threshold startup_checks maximum_timestamp_warn_threshold \
+    maximum_timestamp_fail_threshold minimum_timestamp_warn_threshold minimum_timestamp_fail_threshold \
+    sstable_read_rate_persistence_enabled max_top_size_partition_count max_top_tombstone_partition_count \
+    min_tracked_partition_size min_tracked_partition_tombstone_count top_partitions_enabled \
+    default_compaction native_transport_queue_max_item_age_threshold \
+    native_transport_min_backoff_on_queue_overload native_transport_max_backoff_on_queue_overload \
+    native_transport_timeout consecutive_message_errors_threshold native_transport_idle_timeout_in_ms \
+    request_timeout_in_ms counter_write_request_timeout_in_ms cas_contention_timeout_in_ms \
+    slow_query_log_timeout_in_ms memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
+    column_index_cache_size_in_kb compaction_throughput_mb_per_sec min_free_space_per_drive_in_mb \
+    commitlog_total_space_in_mb trickle_fsync_interval_in_kb key_cache_size_in_mb row_cache_size_in_mb \
+    counter_cache_size_in_mb cache_load_timeout_seconds tracetype_query_ttl tracetype_repair_ttl \
+    enable_user_defined_functions enable_scripted_user_defined_functions enable_materialized_views \
+    enable_sasi_indexes enable_drop_compact_storage enable_user_defined_functions_threads \
+    user_defined_function_warn_timeout user_defined_function_fail_timeout keyspace_count_warn_threshold \
+    table_count_warn_threshold compaction_large_partition_warning_threshold_mb \
+    compaction_large_partition_warning_threshold compaction_tombstone_warning_threshold";
+
+/// Old names of keys without effect (`@Replaces` in `Config`).
+const OLD_NAMES: &str = "\
+    permissions_validity_in_ms permissions_update_interval_in_ms roles_validity_in_ms \
+    roles_update_interval_in_ms credentials_validity_in_ms credentials_update_interval_in_ms \
+    max_hint_window_in_ms repair_request_timeout_in_ms streaming_keep_alive_period_in_secs \
+    cross_node_timeout repair_session_space_in_mb internode_max_message_size_in_bytes \
+    internode_socket_send_buffer_size_in_bytes internode_send_buff_size_in_bytes \
+    internode_socket_receive_buffer_size_in_bytes internode_recv_buff_size_in_bytes \
+    internode_application_send_queue_capacity_in_bytes \
+    internode_application_send_queue_reserve_endpoint_capacity_in_bytes \
+    internode_application_send_queue_reserve_global_capacity_in_bytes \
+    internode_application_receive_queue_capacity_in_bytes \
+    internode_application_receive_queue_reserve_endpoint_capacity_in_bytes \
+    internode_application_receive_queue_reserve_global_capacity_in_bytes internode_tcp_connect_timeout_in_ms \
+    internode_tcp_user_timeout_in_ms internode_streaming_tcp_user_timeout_in_ms \
+    native_transport_receive_queue_capacity_in_bytes stream_throughput_outbound_megabits_per_sec \
+    inter_dc_stream_throughput_outbound_megabits_per_sec commitlog_sync_group_window_in_ms \
+    periodic_commitlog_sync_lag_block_in_ms cdc_total_space_in_mb cdc_free_space_check_interval_ms \
+    dynamic_snitch_update_interval_in_ms dynamic_snitch_reset_interval_in_ms hinted_handoff_throttle_in_kb \
+    batchlog_replay_throttle_in_kb hints_flush_period_in_ms max_hints_file_size_in_mb \
+    sstable_preemptive_open_interval_in_mb networking_cache_size_in_mb index_summary_capacity_in_mb \
+    index_summary_resize_interval_in_minutes gc_log_threshold_in_ms gc_warn_threshold_in_ms \
+    enable_transient_replication validation_preview_purge_head_start_in_sec";
+
+/// A key that may only have harmless values: with any other, a server that ignored it would be less safe, or open to more,
+/// than its owner thinks.
+pub struct Guarded {
+    /// The key; `key.field` for a field of a map.
+    pub key: &'static str,
+    /// Values that change nothing, in lower case, without a Java package.
+    pub harmless: &'static [&'static str],
+    /// What is missing, and what to do.
+    pub reason: &'static str,
+}
+
+const fn guarded(key: &'static str, harmless: &'static [&'static str], reason: &'static str) -> Guarded {
+    Guarded { key, harmless, reason }
+}
+
+/// The guarded keys.
+pub const GUARDED: &[Guarded] = &[
+    guarded("authenticator", &["allowallauthenticator"], "logins are not built yet: anyone could connect"),
+    guarded("authorizer", &["allowallauthorizer"], "permissions are not built yet: anyone could do anything"),
+    guarded("network_authorizer", &["allowallnetworkauthorizer"], "permissions are not built yet"),
+    guarded("cidr_authorizer", &["allowallcidrauthorizer"], "limits by address are not built yet"),
+    guarded("role_manager", &["cassandrarolemanager"], "roles are not built yet"),
+    guarded("client_encryption_options.enabled", &["false"], "TLS is not built yet: clients would talk in the clear"),
+    guarded("native_transport_port_ssl", &[], "TLS is not built yet: clients would talk in the clear"),
+    guarded("transparent_data_encryption_options.enabled", &["false"], "files would be written in the clear"),
+    guarded("audit_logging_options.enabled", &["false"], "nothing would be audited"),
+    guarded("full_query_logging_options.log_dir", &[], "queries would not be logged"),
+    guarded("native_transport_allow_older_protocols", &["true"], "protocols before v5 could not be refused"),
+    guarded("start_native_transport", &["true"], "the server is its native protocol"),
+    guarded("rpc_interface", &[], "give its address as rpc_address"),
+    guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
+    guarded("cdc_enabled", &["false"], "changes would not be captured"),
+    guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
+    guarded("drop_truncate_table_enabled", &["true"], "tables could be dropped all the same"),
+    guarded("drop_keyspace_enabled", &["true"], "keyspaces could be dropped all the same"),
+];
+
+/// Why a key has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoEffect {
+    /// It means nothing on one machine.
+    NothingHere,
+    /// It is not built yet.
+    NotBuilt,
+}
+
+/// Whether `key` is one of Cassandra's that has no effect here.
+pub fn without_effect(key: &str) -> Option<NoEffect> {
+    let is_in = |keys: &str| keys.split_whitespace().any(|known| known == key);
+    if is_in(NOTHING_HERE) || is_in(OLD_NAMES) {
+        Some(NoEffect::NothingHere)
+    } else {
+        is_in(NOT_BUILT).then_some(NoEffect::NotBuilt)
+    }
+}
+
+/// Every name without effect, for suggestions and for the page of options.
+pub fn names_without_effect() -> impl Iterator<Item = (&'static str, NoEffect)> {
+    let nothing = NOTHING_HERE.split_whitespace().chain(OLD_NAMES.split_whitespace());
+    let not_built = NOT_BUILT.split_whitespace().map(|key| (key, NoEffect::NotBuilt));
+    nothing.map(|key| (key, NoEffect::NothingHere)).chain(not_built)
+}

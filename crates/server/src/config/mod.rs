@@ -1,0 +1,19 @@
+//! Configuration: one table of options feeds the command line, the YAML file, help and docs.
+//!
+//! `options` is the table, `value` the kinds of values; `cassandra_keys` says what becomes of Cassandra's other keys; `file`
+//! reads YAML, `settings` gathers what file and command line say, `server_config` is the result.
+
+mod cassandra_keys;
+mod file;
+mod options;
+mod page;
+mod server_config;
+mod settings;
+mod value;
+
+pub use cassandra_keys::{GUARDED, Guarded, NoEffect};
+pub use options::{OPTIONS, OptionSpec};
+pub use page::options_page;
+pub use server_config::{ServerConfig, Storage, SyncChoice, Timeouts};
+pub use settings::{ConfigError, Settings};
+pub use value::{Kind, Value, size_text};

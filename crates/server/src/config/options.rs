@@ -1,0 +1,127 @@
+//! The table of options: the only place where an option's names, kind, default and meaning stand.
+//!
+//! The command line, the reading of YAML, `--help` and the page of options are all made from it. The names in YAML are
+//! Cassandra's where Cassandra has the option.
+
+use super::value::Kind;
+
+/// An option.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Its key in the configuration file, and its name everywhere inside.
+    pub key: &'static str,
+    /// Its flag on the command line, without `--`; `None` for those only a file sets.
+    pub flag: Option<&'static str>,
+    /// Earlier spellings of Cassandra's, each with the unit its bare number stands for.
+    pub old: &'static [(&'static str, &'static str)],
+    /// What it takes.
+    pub kind: Kind,
+    /// Its default, as help shows it.
+    pub default: &'static str,
+    /// What it does, in one or two sentences.
+    pub help: &'static str,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const ANY_SIZE: Kind = Kind::Size { min: 0, max: u64::MAX };
+const TIMEOUT: Kind = Kind::Duration { min_ms: 10 };
+
+macro_rules! options {
+    ($($key:literal, $flag:expr, $kind:expr, $default:literal, [$($old:literal $unit:literal),*], $help:literal;)*) => {
+        /// All options, in the order of help and docs.
+        pub const OPTIONS: &[OptionSpec] = &[$(OptionSpec {
+            key: $key,
+            flag: $flag,
+            old: &[$(($old, $unit)),*],
+            kind: $kind,
+            default: $default,
+            help: $help,
+        },)*];
+    };
+}
+
+options! {
+    "data", Some("data"), Kind::Path, "./data", [],
+        "Directory of the database: DIR/data and DIR/commitlog. Made if it is not there.";
+    "memory", Some("memory"), Kind::Boolean, "false", [],
+        "Keep everything in memory and nothing on disk; the data ends with the server.";
+    "listen", Some("listen"), Kind::Listen, "127.0.0.1:9042", [],
+        "Address and port for clients. Port 0 picks a free one, which is printed.";
+    "commitlog_sync", Some("sync"), Kind::Choice(&["periodic", "batch", "group"]), "group", [],
+        "When a write is acknowledged. group, batch: once it is synced, so it survives a power failure; group syncs for all \
+         writes that wait. periodic: once the system has it, so it survives the death of the server; synced now and then.";
+    "commitlog_sync_period", None, Kind::Duration { min_ms: 1 }, "10s", ["commitlog_sync_period_in_ms" "ms"],
+        "How often a periodic commit log is synced.";
+    "skip_damaged_log", Some("skip-damaged-log"), Kind::Boolean, "false", [],
+        "Start although a commit log is damaged, and lose the damaged record and what follows it in its segment.";
+    "memory_limit", Some("memory-limit"), Kind::Size { min: 16 * MIB, max: u64::MAX },
+        "a quarter of the machine's memory, at most 4GiB", [],
+        "Memory for memtables, cache and requests together.";
+    "data_file_directories", None, Kind::DirectoryNamed("data"), "DIR/data", [],
+        "Cassandra's name for DIR/data. Several directories are not built yet.";
+    "commitlog_directory", None, Kind::DirectoryNamed("commitlog"), "DIR/commitlog", [],
+        "Cassandra's name for DIR/commitlog; it must be there.";
+    "commitlog_segment_size", None, Kind::Size { min: MIB, max: GIB }, "32MiB", ["commitlog_segment_size_in_mb" "MiB"],
+        "Size of a segment of the commit log.";
+    "max_mutation_size", None, Kind::Size { min: KIB, max: GIB }, "half a segment", ["max_mutation_size_in_kb" "KiB"],
+        "Largest write; larger ones are refused.";
+    "memtable_heap_space", None, Kind::Size { min: MIB, max: u64::MAX }, "a quarter of memory_limit",
+        ["memtable_heap_space_in_mb" "MiB"],
+        "Memory for what is not flushed yet.";
+    "file_cache_size", None, ANY_SIZE, "a quarter of memory_limit", ["file_cache_size_in_mb" "MiB"],
+        "Memory for the cache of blocks of files.";
+    "cluster_name", None, Kind::Text, "Test Cluster", [],
+        "Name that clients are told.";
+    "rpc_address", None, Kind::Host, "127.0.0.1", [],
+        "Address for clients; --listen overrides it.";
+    "native_transport_port", None, Kind::Integer { min: 0, max: 65535 }, "9042", [],
+        "Port for clients; --listen overrides it.";
+    "broadcast_rpc_address", None, Kind::Host, "the address that is listened on", [],
+        "Address that clients are told to connect to, where it is not the one listened on.";
+    "native_transport_max_frame_size", None, Kind::Size { min: KIB, max: 2 * GIB - MIB }, "16MiB",
+        ["native_transport_max_frame_size_in_mb" "MiB"],
+        "Largest request of protocol v3 and v4.";
+    "native_transport_max_message_size", None, Kind::Size { min: KIB, max: 2 * GIB - MIB },
+        "native_transport_max_frame_size", [],
+        "Largest request of protocol v5.";
+    "native_transport_max_request_data_in_flight", None, ANY_SIZE, "a tenth of memory_limit",
+        ["native_transport_max_concurrent_requests_in_bytes" "B"],
+        "Bytes of all requests that are not answered yet; beyond it connections are not read.";
+    "native_transport_max_request_data_in_flight_per_ip", None, ANY_SIZE, "a fortieth of memory_limit",
+        ["native_transport_max_concurrent_requests_in_bytes_per_ip" "B"],
+        "The same for requests from one address.";
+    "native_transport_throw_on_overload", None, Kind::Boolean, "false", [],
+        "Answer such requests with an error instead, as if each client had asked for it.";
+    "native_transport_max_concurrent_connections", None, Kind::Integer { min: -1, max: i64::MAX }, "-1", [],
+        "Most connections; -1 for any number.";
+    "native_transport_max_concurrent_connections_per_ip", None, Kind::Integer { min: -1, max: i64::MAX }, "-1", [],
+        "Most connections from one address; -1 for any number.";
+    "rpc_keepalive", None, Kind::Boolean, "true", [],
+        "Ask the system to notice clients that are gone.";
+    "available_processors", None, Kind::Integer { min: -1, max: 1024 }, "-1", [],
+        "Threads that serve connections; -1 for one a core.";
+    "concurrent_reads", None, Kind::Integer { min: 2, max: 1024 }, "32", [],
+        "Threads for reads that wait for the disk.";
+    "read_request_timeout", None, TIMEOUT, "5s", ["read_request_timeout_in_ms" "ms"],
+        "How long a read of a partition may take.";
+    "range_request_timeout", None, TIMEOUT, "10s", ["range_request_timeout_in_ms" "ms"],
+        "How long a read over partitions may take.";
+    "write_request_timeout", None, TIMEOUT, "2s", ["write_request_timeout_in_ms" "ms"],
+        "How long a write may take.";
+    "truncate_request_timeout", None, TIMEOUT, "60s", ["truncate_request_timeout_in_ms" "ms"],
+        "How long a TRUNCATE may take.";
+    "batch_size_warn_threshold", None, ANY_SIZE, "5KiB", ["batch_size_warn_threshold_in_kb" "KiB"],
+        "Batches beyond it are answered with a warning.";
+    "batch_size_fail_threshold", None, ANY_SIZE, "50KiB", ["batch_size_fail_threshold_in_kb" "KiB"],
+        "Batches beyond it are refused.";
+    "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "10MiB",
+        ["prepared_statements_cache_size_mb" "MiB"],
+        "Memory for prepared statements; those not used for longest are forgotten first.";
+}
+
+/// The option of a key.
+pub fn option(key: &str) -> Option<&'static OptionSpec> {
+    OPTIONS.iter().find(|option| option.key == key)
+}

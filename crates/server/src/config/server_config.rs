@@ -1,0 +1,290 @@
+//! The configuration of a server: settings with their defaults, as the parts of the server want them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::settings::{ConfigError, Settings};
+use super::value::Value;
+use crate::native::Limits;
+
+/// Where the data is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory only.
+    Memory,
+    /// In a directory.
+    Directory(PathBuf),
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncChoice {
+    /// Once the system has it; synced this often.
+    Periodic(Duration),
+    /// Once it is synced, each write for itself.
+    Batch,
+    /// Once it is synced, together with all that wait.
+    Group,
+}
+
+impl SyncChoice {
+    /// The name, as the option takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SyncChoice::Periodic(_) => "periodic",
+            SyncChoice::Batch => "batch",
+            SyncChoice::Group => "group",
+        }
+    }
+
+    /// What an acknowledgement promises.
+    pub fn promise(self) -> String {
+        match self {
+            SyncChoice::Periodic(period) => format!(
+                "an acknowledged write survives the death of the server; a power failure may lose the last {period:?}"
+            ),
+            SyncChoice::Batch | SyncChoice::Group => {
+                "an acknowledged write is synced to the disk and survives a power failure".to_owned()
+            }
+        }
+    }
+}
+
+/// How long requests may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A read of a partition.
+    pub read: Duration,
+    /// A read over partitions.
+    pub range: Duration,
+    /// A write.
+    pub write: Duration,
+    /// TRUNCATE.
+    pub truncate: Duration,
+}
+
+/// Everything a server is configured by.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where the data is.
+    pub storage: Storage,
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Where clients are told to connect; `None`: where they do.
+    pub broadcast_address: Option<IpAddr>,
+    /// When a write is acknowledged.
+    pub sync: SyncChoice,
+    /// Lose damaged ends of the log rather than not start.
+    pub skip_damaged_log: bool,
+    /// Size of the log's segments, bytes.
+    pub segment_bytes: u32,
+    /// Largest mutation, bytes.
+    pub mutation_bytes_max: usize,
+    /// Memory for everything, bytes.
+    pub memory_limit: u64,
+    /// Memory for memtables, bytes.
+    pub memtable_bytes: usize,
+    /// Memory for the block cache, bytes.
+    pub cache_bytes: u64,
+    /// Memory for prepared statements, bytes.
+    pub statements_bytes: u64,
+    /// Name of the cluster.
+    pub cluster_name: String,
+    /// How long requests may take.
+    pub timeouts: Timeouts,
+    /// Batches beyond it get a warning, bytes.
+    pub batch_warn_bytes: u64,
+    /// Batches beyond it are refused, bytes.
+    pub batch_fail_bytes: u64,
+    /// Limits of the native protocol's server.
+    pub limits: Limits,
+}
+
+const MEMORY_LIMIT_MAX: u64 = 4 << 30;
+const SEGMENT_BYTES: u64 = 32 << 20;
+
+impl ServerConfig {
+    /// Fills in defaults.
+    ///
+    /// # Errors
+    /// Contradictions, and host names without an address.
+    pub fn new(settings: &Settings, memory_bytes: u64, cores: usize) -> Result<ServerConfig, ConfigError> {
+        let read = Read { settings };
+        let memory_limit =
+            read.size("memory_limit").unwrap_or_else(|| (memory_bytes / 4).min(MEMORY_LIMIT_MAX));
+        let segment_bytes = read.size("commitlog_segment_size").unwrap_or(SEGMENT_BYTES);
+        let mutation = read.size("max_mutation_size").unwrap_or(segment_bytes / 2);
+        if mutation > segment_bytes / 2 {
+            return Err(ConfigError::Conflict {
+                first: "max_mutation_size",
+                second: "commitlog_segment_size",
+                reason: "a segment must be at least twice as large as the largest mutation",
+            });
+        }
+        let period = read.duration("commitlog_sync_period").unwrap_or(Duration::from_secs(10));
+        let sync = match read.text("commitlog_sync") {
+            Some("periodic") => SyncChoice::Periodic(period),
+            Some("batch") => SyncChoice::Batch,
+            _ => SyncChoice::Group,
+        };
+        let seconds = |key, default| read.duration(key).unwrap_or(Duration::from_secs(default));
+        Ok(ServerConfig {
+            storage: read.storage()?,
+            listen: read.listen()?,
+            broadcast_address: read.address("broadcast_rpc_address")?,
+            sync,
+            skip_damaged_log: read.boolean("skip_damaged_log").unwrap_or(false),
+            segment_bytes: u32::try_from(segment_bytes).unwrap_or(u32::MAX),
+            mutation_bytes_max: saturating(mutation),
+            memory_limit,
+            memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(memory_limit / 4)),
+            cache_bytes: read.size("file_cache_size").unwrap_or(memory_limit / 4),
+            statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(10 << 20),
+            cluster_name: read.text("cluster_name").unwrap_or("Test Cluster").to_owned(),
+            timeouts: Timeouts {
+                read: seconds("read_request_timeout", 5),
+                range: seconds("range_request_timeout", 10),
+                write: seconds("write_request_timeout", 2),
+                truncate: seconds("truncate_request_timeout", 60),
+            },
+            batch_warn_bytes: read.size("batch_size_warn_threshold").unwrap_or(5 << 10),
+            batch_fail_bytes: read.size("batch_size_fail_threshold").unwrap_or(50 << 10),
+            limits: read.limits(memory_limit, cores)?,
+        })
+    }
+}
+
+fn saturating(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Typed looks at settings.
+struct Read<'a> {
+    settings: &'a Settings,
+}
+
+impl<'a> Read<'a> {
+    fn size(&self, key: &str) -> Option<u64> {
+        match self.settings.get(key)? {
+            Value::Size(bytes) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    fn duration(&self, key: &str) -> Option<Duration> {
+        match self.settings.get(key)? {
+            Value::Duration(time) => Some(*time),
+            _ => None,
+        }
+    }
+
+    fn integer(&self, key: &str) -> Option<i64> {
+        match self.settings.get(key)? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A number where a negative one means none.
+    fn count(&self, key: &str) -> Option<u64> {
+        self.integer(key).and_then(|number| u64::try_from(number).ok())
+    }
+
+    fn boolean(&self, key: &str) -> Option<bool> {
+        match self.settings.get(key)? {
+            Value::Boolean(yes) => Some(*yes),
+            _ => None,
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        match self.settings.get(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn storage(&self) -> Result<Storage, ConfigError> {
+        let memory = self.boolean("memory").unwrap_or(false);
+        if memory && self.settings.has_flag("data") {
+            return Err(ConfigError::Conflict {
+                first: "--memory",
+                second: "--data",
+                reason: "nothing would be kept in the directory",
+            });
+        }
+        if memory {
+            return Ok(Storage::Memory);
+        }
+        // The command line names the directory itself, Cassandra's key the folder `data` in it.
+        let of_files = self.text("data_file_directories").and_then(|data| Path::new(data).parent());
+        let directory = match self.text("data") {
+            Some(directory) => PathBuf::from(directory),
+            None => of_files.map_or_else(|| PathBuf::from("./data"), Path::to_owned),
+        };
+        if let Some(log) = self.text("commitlog_directory")
+            && !self.settings.has_flag("data")
+            && Path::new(log).parent() != Some(&directory)
+        {
+            return Err(ConfigError::Conflict {
+                first: "commitlog_directory",
+                second: "data_file_directories",
+                reason: "the commit log is kept beside the folder data, in DIR/commitlog",
+            });
+        }
+        Ok(Storage::Directory(directory))
+    }
+
+    fn listen(&self) -> Result<SocketAddr, ConfigError> {
+        if let Some(listen) = self.text("listen").and_then(|text| text.parse().ok()) {
+            return Ok(listen);
+        }
+        let address = self.address("rpc_address")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let port = self.integer("native_transport_port").and_then(|port| u16::try_from(port).ok());
+        Ok(SocketAddr::new(address, port.unwrap_or(9042)))
+    }
+
+    fn address(&self, key: &'static str) -> Result<Option<IpAddr>, ConfigError> {
+        let Some(host) = self.text(key) else { return Ok(None) };
+        let none = |source| ConfigError::NoAddress { key, host: host.to_owned(), source };
+        // IPv4 first, as Java does unless told otherwise.
+        let mut found: Vec<IpAddr> =
+            (host, 0).to_socket_addrs().map_err(none)?.map(|address| address.ip()).collect();
+        found.sort_by_key(IpAddr::is_ipv6);
+        let missing = || none(std::io::ErrorKind::NotFound.into());
+        found.first().copied().map(Some).ok_or_else(missing)
+    }
+
+    fn limits(&self, memory_limit: u64, cores: usize) -> Result<Limits, ConfigError> {
+        let doors = self.count("available_processors").filter(|count| *count > 0);
+        let mut limits = Limits::for_memory(memory_limit, doors.map_or(cores, saturating));
+        if let Some(bytes) = self.size("native_transport_max_frame_size") {
+            limits.frame_bytes_max = bytes;
+        }
+        limits.message_bytes_max =
+            self.size("native_transport_max_message_size").unwrap_or(limits.frame_bytes_max);
+        let in_flight = self.size("native_transport_max_request_data_in_flight");
+        let per_address = self.size("native_transport_max_request_data_in_flight_per_ip");
+        let largest = limits.message_bytes_max.max(limits.frame_bytes_max);
+        limits.in_flight_bytes_max = in_flight.unwrap_or(limits.in_flight_bytes_max.max(largest));
+        limits.in_flight_bytes_max_per_address =
+            per_address.unwrap_or(limits.in_flight_bytes_max_per_address.max(largest));
+        for (second, bytes) in [
+            ("native_transport_max_request_data_in_flight", in_flight),
+            ("native_transport_max_request_data_in_flight_per_ip", per_address),
+        ] {
+            if bytes.is_some_and(|bytes| bytes < limits.message_bytes_max) {
+                let first = "native_transport_max_message_size";
+                return Err(ConfigError::Conflict { first, second, reason: "a message must fit the limit" });
+            }
+        }
+        limits.connections_max = self.count("native_transport_max_concurrent_connections");
+        limits.connections_max_per_address =
+            self.count("native_transport_max_concurrent_connections_per_ip").filter(|max| *max > 0);
+        limits.throws_on_overload = self.boolean("native_transport_throw_on_overload").unwrap_or(false);
+        limits.keeps_alive = self.boolean("rpc_keepalive").unwrap_or(true);
+        limits.disk_threads_max = self.count("concurrent_reads").map_or(limits.disk_threads_max, saturating);
+        Ok(limits)
+    }
+}

@@ -1,0 +1,251 @@
+//! What file and command line say, by key, before defaults: checked against the table of options.
+
+use std::collections::BTreeMap;
+
+use super::cassandra_keys::{GUARDED, Guarded, NoEffect, names_without_effect, without_effect};
+use super::file::Yaml;
+use super::options::{OPTIONS, OptionSpec, option};
+use super::value::Value;
+
+/// Why a configuration is not taken. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not YAML, or not a map.
+    #[error("{file}: {source}")]
+    Yaml {
+        /// Its name.
+        file: String,
+        /// What is wrong, with its place.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// A key that neither Helenus nor Cassandra 5.0 knows.
+    #[error("{file}: unknown key {key}{}", nearest.map(|key| format!("; did you mean {key}?")).unwrap_or_default())]
+    UnknownKey {
+        /// The file's name.
+        file: String,
+        /// The key.
+        key: String,
+        /// A known key that looks like it.
+        nearest: Option<&'static str>,
+    },
+    /// A value that the option does not take.
+    #[error("{name}: {value} is not allowed; it takes {allowed}")]
+    WrongValue {
+        /// Key or flag.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// Several directories.
+    #[error("data_file_directories: {count} directories are given; several are not built yet, give one")]
+    SeveralDirectories {
+        /// How many.
+        count: usize,
+    },
+    /// A key whose absence would change safety or access.
+    #[error("{key}: {value} is not supported: {reason}; remove the key to go on without it")]
+    Guarded {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// A key and its earlier spelling in one file.
+    #[error("{file}: {old} is the earlier name of {key}; give one of them")]
+    Twice {
+        /// The file's name.
+        file: String,
+        /// The earlier spelling.
+        old: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// Options that contradict each other.
+    #[error("{first} and {second} do not go together: {reason}")]
+    Conflict {
+        /// One.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A host name that means no address.
+    #[error("{key}: no address for {host}: {source}; give an IP address")]
+    NoAddress {
+        /// The key.
+        key: &'static str,
+        /// The name.
+        host: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Values by key, from a file and the command line; the command line wins.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    values: BTreeMap<&'static str, Value>,
+    from_flags: BTreeMap<&'static str, Value>,
+    /// Keys of the file without effect, in its order by name.
+    pub without_effect: Vec<(String, NoEffect)>,
+}
+
+impl Settings {
+    /// Takes a value from the command line.
+    ///
+    /// # Errors
+    /// When the option does not take it.
+    ///
+    /// # Panics
+    /// If there is no such option: flags are made from the table.
+    pub fn set_flag(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
+        let Some(option) = option(key) else { panic!("no option {key} in the table") };
+        let name = option.flag.map_or_else(|| key.to_owned(), |flag| format!("--{flag}"));
+        let value = parse(option, name, text)?;
+        self.from_flags.insert(option.key, value);
+        Ok(())
+    }
+
+    /// Takes all keys of a file's text; `file` is its name for errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read_yaml(&mut self, file: &str, text: &str) -> Result<(), ConfigError> {
+        let yaml = |source| ConfigError::Yaml { file: file.to_owned(), source: Box::new(source) };
+        for (key, value) in Yaml::read(text).map_err(yaml)? {
+            self.take(file, &key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, file: &str, key: &str, value: &Yaml) -> Result<(), ConfigError> {
+        if refuse_guarded(key, value)? {
+            return Ok(());
+        }
+        let is_old = |option: &&OptionSpec| option.old.iter().any(|(old, _)| *old == key);
+        let old = OPTIONS.iter().find(is_old);
+        let Some(found) = option(key).or(old) else {
+            let Some(why) = without_effect(key) else {
+                return Err(ConfigError::UnknownKey {
+                    file: file.to_owned(),
+                    key: key.to_owned(),
+                    nearest: nearest(key),
+                });
+            };
+            self.without_effect.push((key.to_owned(), why));
+            return Ok(());
+        };
+        let text = match value {
+            // Cassandra takes a key without a value for its default.
+            Yaml::Null => return Ok(()),
+            Yaml::List(items) if found.key == "data_file_directories" => match items.as_slice() {
+                [] => return Ok(()),
+                [one] => one.text(),
+                several => return Err(ConfigError::SeveralDirectories { count: several.len() }),
+            },
+            Yaml::Scalar(text) => text.clone(),
+            Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.text())),
+        };
+        let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);
+        let with_unit = match unit {
+            Some(unit) if text.bytes().all(|byte| byte.is_ascii_digit()) => format!("{text}{unit}"),
+            Some(unit) => return Err(ConfigError::WrongValue {
+                name: key.to_owned(),
+                value: text,
+                allowed: format!("a whole number of {unit}; its newer name is {}", found.key),
+            }),
+            None => text,
+        };
+        let value = parse(found, key.to_owned(), &with_unit)?;
+        if self.values.insert(found.key, value).is_some() {
+            let old = found.old.iter().map(|(old, _)| (*old).to_owned()).next().unwrap_or_default();
+            return Err(ConfigError::Twice { file: file.to_owned(), old, key: found.key });
+        }
+        Ok(())
+    }
+
+    /// The value of `key`, if one was given.
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        debug_assert!(option(key).is_some(), "no option {key} in the table");
+        self.from_flags.get(key).or_else(|| self.values.get(key))
+    }
+
+    /// Whether the command line gave `key`.
+    pub(super) fn has_flag(&self, key: &str) -> bool {
+        self.from_flags.contains_key(key)
+    }
+}
+
+fn parse(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
+    option.kind.parse(text).ok_or_else(|| wrong(option, name, text.to_owned()))
+}
+
+fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
+    ConfigError::WrongValue { name, value, allowed: option.kind.allowed() }
+}
+
+/// Refuses a guarded key with a value that matters; true if the key is a guarded one and harmless.
+fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
+    let mut is_guarded = false;
+    for guarded in GUARDED {
+        let (name, field) = guarded.key.split_once('.').map_or((guarded.key, None), |(k, f)| (k, Some(f)));
+        if name != key {
+            continue;
+        }
+        is_guarded = true;
+        let value = match (field, value) {
+            (Some(field), Yaml::Map(map)) => map.get(field).unwrap_or(&Yaml::Null),
+            (_, value) => value,
+        };
+        check_guarded(guarded, value)?;
+    }
+    Ok(is_guarded)
+}
+
+fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigError> {
+    // `authenticator: X` and `authenticator: {class_name: X}` say the same.
+    let text = match value {
+        Yaml::Null => return Ok(()),
+        Yaml::Map(map) => map.get("class_name").map_or_else(|| value.text(), Yaml::text),
+        other => other.text(),
+    };
+    let lower = text.to_ascii_lowercase();
+    let last = lower.rsplit('.').next().unwrap_or_default();
+    if guarded.harmless.contains(&last) {
+        return Ok(());
+    }
+    Err(ConfigError::Guarded { key: guarded.key, value: text, reason: guarded.reason })
+}
+
+/// The known key that takes the fewest changes of a letter, if they are few.
+fn nearest(key: &str) -> Option<&'static str> {
+    let guarded = GUARDED.iter().map(|guarded| guarded.key.split('.').next().unwrap_or_default());
+    let known = OPTIONS.iter().map(|option| option.key).chain(guarded);
+    let known = known.chain(names_without_effect().map(|(name, _)| name));
+    let (distance, found) = known.map(|name| (distance(key, name), name)).min()?;
+    (distance <= key.len() / 3).then_some(found)
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (place, to) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let changed = diagonal + usize::from(from != to);
+            diagonal = *place;
+            left = changed.min(diagonal + 1).min(left + 1);
+            *place = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}

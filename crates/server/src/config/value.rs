@@ -1,0 +1,196 @@
+//! Kinds of options: what their values may be, as text, and what they mean.
+//!
+//! Sizes, durations and their units are written as in Cassandra 5 (`DataStorageSpec`, `DurationSpec`): a whole number and a
+//! unit, without a blank.
+
+use std::time::Duration;
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes, at least and at most so many.
+    Size {
+        /// Fewest bytes.
+        min: u64,
+        /// Most bytes.
+        max: u64,
+    },
+    /// A time, at least so many milliseconds.
+    Duration {
+        /// Fewest milliseconds.
+        min_ms: u64,
+    },
+    /// A whole number.
+    Integer {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// true or false.
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A file or directory.
+    Path,
+    /// A list of one directory; `DIR/` and this name.
+    DirectoryNamed(&'static str),
+    /// Any text.
+    Text,
+    /// A host name or IP address.
+    Host,
+    /// IP and port.
+    Listen,
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Bytes.
+    Size(u64),
+    /// A time.
+    Duration(Duration),
+    /// A whole number.
+    Integer(i64),
+    /// Yes or no.
+    Boolean(bool),
+    /// A word, a path, a name, an address.
+    Text(String),
+}
+
+/// Units of sizes.
+const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+/// Units of durations, in nanoseconds; a longer name before one it ends with.
+const DURATIONS: [(&str, u64); 8] = [
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ns", 1),
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+impl Kind {
+    /// Reads a value; `None` if it is not one of this kind.
+    pub fn parse(self, text: &str) -> Option<Value> {
+        match self {
+            Kind::Size { min, max } => {
+                let bytes = with_unit(text, &SIZES)?;
+                (min..=max).contains(&bytes).then_some(Value::Size(bytes))
+            }
+            Kind::Duration { min_ms } => {
+                let time = Duration::from_nanos(with_unit(text, &DURATIONS)?);
+                (time >= Duration::from_millis(min_ms)).then_some(Value::Duration(time))
+            }
+            Kind::Integer { min, max } => {
+                let number = text.parse().ok().filter(|number| (min..=max).contains(number))?;
+                Some(Value::Integer(number))
+            }
+            Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" => Some(Value::Boolean(true)),
+                "false" | "no" | "off" => Some(Value::Boolean(false)),
+                _ => None,
+            },
+            Kind::Choice(words) => {
+                let word = words.iter().find(|word| word.eq_ignore_ascii_case(text))?;
+                Some(Value::Text((*word).to_owned()))
+            }
+            Kind::DirectoryNamed(name) => {
+                let path = std::path::Path::new(text);
+                (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
+            }
+            Kind::Listen => text.parse::<std::net::SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
+            Kind::Path | Kind::Text | Kind::Host => {
+                (!text.is_empty()).then(|| Value::Text(text.to_owned()))
+            }
+        }
+    }
+
+    /// What is allowed, for errors, help and docs.
+    pub fn allowed(self) -> String {
+        match self {
+            Kind::Size { min, max } => {
+                let example = "a size such as 16MiB (B, KiB, MiB, GiB)";
+                format!("{example}, {} to {}", size_text(min), size_text(max))
+            }
+            Kind::Duration { min_ms: 0 } => "a duration such as 10s (d, h, m, s, ms)".to_owned(),
+            Kind::Duration { min_ms } => format!("a duration such as 10s (d, h, m, s, ms), at least {min_ms}ms"),
+            Kind::Integer { min, max: i64::MAX } => format!("a whole number, at least {min}"),
+            Kind::Integer { min, max } => format!("a whole number, {min} to {max}"),
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Choice(words) => words.join(", "),
+            Kind::Path => "a path".to_owned(),
+            Kind::DirectoryNamed(name) => {
+                format!("one directory whose name is {name}: Helenus keeps its data in DIR/data and DIR/commitlog")
+            }
+            Kind::Text => "a text".to_owned(),
+            Kind::Host => "a host name or an IP address".to_owned(),
+            Kind::Listen => "IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one".to_owned(),
+        }
+    }
+
+    /// The placeholder in help.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Kind::Size { .. } => "SIZE",
+            Kind::Duration { .. } => "DURATION",
+            Kind::Integer { .. } => "N",
+            Kind::Boolean => "BOOL",
+            Kind::Choice(_) => "WORD",
+            Kind::Path | Kind::DirectoryNamed(_) => "PATH",
+            Kind::Text => "TEXT",
+            Kind::Host => "HOST",
+            Kind::Listen => "IP:PORT",
+        }
+    }
+}
+
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (digits, factor) = units.iter().find_map(|(unit, factor)| {
+        let digits = text.strip_suffix(unit)?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some((digits, factor))
+    })?;
+    digits.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// A number of bytes in the largest unit that says it exactly.
+pub fn size_text(bytes: u64) -> String {
+    let exact = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes % factor == 0;
+    let (unit, factor) = SIZES.iter().find(exact).unwrap_or(&("B", 1));
+    format!("{}{unit}", bytes / factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_durations_are_read_as_cassandra_reads_them() {
+        let size = Kind::Size { min: 0, max: u64::MAX };
+        for (text, bytes) in [("16MiB", 16 << 20), ("1GiB", 1 << 30), ("10KiB", 10_240), ("7B", 7), ("0B", 0)] {
+            assert_eq!(size.parse(text), Some(Value::Size(bytes)));
+        }
+        for text in ["16", "16MB", "16 MiB", "-1B", "1.5GiB", "MiB", "", "99999999999GiB"] {
+            assert_eq!(size.parse(text), None, "{text}");
+        }
+        let duration = Kind::Duration { min_ms: 0 };
+        for (text, ms) in [("10s", 10_000), ("5ms", 5), ("2m", 120_000), ("3h", 10_800_000), ("1d", 86_400_000)] {
+            assert_eq!(duration.parse(text), Some(Value::Duration(Duration::from_millis(ms))));
+        }
+        for text in ["10", "10 s", "10sec", "s", "-1s"] {
+            assert_eq!(duration.parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bounds_hold() {
+        assert_eq!(Kind::Size { min: 1024, max: 4096 }.parse("1B"), None);
+        assert_eq!(Kind::Integer { min: 0, max: 65535 }.parse("70000"), None);
+        assert_eq!(Kind::Duration { min_ms: 10 }.parse("9ms"), None);
+        assert_eq!(Kind::Choice(&["batch", "group"]).parse("GROUP"), Some(Value::Text("group".into())));
+        assert_eq!(Kind::DirectoryNamed("data").parse("/x/data"), Some(Value::Text("/x/data".into())));
+        assert_eq!(Kind::DirectoryNamed("data").parse("/x/files"), None);
+    }
+}

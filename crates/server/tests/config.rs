@@ -1,0 +1,190 @@
+//! Configuration: the table of options, Cassandra's own file, and everything that can be wrong in it.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use helenus_server::config::*;
+
+fn read(yaml: &str) -> Result<ServerConfig, String> {
+    let mut settings = Settings::default();
+    settings.read_yaml("f.yaml", yaml).map_err(|error| error.to_string())?;
+    ServerConfig::new(&settings, 8 << 30, 2).map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults_are_cassandras_where_it_has_them() {
+    let config = read("").unwrap();
+    assert_eq!(config.storage, Storage::Directory(PathBuf::from("./data")));
+    assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 9042)));
+    assert_eq!(config.sync, SyncChoice::Group);
+    assert_eq!((config.segment_bytes, config.mutation_bytes_max), (32 << 20, 16 << 20));
+    assert_eq!(config.memory_limit, 2 << 30);
+    assert_eq!((config.memtable_bytes, config.cache_bytes), (512 << 20, 512 << 20));
+    assert_eq!(config.limits.frame_bytes_max, 16 << 20);
+    assert_eq!(config.limits.in_flight_bytes_max, (2 << 30) / 10);
+    assert_eq!(config.timeouts.write, Duration::from_secs(2));
+}
+
+#[test]
+fn every_option_is_read_with_its_default_in_the_table() {
+    for option in OPTIONS {
+        let text = match option.kind {
+            Kind::Size { .. } => "64MiB",
+            Kind::Duration { .. } => "7s",
+            Kind::Integer { .. } => "5",
+            Kind::Boolean => "true",
+            Kind::Choice(words) => words[0],
+            Kind::Path | Kind::Text => "x",
+            Kind::DirectoryNamed("data") => "x/data",
+            Kind::DirectoryNamed(_) => "x/commitlog",
+            Kind::Host => "127.0.0.9",
+            Kind::Listen => "127.0.0.9:1",
+        };
+        let mut settings = Settings::default();
+        settings.read_yaml("f", &format!("{}: {text}\n", option.key)).unwrap();
+        if option.flag.is_some() {
+            settings.set_flag(option.key, text).unwrap();
+        }
+        assert!(!option.help.is_empty() && !option.default.is_empty());
+    }
+}
+
+#[test]
+fn wrong_values_are_named_with_what_is_allowed() {
+    for (yaml, error) in [
+        ("commitlog_sync: sometimes", "commitlog_sync: sometimes is not allowed; it takes periodic, batch, group"),
+        ("native_transport_port: 70000", "native_transport_port: 70000 is not allowed; it takes a whole number, 0 to 65535"),
+        (
+            "read_request_timeout: 5",
+            "read_request_timeout: 5 is not allowed; it takes a duration such as 10s (d, h, m, s, ms), at least 10ms",
+        ),
+        (
+            "commitlog_segment_size: 32MB",
+            "commitlog_segment_size: 32MB is not allowed; it takes a size such as 16MiB (B, KiB, MiB, GiB), 1MiB to 1GiB",
+        ),
+        ("rpc_keepalive: maybe", "rpc_keepalive: maybe is not allowed; it takes true or false"),
+        ("cluster_name: [a, b]", "cluster_name: [a, b] is not allowed; it takes a text"),
+        (
+            "commitlog_sync_period_in_ms: 10s",
+            "commitlog_sync_period_in_ms: 10s is not allowed; it takes a whole number of ms; its newer name is \
+             commitlog_sync_period",
+        ),
+        ("comitlog_sync: batch", "f.yaml: unknown key comitlog_sync; did you mean commitlog_sync?"),
+        ("num_token: 16", "f.yaml: unknown key num_token; did you mean num_tokens?"),
+        ("zzz: 1", "f.yaml: unknown key zzz"),
+        (
+            "data_file_directories: [/a/data, /b/data]",
+            "data_file_directories: 2 directories are given; several are not built yet, give one",
+        ),
+        (
+            "commitlog_sync_period: 1s\ncommitlog_sync_period_in_ms: 1000",
+            "f.yaml: commitlog_sync_period_in_ms is the earlier name of commitlog_sync_period; give one of them",
+        ),
+        (
+            "max_mutation_size: 32MiB",
+            "max_mutation_size and commitlog_segment_size do not go together: a segment must be at least twice as large as \
+             the largest mutation",
+        ),
+        (
+            "commitlog_directory: /elsewhere/commitlog\ndata_file_directories: [/x/data]",
+            "commitlog_directory and data_file_directories do not go together: the commit log is kept beside the folder data, \
+             in DIR/commitlog",
+        ),
+    ] {
+        assert_eq!(read(yaml).unwrap_err(), error, "{yaml}");
+    }
+    assert!(read("a: [").unwrap_err().starts_with("f.yaml: "));
+    assert!(read("- a\n- b").unwrap_err().starts_with("f.yaml: "));
+}
+
+#[test]
+fn keys_that_would_change_safety_or_access_are_refused() {
+    for yaml in [
+        "authenticator: PasswordAuthenticator",
+        "authenticator: {class_name: org.apache.cassandra.auth.PasswordAuthenticator}",
+        "authorizer: CassandraAuthorizer",
+        "client_encryption_options: {enabled: true, keystore: conf/.keystore}",
+        "transparent_data_encryption_options: {enabled: true}",
+        "audit_logging_options: {enabled: true}",
+        "native_transport_port_ssl: 9142",
+        "rpc_interface: eth0",
+        "partitioner: org.apache.cassandra.dht.RandomPartitioner",
+        "drop_keyspace_enabled: false",
+        "cdc_enabled: true",
+    ] {
+        let error = read(yaml).unwrap_err();
+        assert!(error.contains("is not supported: ") && error.contains("remove the key"), "{error}");
+    }
+    for yaml in [
+        "authenticator: AllowAllAuthenticator",
+        "authenticator: {class_name: AllowAllAuthenticator, parameters: null}",
+        "authorizer: org.apache.cassandra.auth.AllowAllAuthorizer",
+        "client_encryption_options: {enabled: false, keystore: conf/.keystore}",
+        "audit_logging_options: {enabled: false, logger: [{class_name: BinAuditLogger}]}",
+        "partitioner: org.apache.cassandra.dht.Murmur3Partitioner",
+        "cdc_enabled: false",
+    ] {
+        read(yaml).unwrap();
+    }
+}
+
+#[test]
+fn cassandras_directories_and_earlier_names_are_understood() {
+    let config = read(
+        "data_file_directories:\n  - /var/lib/cassandra/data\ncommitlog_directory: /var/lib/cassandra/commitlog\n\
+         commitlog_sync: periodic\ncommitlog_sync_period_in_ms: 2000\nnative_transport_max_frame_size_in_mb: 8\n\
+         rpc_address: localhost\nnative_transport_port: 9142\nkey_cache_size:\n",
+    )
+    .unwrap();
+    assert_eq!(config.storage, Storage::Directory(Path::new("/var/lib/cassandra").to_owned()));
+    assert_eq!(config.sync, SyncChoice::Periodic(Duration::from_secs(2)));
+    assert_eq!(config.limits.frame_bytes_max, 8 << 20);
+    assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 9142)));
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let mut settings = Settings::default();
+    settings.read_yaml("f", "commitlog_sync: batch\nrpc_address: 127.0.0.2\ndata_file_directories: [/x/data]").unwrap();
+    settings.set_flag("commitlog_sync", "periodic").unwrap();
+    settings.set_flag("listen", "127.0.0.3:1").unwrap();
+    settings.set_flag("data", "/y").unwrap();
+    let config = ServerConfig::new(&settings, 1 << 30, 1).unwrap();
+    assert_eq!(config.sync.name(), "periodic");
+    assert_eq!(config.listen.to_string(), "127.0.0.3:1");
+    assert_eq!(config.storage, Storage::Directory(PathBuf::from("/y")));
+    let error = settings.set_flag("listen", "9042").unwrap_err().to_string();
+    assert_eq!(error, "--listen: 9042 is not allowed; it takes IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one");
+    settings.set_flag("memory", "true").unwrap();
+    assert!(ServerConfig::new(&settings, 1 << 30, 1).is_err(), "--memory with --data");
+}
+
+#[test]
+fn keys_without_effect_are_collected() {
+    let mut settings = Settings::default();
+    settings.read_yaml("f", "num_tokens: 16\nendpoint_snitch: SimpleSnitch\nkey_cache_size_in_mb: 5\nrow_cache_size: 0MiB").unwrap();
+    let found: Vec<_> = settings.without_effect.iter().map(|(key, why)| (key.as_str(), *why)).collect();
+    assert_eq!(
+        found,
+        [
+            ("endpoint_snitch", NoEffect::NothingHere),
+            ("key_cache_size_in_mb", NoEffect::NotBuilt),
+            ("num_tokens", NoEffect::NothingHere),
+            ("row_cache_size", NoEffect::NotBuilt),
+        ]
+    );
+}
+
+/// Run with `HELENUS_WRITE_DOCS=1` to write the page anew.
+#[test]
+fn the_page_of_options_is_that_of_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/options.md");
+    if std::env::var_os("HELENUS_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, options_page()).unwrap();
+    }
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page == options_page(), "run HELENUS_WRITE_DOCS=1 cargo test -p helenus-server --test config");
+}
