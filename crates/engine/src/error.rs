@@ -73,6 +73,16 @@ pub enum Error {
         /// Its partition key, in hex.
         key: String,
     },
+    /// A write that the format of SSTables has no place for.
+    #[error("{keyspace}.{table}: {problem}")]
+    Unstorable {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its table.
+        table: String,
+        /// What cannot be stored.
+        problem: &'static str,
+    },
     /// Memory for writes is used up, and the flush that should free it does not come through.
     #[error(
         "no memory for more writes ({used} of {limit} bytes in use): {reason}; free space on the disk or write slower"

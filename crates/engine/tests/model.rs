@@ -61,7 +61,7 @@ fn operations(random: &mut Random, shapes: &[Shape], count: usize) -> Vec<Op> {
             let index = random.below(shapes.len());
             let what = random.below(100);
             let parts = if random.chance(15) { 1 + random.below(3) } else { 1 };
-            let mut maker = |index: usize, random: &mut Random| {
+            let maker = |index: usize, random: &mut Random| {
                 let mut maker = Maker { random, shape: &shapes[index], keys };
                 let key = maker.key();
                 let changes = 1 + if maker.random.chance(40) { maker.random.below(8) } else { 0 };

@@ -6,8 +6,9 @@
 use super::shared::{Database, Shared};
 use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
-use helenus_model::mutation::Mutation;
+use helenus_model::mutation::{Change, Mutation};
 use helenus_model::token::Token;
+use helenus_sstable::index_bti::DeletionTimeBytes;
 use std::sync::atomic::Ordering;
 
 impl Database {
@@ -44,6 +45,7 @@ impl Database {
 impl Shared {
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
         self.check_size(mutation)?;
+        check_storable(mutation)?;
         self.check_room()?;
         let tables = self.tables.load();
         let ticket = {
@@ -116,4 +118,25 @@ impl Shared {
             key: largest.key.iter().take(64).map(|byte| format!("{byte:02x}")).collect(),
         })
     }
+}
+
+/// Refuses what no SSTable could hold: once in a memtable it would make every flush of its table fail.
+fn check_storable(mutation: &Mutation) -> Result<()> {
+    for update in &mutation.updates {
+        let refuse = |problem| {
+            let (keyspace, table) = (update.table.keyspace.to_string(), update.table.name.to_string());
+            Err(Error::Unstorable { keyspace, table, problem })
+        };
+        if update.key.len() > usize::from(u16::MAX) {
+            return refuse("a partition key is at most 65535 bytes");
+        }
+        for change in update.changes.iter() {
+            if let Change::PartitionDeletion(deletion) = change?
+                && DeletionTimeBytes::new(deletion).is_none()
+            {
+                return refuse("the deletion of a partition cannot have a timestamp below 0 or a time after 2106");
+            }
+        }
+    }
+    Ok(())
 }
