@@ -8,6 +8,7 @@ mod class_name;
 mod class_parser;
 mod collection;
 mod constant;
+mod cql_type;
 mod date;
 mod decimal;
 mod duration;
@@ -25,13 +26,12 @@ mod tuple;
 mod uuid;
 mod vector;
 
-use std::sync::Arc;
-
 pub use class_name::composite_class_name;
 pub(crate) use class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 pub use class_parser::{ParsedClass, parse_class_name};
 pub use collection::{Elements, collection_size, normalise, pack, put_value, take_value};
 pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_constant};
+pub use cql_type::{CqlType, UserType};
 pub(crate) use decimal::Parts as DecimalParts;
 pub use duration::{Duration, DurationTextError};
 pub use error::{ConstantKind, TypeError};
@@ -44,115 +44,3 @@ pub(crate) use uuid::{
     version as uuid_version,
 };
 pub use vector::{VectorElements, put_element};
-
-/// A CQL data type. Cheap to clone: nested types are shared.
-///
-/// `text` and `varchar` are one type, as in Cassandra, and print as `text`. The order of a reversed clustering
-/// column is not part of its type: see `schema::Column::reversed`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum CqlType {
-    /// US-ASCII text.
-    Ascii,
-    /// 64-bit signed integer.
-    BigInt,
-    /// Any bytes.
-    Blob,
-    /// One byte, 0 or 1.
-    Boolean,
-    /// A counter: Cassandra's counter context in storage, a 64-bit sum to clients.
-    Counter,
-    /// Days around 1970-01-01, unsigned, centred on 2^31.
-    Date,
-    /// Scale (i32) and unscaled big integer.
-    Decimal,
-    /// IEEE 754, 64 bits.
-    Double,
-    /// Months, days, nanoseconds, each a zigzag vint.
-    Duration,
-    /// No bytes at all; the value type of tables without values.
-    Empty,
-    /// IEEE 754, 32 bits.
-    Float,
-    /// An IPv4 or IPv6 address, 4 or 16 bytes.
-    Inet,
-    /// 32-bit signed integer.
-    Int,
-    /// 16-bit signed integer.
-    SmallInt,
-    /// UTF-8 text; `varchar` is the same type.
-    Text,
-    /// Nanoseconds since midnight, i64.
-    Time,
-    /// Milliseconds since the epoch, i64.
-    Timestamp,
-    /// Version 1 UUID, ordered by time.
-    TimeUuid,
-    /// 8-bit signed integer.
-    TinyInt,
-    /// Any UUID.
-    Uuid,
-    /// Arbitrary-precision integer, two's complement, big endian.
-    Varint,
-    /// A list; frozen lists are one value, others a cell an element.
-    List {
-        /// Type of the elements.
-        element: Arc<CqlType>,
-        /// One serialised value instead of a cell an element.
-        frozen: bool,
-    },
-    /// A set, ordered by its element type.
-    Set {
-        /// Type of the elements.
-        element: Arc<CqlType>,
-        /// One serialised value instead of a cell an element.
-        frozen: bool,
-    },
-    /// A map, ordered by its key type.
-    Map {
-        /// Type of the keys.
-        key: Arc<CqlType>,
-        /// Type of the values.
-        value: Arc<CqlType>,
-        /// One serialised value instead of a cell an entry.
-        frozen: bool,
-    },
-    /// A tuple; always frozen.
-    Tuple(Arc<[CqlType]>),
-    /// A user-defined type.
-    Udt(Arc<UserType>),
-    /// A vector of fixed dimension.
-    Vector {
-        /// Type of the elements.
-        element: Arc<CqlType>,
-        /// Number of elements.
-        dimension: u32,
-    },
-    /// A type class this server does not know, by its Java name; compared as bytes.
-    Custom(Arc<str>),
-}
-
-/// A user-defined type as a column uses it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct UserType {
-    /// Keyspace the type belongs to.
-    pub keyspace: Arc<str>,
-    /// Name of the type, unquoted.
-    pub name: Arc<str>,
-    /// Fields in declared order: name, type.
-    pub fields: Vec<(Arc<str>, CqlType)>,
-    /// One serialised value instead of a cell a field.
-    pub frozen: bool,
-}
-
-impl CqlType {
-    /// Whether values of this type are stored as several cells of one column (non-frozen collections and UDTs).
-    pub fn is_multi_cell(&self) -> bool {
-        match self {
-            CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
-                !frozen
-            }
-            CqlType::Udt(udt) => !udt.frozen,
-            _ => false,
-        }
-    }
-}

@@ -1,3 +1,5 @@
+//! Transaction logs: lines against Cassandra's, and a crash at every sync of a transaction and of its recovery.
+
 use super::*;
 use crate::component::Component;
 use crate::names::SsTableId;

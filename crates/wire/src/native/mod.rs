@@ -6,7 +6,6 @@
 //! [`SegmentWriter::close`]. A client does the same with [`Request::encode`] and [`decode_response`].
 
 mod checksum;
-mod class_name;
 mod compress;
 mod consistency;
 mod error;
@@ -18,7 +17,6 @@ mod segment;
 mod types;
 mod version;
 
-pub use class_name::{ClassName, parse_class_name};
 pub use compress::{BodyCodec, Compression};
 pub use consistency::Consistency;
 pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType};

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use helenus_model::types::{CqlType, UserType};
 
 use super::Version;
-use super::class_name::{ClassName, MAX_DEPTH, parse_class_name};
 use super::primitives::{Put, Reader};
 use crate::WireError;
+
+/// How deep types may be nested in options.
+const MAX_DEPTH: u8 = 64;
 
 const CUSTOM: u16 = 0x0000;
 const LIST: u16 = 0x0020;
@@ -122,7 +124,7 @@ pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
         }
         other => {
             out.put_short(CUSTOM);
-            out.put_string(&ClassName(other).to_string());
+            out.put_string(&other.class_name());
         }
     }
 }
@@ -142,7 +144,10 @@ fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError>
         return Ok(ty);
     }
     Ok(match id {
-        CUSTOM => parse_class_name(reader.string()?),
+        CUSTOM => {
+            let class = reader.string()?;
+            CqlType::from_class_name(class).unwrap_or_else(|_| CqlType::Custom(class.into()))
+        }
         LIST => CqlType::List { element: Arc::new(read_nested(reader, deeper)?), frozen: false },
         SET => CqlType::Set { element: Arc::new(read_nested(reader, deeper)?), frozen: false },
         MAP => {

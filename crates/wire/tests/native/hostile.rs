@@ -152,7 +152,6 @@ proptest! {
                 decode_body(version, *opcode, Flags(0x0F), &bytes);
             }
         }
-        parse_class_name(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
