@@ -7,12 +7,18 @@ mod data_type;
 mod literal;
 mod names;
 mod receiver;
+pub(crate) mod restrictions;
+pub(crate) mod selection;
 mod term;
 mod term_text;
 mod values;
 
+pub(crate) use assignment::compatible;
 pub use assignment::{exact_type, test_assignment};
+pub(crate) use data_type::native_type;
 pub use data_type::resolve_type;
+pub(crate) use data_type::resolve_type_in;
+pub(crate) use names::existing_column;
 pub use names::{Scope, undefined_column};
 pub use receiver::{Markers, Receiver};
 pub use term::Term;

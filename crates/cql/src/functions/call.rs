@@ -1,11 +1,9 @@
 //! The seam between terms and functions: what a function is, what a call may ask for, how one is found.
 
-use crate::analysis::{Receiver, Scope};
-use crate::error::{CqlError, Result};
-use crate::syntax::ast::{self, FunctionName};
+use crate::error::Result;
+use crate::syntax::ast;
 use helenus_model::types::CqlType;
 use std::fmt;
-use std::sync::Arc;
 
 /// A scalar function with fixed types, as one call uses it.
 pub trait Scalar: fmt::Debug + Send + Sync {
@@ -34,6 +32,34 @@ pub struct CallContext<'a> {
     pub unique_us: &'a (dyn Fn() -> i64 + Sync),
     /// Fills with random bytes.
     pub random: &'a (dyn Fn(&mut [u8]) + Sync),
+    /// Clock sequence and node of this server's time UUIDs.
+    pub node: u64,
+}
+
+/// 100 ns units from the start of the Gregorian calendar, where time UUIDs begin, to 1970.
+const GREGORIAN_TO_UNIX: i64 = 0x01B2_1DD2_1381_4000;
+
+impl CallContext<'_> {
+    /// A new time UUID, greater than every one before.
+    pub fn time_uuid(&self) -> [u8; 16] {
+        self.time_uuid_at((self.unique_us)())
+    }
+
+    /// A new time UUID less than every one before: times run backwards from 2010-01-01.
+    pub fn mirrored_time_uuid(&self) -> [u8; 16] {
+        const REFERENCE_US: i64 = 1_262_304_000_000_000;
+        self.time_uuid_at(2 * REFERENCE_US - (self.unique_us)())
+    }
+
+    fn time_uuid_at(&self, unix_us: i64) -> [u8; 16] {
+        let ticks = (unix_us.saturating_mul(10).saturating_add(GREGORIAN_TO_UNIX)) as u64;
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&(ticks as u32).to_be_bytes());
+        bytes[4..6].copy_from_slice(&((ticks >> 32) as u16).to_be_bytes());
+        bytes[6..8].copy_from_slice(&((ticks >> 48) as u16 & 0x0FFF | 0x1000).to_be_bytes());
+        bytes[8..].copy_from_slice(&self.node.to_be_bytes());
+        bytes
+    }
 }
 
 impl fmt::Debug for CallContext<'_> {
@@ -47,19 +73,6 @@ impl fmt::Debug for CallContext<'_> {
 pub enum Argument<'a> {
     /// A term.
     Term(&'a ast::Term<'a>),
-    /// A value of this type.
-    Typed(&'a CqlType),
-}
-
-/// The function that a call means, chosen by its arguments and what the result is for (`FunctionResolver.get`).
-///
-/// # Errors
-/// There is no such function, or none of its overloads fits.
-pub fn find(
-    name: &FunctionName<'_>,
-    _arguments: &[Argument<'_>],
-    _receiver: Option<&Receiver>,
-    _scope: &Scope<'_>,
-) -> Result<Arc<dyn Scalar>> {
-    Err(CqlError::Invalid(format!("Unknown function {} called", name.name.as_str())))
+    /// A value of this type, called so in errors.
+    Typed(&'a CqlType, &'a str),
 }

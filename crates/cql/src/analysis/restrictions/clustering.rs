@@ -1,0 +1,295 @@
+//! Which rows of a partition a WHERE clause means, as ordered positions: names where every clustering column has `=`
+//! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
+
+use super::restriction::{End, Operand, Restriction, Test, Value, invalid};
+use super::statement::{Restrictions, is_filtered};
+use crate::analysis::Bindings;
+use crate::error::{CqlError, Result};
+use helenus_model::byte_comparable::{component, end_bound, end_row};
+use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_model::schema::Column;
+use std::sync::Arc;
+
+/// The rows of one execution.
+pub(crate) struct RowSelection {
+    /// Names or slices.
+    pub(crate) filter: Arc<ClusteringFilter>,
+    /// No row can match; only static rows are left to be read.
+    pub(crate) is_empty: bool,
+}
+
+/// Values of the first clustering columns.
+type Prefix<'a> = Vec<Value<'a>>;
+
+impl Restrictions {
+    /// The rows under these values.
+    ///
+    /// # Errors
+    /// Null or unset values.
+    pub(crate) fn rows(&self, bindings: &Bindings<'_>) -> Result<RowSelection> {
+        let columns = &self.table.clustering;
+        let is_names = self.clustering.len() >= columns.len() && self.clustering.has_only_equality_or_in();
+        let (filter, is_empty) = if is_names {
+            let names = self.names(bindings)?;
+            let is_empty = names.is_empty();
+            (ClusteringFilter::Names(names), is_empty)
+        } else if self.clustering.is_empty() {
+            (ClusteringFilter::Slices(vec![Slice::all()]), false)
+        } else {
+            let slices = self.slices(bindings)?;
+            let is_empty = slices.is_empty();
+            (ClusteringFilter::Slices(slices), is_empty)
+        };
+        Ok(RowSelection { filter: Arc::new(filter), is_empty })
+    }
+
+    fn names(&self, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut prefixes: Vec<Prefix<'_>> = vec![Vec::new()];
+        for restriction in self.clustering.iter() {
+            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?);
+        }
+        let mut names = Vec::with_capacity(prefixes.len());
+        for prefix in &prefixes {
+            let mut name = Vec::new();
+            encode(&self.table.clustering, prefix, &mut name)?;
+            end_row(&mut name);
+            names.push(name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn slices(&self, bindings: &Bindings<'_>) -> Result<Vec<Slice>> {
+        let mut prefixes: Vec<Prefix<'_>> = vec![Vec::new()];
+        let mut position = 0;
+        for restriction in self.clustering.iter() {
+            if is_filtered(restriction, &mut position) {
+                break;
+            }
+            if let Test::Slice(start, end) = &restriction.test {
+                let ends = Ends::bind(&restriction.columns, (start, end), bindings)?;
+                return self.sliced(&prefixes, &ends);
+            }
+            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?);
+        }
+        let ends = Ends { columns: &[], start: None, end: None };
+        self.sliced(&prefixes, &ends)
+    }
+
+    /// The slices of a range behind each of the prefixes.
+    fn sliced(&self, prefixes: &[Prefix<'_>], ends: &Ends<'_>) -> Result<Vec<Slice>> {
+        let mut slices = Vec::new();
+        for prefix in prefixes {
+            let mut base = Vec::new();
+            encode(&self.table.clustering, prefix, &mut base)?;
+            ends.slices(&base, &mut slices)?;
+        }
+        slices.retain(|slice| !slice.is_empty());
+        slices.sort_by(|a, b| a.start.cmp(&b.start));
+        let mut merged: Vec<Slice> = Vec::with_capacity(slices.len());
+        for slice in slices {
+            match merged.last_mut() {
+                Some(last) if slice.start <= last.end => last.end = last.end.clone().max(slice.end),
+                _ => merged.push(slice),
+            }
+        }
+        Ok(merged)
+    }
+}
+
+/// The values of `=` or IN, each with one part a column.
+fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Result<Vec<Vec<Value<'a>>>> {
+    let column = restriction.first();
+    match &restriction.test {
+        Test::Equal(operand) => {
+            let values = operand.bind(bindings, ("Invalid", column))?;
+            if let Some(at) = missing(&values, restriction) {
+                let name = &restriction.columns[at.min(restriction.columns.len() - 1)].name;
+                return invalid(match operand {
+                    Operand::One(_) => format!("Invalid null value in condition for column {name}"),
+                    Operand::Tuple(_) | Operand::Marker(..) => {
+                        format!("Invalid null value for column {name}")
+                    }
+                });
+            }
+            Ok(vec![values])
+        }
+        Test::In(candidates) => {
+            let values = candidates.bind(bindings, ("Invalid", column))?;
+            if values.iter().any(|values| missing(values, restriction).is_some()) {
+                return invalid(if restriction.multi {
+                    let names: Vec<&str> = restriction.columns.iter().map(|column| &*column.name).collect();
+                    format!("Invalid null value in condition for columns: [{}]", names.join(", "))
+                } else {
+                    format!("Invalid null value in condition for column {}", column.name)
+                });
+            }
+            Ok(values)
+        }
+        Test::Slice(..) | Test::Contains { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Which column has null, or no value at all because a tuple is too short.
+fn missing(values: &[Value<'_>], restriction: &Restriction) -> Option<usize> {
+    let null = values.iter().position(Option::is_none);
+    null.or_else(|| (values.len() < restriction.columns.len()).then_some(values.len()))
+}
+
+/// Each prefix followed by each of the values.
+fn extended<'a>(prefixes: &[Prefix<'a>], values: &[Vec<Value<'a>>]) -> Vec<Prefix<'a>> {
+    let mut longer = Vec::with_capacity(prefixes.len() * values.len());
+    for prefix in prefixes {
+        longer.extend(values.iter().map(|values| [&prefix[..], values].concat()));
+    }
+    longer
+}
+
+fn encode(columns: &[Column], values: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
+    for (column, value) in columns.iter().zip(values) {
+        encode_one(column, value, out)?;
+    }
+    Ok(())
+}
+
+fn encode_one(column: &Column, value: &Value<'_>, out: &mut Vec<u8>) -> Result<()> {
+    component((&column.ty, column.reversed), value.as_deref(), out)
+        .map_err(|error| CqlError::Invalid(error.to_string()))
+}
+
+/// A range over one or more clustering columns: the bound values of its ends, by value order.
+struct Ends<'a> {
+    columns: &'a [Column],
+    start: Option<(Vec<Value<'a>>, bool)>,
+    end: Option<(Vec<Value<'a>>, bool)>,
+}
+
+impl<'a> Ends<'a> {
+    fn bind(
+        columns: &'a [Column],
+        (start, end): (&'a Option<End>, &'a Option<End>),
+        bindings: &Bindings<'a>,
+    ) -> Result<Ends<'a>> {
+        let bind = |end: &'a Option<End>| -> Result<Option<(Vec<Value<'a>>, bool)>> {
+            let Some(end) = end else { return Ok(None) };
+            let values = end.operand.bind(bindings, ("Invalid", &columns[0]))?;
+            // A tuple has no nulls; a single column takes null as the least of its values.
+            let null = values.iter().position(Option::is_none);
+            if let Some(at) = null.filter(|_| !matches!(end.operand, Operand::One(_))) {
+                let name = &columns[at.min(columns.len() - 1)].name;
+                return invalid(format!("Invalid null value in condition for column {name}"));
+            }
+            Ok(Some((values, end.inclusive)))
+        };
+        Ok(Ends { columns, start: bind(start)?, end: bind(end)? })
+    }
+
+    /// Appends the slices of the range behind `base`.
+    ///
+    /// Where all columns run the same way this is one slice. Where they do not, the range is cut at each place where
+    /// the first columns equal an end's and the next runs the other way: `(a, b) > (1, 2)` with `b` descending is
+    /// `a = 1` with `b` before 2, and all of `a > 1`.
+    fn slices(&self, base: &[u8], out: &mut Vec<Slice>) -> Result<()> {
+        let count = |end: &Option<(Vec<Value<'_>>, bool)>| end.as_ref().map_or(0, |(values, _)| values.len());
+        let uniform = self.columns.iter().all(|column| column.reversed == self.columns[0].reversed);
+        if uniform || count(&self.start).max(count(&self.end)) <= 1 {
+            let reversed = self.columns.first().is_some_and(|column| column.reversed);
+            let (low, high) = if reversed { (&self.end, &self.start) } else { (&self.start, &self.end) };
+            let start = self.position(base, low, true)?;
+            let end = self.position(base, high, false)?;
+            out.push(Slice { start, end });
+            return Ok(());
+        }
+        self.mixed(base, 0, (true, true), out)
+    }
+
+    /// The position of an end: all its values, before or after what begins so.
+    fn position(&self, base: &[u8], end: &Option<(Vec<Value<'_>>, bool)>, is_low: bool) -> Result<Vec<u8>> {
+        let mut position = base.to_vec();
+        let inclusive = match end {
+            None => true,
+            Some((values, inclusive)) => {
+                encode(&self.columns_of(values), values, &mut position)?;
+                *inclusive
+            }
+        };
+        end_bound(is_low == inclusive, &mut position);
+        Ok(position)
+    }
+
+    fn columns_of(&self, values: &[Value<'_>]) -> Vec<Column> {
+        self.columns.iter().take(values.len()).cloned().collect()
+    }
+
+    /// Slices of the columns from `at` on. `base` holds values of the columns before; `tight` tells for both ends
+    /// whether `base` equals the end's values so far, so that the end still bounds what follows.
+    fn mixed(&self, base: &[u8], at: usize, tight: (bool, bool), out: &mut Vec<Slice>) -> Result<()> {
+        let part =
+            |end: &'_ Option<(Vec<Value<'a>>, bool)>, tight: bool| -> Option<(Value<'a>, bool, bool)> {
+                let (values, inclusive) = end.as_ref().filter(|_| tight)?;
+                let value = values.get(at)?;
+                Some((value.clone(), *inclusive, at + 1 == values.len()))
+            };
+        let (low, high) = (part(&self.start, tight.0), part(&self.end, tight.1));
+        let Some(column) = self.columns.get(at).filter(|_| low.is_some() || high.is_some()) else {
+            let (mut start, mut end) = (base.to_vec(), base.to_vec());
+            end_bound(true, &mut start);
+            end_bound(false, &mut end);
+            out.push(Slice { start, end });
+            return Ok(());
+        };
+        let with = |value: &Value<'_>| -> Result<Vec<u8>> {
+            let mut position = base.to_vec();
+            encode_one(column, value, &mut position)?;
+            Ok(position)
+        };
+        // What lies strictly between the two ends in this column, or up to an end that is the last and belongs to it.
+        let edge = |part: &Option<(Value<'_>, bool, bool)>, is_low: bool| -> Result<Vec<u8>> {
+            let Some((value, inclusive, is_last)) = part else {
+                let mut position = base.to_vec();
+                end_bound(is_low, &mut position);
+                return Ok(position);
+            };
+            let mut position = with(value)?;
+            end_bound(is_low == (*inclusive && *is_last), &mut position);
+            Ok(position)
+        };
+        let (first, second) = if column.reversed { (&high, &low) } else { (&low, &high) };
+        out.push(Slice { start: edge(first, true)?, end: edge(second, false)? });
+        // What equals an end in this column goes on in the next.
+        let equal = matches!((&low, &high), (Some(low), Some(high)) if low.0 == high.0);
+        if let Some((value, _, false)) = &low {
+            let high_ends = matches!(&high, Some((_, _, true)));
+            if !(equal && high_ends) {
+                self.mixed(&with(value)?, at + 1, (true, equal), out)?;
+            } else {
+                self.end_of_equal((&low, &high), &with(value)?, at, out)?;
+            }
+        }
+        if let Some((value, _, false)) = &high {
+            if !equal {
+                self.mixed(&with(value)?, at + 1, (false, true), out)?;
+            } else if matches!(&low, Some((_, _, true))) {
+                self.end_of_equal((&low, &high), &with(value)?, at, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Both ends have the same value in this column and one of them ends there: if that one belongs to the range, the
+    /// other alone bounds what follows; if not, nothing is left.
+    fn end_of_equal(
+        &self,
+        (low, high): (&Option<(Value<'a>, bool, bool)>, &Option<(Value<'a>, bool, bool)>),
+        base: &[u8],
+        at: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<()> {
+        match (low, high) {
+            (Some((_, true, true)), Some((_, _, false))) => self.mixed(base, at + 1, (false, true), out),
+            (Some((_, _, false)), Some((_, true, true))) => self.mixed(base, at + 1, (true, false), out),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! WHERE: relations become restrictions, restrictions become keys, names, slices and a filter.
+//!
+//! `relation` types one relation, `restriction` says what it is and how two of one column merge, `set` keeps those of
+//! one kind of column, `statement` applies the rules that concern the whole clause. At execution `partition` and
+//! `clustering` turn bound values into ordered bytes, `row_filter` tests what neither can express. The rules and texts
+//! are those of `cql3.restrictions` and `cql3.Relation`.
+
+mod clustering;
+mod partition;
+mod relation;
+mod restriction;
+mod row_filter;
+mod set;
+mod statement;
+
+pub(crate) use partition::PartitionSelection;
+pub(crate) use row_filter::{BoundFilter, Found};
+pub(crate) use statement::{Restrictions, WhereClause};

@@ -1,0 +1,199 @@
+//! Which partitions a WHERE clause means: keys, or a range of tokens.
+
+use super::restriction::{End, Operand, Test, Value, invalid};
+use super::statement::Restrictions;
+use crate::analysis::Bindings;
+use crate::error::Result;
+use helenus_engine::read::{KeyRange, PartitionKey, Partitions};
+use helenus_model::byte_comparable::token_bound;
+use helenus_model::schema::Column;
+use helenus_model::token::Token;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Most bytes of a partition key, and of each of its columns (`FBUtilities.MAX_UNSIGNED_SHORT`).
+const KEY_BYTES_MAX: usize = 0xFFFF;
+
+/// The partitions of one execution.
+pub(crate) enum PartitionSelection {
+    /// These.
+    Read(Partitions),
+    /// None at all: an empty IN, a range that ends before it begins.
+    Nothing,
+}
+
+impl Restrictions {
+    /// The partitions under these values. Keys come in the order of their values, each once.
+    ///
+    /// # Errors
+    /// Null, unset or empty keys.
+    pub(crate) fn partitions(&self, bindings: &Bindings<'_>) -> Result<PartitionSelection> {
+        if self.is_key_range() {
+            return self.key_range(bindings);
+        }
+        let mut keys = match self.single_key(bindings)? {
+            Some(key) => vec![key],
+            None => self.several_keys(bindings)?,
+        };
+        if let Some(test) = &self.token {
+            let tokens = TokenRange::bind(test, bindings)?;
+            keys.retain(|key| tokens.contains(PartitionKey::new(key.clone()).hash.token));
+        }
+        for key in &keys {
+            check_key(key.len())?;
+        }
+        if keys.is_empty() {
+            return Ok(PartitionSelection::Nothing);
+        }
+        Ok(PartitionSelection::Read(Partitions::Keys(keys.into_iter().map(PartitionKey::new).collect())))
+    }
+
+    /// The key where each column has `=`.
+    fn single_key(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<u8>>> {
+        let columns = &self.table.partition_key;
+        let mut key = Vec::new();
+        for column in columns {
+            let Some(Test::Equal(operand @ Operand::One(_))) =
+                self.partition.of(column).map(|found| &found.test)
+            else {
+                return Ok(None);
+            };
+            let value = operand.bind(bindings, ("Invalid", column))?.pop().flatten();
+            append_key_part(columns.len(), &not_null(value, column)?, &mut key)?;
+        }
+        Ok(Some(key))
+    }
+
+    /// All combinations of the columns' values, in order.
+    fn several_keys(&self, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
+        let columns = &self.table.partition_key;
+        let mut keys = vec![Vec::new()];
+        for column in columns {
+            let mut values: Vec<Cow<'_, [u8]>> = Vec::new();
+            let Some(restriction) = self.partition.of(column) else { continue };
+            let bound = match &restriction.test {
+                Test::Equal(operand) => vec![operand.bind(bindings, ("Invalid", column))?],
+                Test::In(candidates) => candidates.bind(bindings, ("Invalid", column))?,
+                Test::Slice(..) | Test::Contains { .. } => continue,
+            };
+            for mut value in bound {
+                values.push(not_null(value.pop().flatten(), column)?);
+            }
+            values.sort_by(|a, b| column.ty.compare(a, b).then_with(|| a.cmp(b)));
+            values.dedup();
+            let mut longer = Vec::with_capacity(keys.len() * values.len());
+            for key in &keys {
+                for value in &values {
+                    let mut key: Vec<u8> = key.clone();
+                    append_key_part(columns.len(), value, &mut key)?;
+                    longer.push(key);
+                }
+            }
+            keys = longer;
+        }
+        Ok(keys)
+    }
+
+    fn key_range(&self, bindings: &Bindings<'_>) -> Result<PartitionSelection> {
+        let Some(test) = &self.token else {
+            return Ok(PartitionSelection::Read(Partitions::Range(KeyRange::all())));
+        };
+        let range = TokenRange::bind(test, bindings)?;
+        let (start, end) = (range.start.0, range.end.0);
+        let backwards = match start.cmp(&end) {
+            Ordering::Less => false,
+            Ordering::Equal => !range.start.1 || !range.end.1,
+            Ordering::Greater => true,
+        };
+        if backwards && start != Token::MIN && end != Token::MIN {
+            return Ok(PartitionSelection::Nothing);
+        }
+        let mut keys = KeyRange::all();
+        if start != Token::MIN {
+            keys.start.clear();
+            token_bound(start, range.start.1, &mut keys.start);
+        }
+        // The least token as an end is the end of the ring.
+        if end != Token::MIN {
+            keys.end.clear();
+            token_bound(end, !range.end.1, &mut keys.end);
+        }
+        Ok(PartitionSelection::Read(Partitions::Range(keys)))
+    }
+}
+
+/// A restriction of the token: both ends with whether they belong to it. An end that is not given is the least token.
+struct TokenRange {
+    start: (Token, bool),
+    end: (Token, bool),
+    has: (bool, bool),
+}
+
+impl TokenRange {
+    fn bind(test: &Test, bindings: &Bindings<'_>) -> Result<TokenRange> {
+        match test {
+            Test::Equal(operand) => {
+                let token = bind_token(operand, bindings)?;
+                Ok(TokenRange { start: (token, true), end: (token, true), has: (true, true) })
+            }
+            Test::Slice(start, end) => {
+                let bind = |end: &Option<End>| -> Result<(Token, bool)> {
+                    match end {
+                        None => Ok((Token::MIN, true)),
+                        Some(end) => Ok((bind_token(&end.operand, bindings)?, end.inclusive)),
+                    }
+                };
+                Ok(TokenRange { start: bind(start)?, end: bind(end)?, has: (start.is_some(), end.is_some()) })
+            }
+            Test::In(_) | Test::Contains { .. } => {
+                Ok(TokenRange { start: (Token::MIN, true), end: (Token::MIN, true), has: (false, false) })
+            }
+        }
+    }
+
+    /// Whether a key's token lies within. Ends in the wrong order mean what lies outside of them
+    /// (`TokenFilter.toRangeSet`).
+    fn contains(&self, token: Token) -> bool {
+        let after = !self.has.0 || token > self.start.0 || (self.start.1 && token == self.start.0);
+        let before = !self.has.1 || token < self.end.0 || (self.end.1 && token == self.end.0);
+        if self.has == (true, true) && self.start.0 > self.end.0 { after || before } else { after && before }
+    }
+}
+
+fn bind_token(operand: &Operand, bindings: &Bindings<'_>) -> Result<Token> {
+    let Operand::One(term) = operand else { return invalid("Invalid null token value".to_owned()) };
+    match term.bind(bindings)?.bytes().and_then(|bytes| bytes.first_chunk::<8>()) {
+        Some(bytes) => Ok(Token(i64::from_be_bytes(*bytes))),
+        None => invalid("Invalid null token value".to_owned()),
+    }
+}
+
+fn not_null<'a>(value: Value<'a>, column: &Column) -> Result<Cow<'a, [u8]>> {
+    match value {
+        Some(value) => Ok(value),
+        None => invalid(format!("Invalid null value in condition for column {}", column.name)),
+    }
+}
+
+/// Appends a column's value to a serialised key: as it is if the key has one column, else as `CompositeType` does.
+fn append_key_part(columns: usize, value: &[u8], key: &mut Vec<u8>) -> Result<()> {
+    if columns == 1 {
+        key.extend_from_slice(value);
+        return Ok(());
+    }
+    let Ok(length) = u16::try_from(value.len()) else { return check_key(key.len() + value.len()) };
+    key.extend_from_slice(&length.to_be_bytes());
+    key.extend_from_slice(value);
+    key.push(0);
+    Ok(())
+}
+
+fn check_key(bytes: usize) -> Result<()> {
+    if bytes == 0 {
+        return invalid("Key may not be empty".to_owned());
+    }
+    if bytes > KEY_BYTES_MAX {
+        return invalid(format!("Key length of {bytes} is longer than maximum of {KEY_BYTES_MAX}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! One restriction: columns, and what is asked of their values.
+
+use crate::analysis::{Bindings, Bound, Term};
+use crate::error::{CqlError, Result};
+use helenus_model::schema::Column;
+use helenus_model::types::{Elements, Fields};
+use std::borrow::Cow;
+
+/// A bound value; `None` is null.
+pub(super) type Value<'a> = Option<Cow<'a, [u8]>>;
+
+/// What stands on the right of a relation: a value for each of its columns.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    /// The value of a single column.
+    One(Term),
+    /// `(1, ?)`: a term a column.
+    Tuple(Vec<Term>),
+    /// `?` for the whole tuple, and what the marker is called.
+    Marker(Term, Box<str>),
+}
+
+impl Operand {
+    /// The values, one a column. `refusal` begins the text about an unset value of a single column, `column`.
+    pub(super) fn bind<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        (refusal, column): (&'static str, &Column),
+    ) -> Result<Vec<Value<'a>>> {
+        match self {
+            Operand::One(term) => match term.bind(bindings)? {
+                Bound::Unset => invalid(format!("{refusal} unset value for column {}", column.name)),
+                Bound::Null => Ok(vec![None]),
+                Bound::Bytes(bytes) => Ok(vec![Some(bytes)]),
+            },
+            Operand::Tuple(terms) => {
+                let bind = |(index, term): (usize, &'a Term)| match term.bind(bindings)? {
+                    Bound::Unset => invalid(format!("Invalid unset value for tuple field number {index}")),
+                    Bound::Null => Ok(None),
+                    Bound::Bytes(bytes) => Ok(Some(bytes)),
+                };
+                terms.iter().enumerate().map(bind).collect()
+            }
+            Operand::Marker(term, name) => match term.bind(bindings)? {
+                Bound::Unset => invalid(format!("Invalid unset value for tuple {name}")),
+                Bound::Null => invalid(format!("Invalid null value for tuple {name}")),
+                Bound::Bytes(bytes) => Ok(fields(bytes)),
+            },
+        }
+    }
+}
+
+fn fields(bytes: Cow<'_, [u8]>) -> Vec<Value<'_>> {
+    match bytes {
+        Cow::Borrowed(bytes) => Fields::of(bytes).map(|field| field.map(Cow::Borrowed)).collect(),
+        Cow::Owned(bytes) => Fields::of(&bytes).map(|field| field.map(|f| Cow::Owned(f.to_vec()))).collect(),
+    }
+}
+
+/// What stands behind IN.
+#[derive(Clone, Debug)]
+pub(super) enum Candidates {
+    /// Values or tuples, each written out.
+    Each(Vec<Operand>),
+    /// One marker for a list of values.
+    Marker(Term),
+    /// One marker for a list of tuples, and its name.
+    TupleMarker(Term, Box<str>),
+}
+
+impl Candidates {
+    /// The values, each with one part a column.
+    pub(super) fn bind<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        (refusal, column): (&'static str, &Column),
+    ) -> Result<Vec<Vec<Value<'a>>>> {
+        match self {
+            Candidates::Each(operands) => {
+                operands.iter().map(|operand| operand.bind(bindings, (refusal, column))).collect()
+            }
+            Candidates::Marker(term) => match term.bind(bindings)? {
+                Bound::Null => invalid(format!("Invalid null value for column {}", column.name)),
+                Bound::Unset => invalid(format!("Invalid unset value for column {}", column.name)),
+                Bound::Bytes(bytes) => Ok(elements(&bytes).map(|value| vec![value]).collect()),
+            },
+            Candidates::TupleMarker(term, name) => match term.bind(bindings)? {
+                Bound::Null => invalid("Invalid null value for IN restriction".to_owned()),
+                Bound::Unset => invalid(format!("Invalid unset value for {name}")),
+                Bound::Bytes(bytes) => {
+                    Ok(elements(&bytes).map(|value| value.map_or_else(Vec::new, fields)).collect())
+                }
+            },
+        }
+    }
+}
+
+fn elements<'e>(bytes: &'e [u8]) -> impl Iterator<Item = Value<'static>> + 'e {
+    Elements::of_list(bytes).map(|value| value.map(|bytes| Cow::Owned(bytes.to_vec())))
+}
+
+/// One end of a range.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub(super) operand: Operand,
+    pub(super) inclusive: bool,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    Equal(Operand),
+    In(Candidates),
+    /// From, to.
+    Slice(Option<End>, Option<End>),
+    Contains {
+        values: Vec<Term>,
+        keys: Vec<Term>,
+        entries: Vec<(Term, Term)>,
+    },
+}
+
+/// A restriction of one column, or of several at once.
+#[derive(Clone, Debug)]
+pub(super) struct Restriction {
+    /// Its columns: of the clustering, in order, if there are several.
+    pub(super) columns: Vec<Column>,
+    /// Written as a tuple.
+    pub(super) multi: bool,
+    pub(super) test: Test,
+}
+
+impl Restriction {
+    pub(super) fn first(&self) -> &Column {
+        &self.columns[0]
+    }
+
+    pub(super) fn last(&self) -> &Column {
+        &self.columns[self.columns.len() - 1]
+    }
+
+    pub(super) fn is_equal(&self) -> bool {
+        matches!(self.test, Test::Equal(_))
+    }
+
+    pub(super) fn is_in(&self) -> bool {
+        matches!(self.test, Test::In(_))
+    }
+
+    pub(super) fn is_slice(&self) -> bool {
+        matches!(self.test, Test::Slice(..))
+    }
+
+    pub(super) fn is_contains(&self) -> bool {
+        matches!(self.test, Test::Contains { .. })
+    }
+
+    /// This and another restriction of some of the same columns, as one.
+    ///
+    /// # Errors
+    /// The two cannot stand together.
+    pub(super) fn merge(&self, other: &Restriction) -> Result<Restriction> {
+        // A single column beside a tuple counts as a tuple of one; CONTAINS cannot.
+        let multi = self.multi || (other.multi && !self.is_contains());
+        let (common, quoted) = if multi && (self.multi || other.multi) {
+            let common = self.columns_in_common(other);
+            let quoted = format!("\"{common}\"");
+            (common, quoted)
+        } else {
+            (self.first().name.to_string(), format!("\"{}\"", self.first().name))
+        };
+        match (&self.test, &other.test) {
+            (Test::Equal(_), _) => invalid(format!(
+                "{common} cannot be restricted by more than one relation if it includes an Equal"
+            )),
+            (Test::In(_), _) => invalid(format!(
+                "{common} cannot be restricted by more than one relation if it includes a IN"
+            )),
+            (Test::Slice(start, end), Test::Slice(other_start, other_end)) => {
+                if multi && self.first().position != other.first().position {
+                    let later = if self.first().position > other.first().position { self } else { other };
+                    return invalid(format!(
+                        "Column \"{}\" cannot be restricted by two inequalities not starting with the same column",
+                        later.first().name
+                    ));
+                }
+                if start.is_some() && other_start.is_some() {
+                    return invalid(format!(
+                        "More than one restriction was found for the start bound on {common}"
+                    ));
+                }
+                if end.is_some() && other_end.is_some() {
+                    return invalid(format!(
+                        "More than one restriction was found for the end bound on {common}"
+                    ));
+                }
+                let longer = if self.columns.len() >= other.columns.len() { self } else { other };
+                let start = start.clone().or_else(|| other_start.clone());
+                let end = end.clone().or_else(|| other_end.clone());
+                Ok(Restriction { columns: longer.columns.clone(), multi, test: Test::Slice(start, end) })
+            }
+            (Test::Slice(..), _) => invalid(format!(
+                "Column {quoted} cannot be restricted by both an equality and an inequality relation"
+            )),
+            (
+                Test::Contains { values, keys, entries },
+                Test::Contains { values: more_values, keys: more_keys, entries: more_entries },
+            ) => {
+                let test = Test::Contains {
+                    values: [&values[..], more_values].concat(),
+                    keys: [&keys[..], more_keys].concat(),
+                    entries: [&entries[..], more_entries].concat(),
+                };
+                Ok(Restriction { columns: self.columns.clone(), multi: false, test })
+            }
+            (Test::Contains { .. }, _) => invalid(format!(
+                "Collection column {} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality",
+                self.first().name
+            )),
+        }
+    }
+
+    fn columns_in_common(&self, other: &Restriction) -> String {
+        let common = self.columns.iter().filter(|column| other.columns.iter().any(|c| c.name == column.name));
+        common.map(|column| &*column.name).collect::<Vec<_>>().join(" ,")
+    }
+}
+
+/// An invalid request with this text.
+pub(super) fn invalid<T>(text: String) -> Result<T> {
+    Err(CqlError::Invalid(text))
+}

@@ -1,0 +1,240 @@
+//! What bounds cannot express, tested row by row (`RowFilter`).
+
+use super::restriction::{Operand, Restriction, Test, invalid};
+use super::statement::{Restrictions, is_filtered};
+use crate::analysis::{Bindings, Bound, Term};
+use crate::error::Result;
+use helenus_model::schema::{Column, ColumnKind};
+use helenus_model::types::{CqlType, Elements};
+
+/// What a filter asks about a column of the row at hand.
+pub(crate) trait Found {
+    /// Whether the column has a value, a counter its total, and the value passes the test.
+    fn compare(&self, column: &Column, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+    /// Calls `each` with path and value of every live cell of a multi-cell column until it says true, and says whether
+    /// it did.
+    fn any_cell(&self, column: &Column, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool;
+}
+
+/// The filter of one execution.
+#[derive(Debug, Default)]
+pub(crate) struct BoundFilter {
+    /// On partition key and static columns: decide whole partitions.
+    partition: Vec<Expression>,
+    /// On clustering and regular columns.
+    row: Vec<Expression>,
+}
+
+#[derive(Debug)]
+struct Expression {
+    column: Column,
+    test: BoundTest,
+}
+
+#[derive(Debug)]
+enum BoundTest {
+    Equal(Vec<u8>),
+    In(Vec<Vec<u8>>),
+    /// Greater or less than, and whether equal will do.
+    Greater(Vec<u8>, bool),
+    Less(Vec<u8>, bool),
+    Contains(Vec<u8>),
+    ContainsKey(Vec<u8>),
+    Entry(Vec<u8>, Vec<u8>),
+}
+
+impl BoundFilter {
+    /// Whether there is nothing to test of rows.
+    pub(crate) fn keeps_all_rows(&self) -> bool {
+        self.row.is_empty()
+    }
+
+    /// Whether there is nothing to test of partitions.
+    pub(crate) fn keeps_all_partitions(&self) -> bool {
+        self.partition.is_empty()
+    }
+
+    /// Whether the partition is kept; `found` answers for its key and static columns.
+    pub(crate) fn keeps_partition(&self, found: &dyn Found) -> bool {
+        self.partition.iter().all(|expression| expression.holds(found))
+    }
+
+    /// Whether the row is kept.
+    pub(crate) fn keeps_row(&self, found: &dyn Found) -> bool {
+        self.row.iter().all(|expression| expression.holds(found))
+    }
+
+    fn add(&mut self, column: &Column, test: BoundTest) {
+        let expressions = match column.kind {
+            ColumnKind::PartitionKey | ColumnKind::Static => &mut self.partition,
+            ColumnKind::Clustering | ColumnKind::Regular => &mut self.row,
+        };
+        expressions.push(Expression { column: column.clone(), test });
+    }
+
+    fn add_restriction(&mut self, restriction: &Restriction, bindings: &Bindings<'_>) -> Result<()> {
+        let column = restriction.first();
+        match &restriction.test {
+            Test::Equal(operand) => {
+                let values = operand.bind(bindings, ("Unsupported", column))?;
+                for (index, column) in restriction.columns.iter().enumerate() {
+                    let value = not_null(values.get(index).cloned().flatten(), column)?;
+                    self.add(column, BoundTest::Equal(value));
+                }
+                Ok(())
+            }
+            Test::In(_) if restriction.columns.len() > 1 => {
+                invalid("Multicolumn IN filters are not supported".to_owned())
+            }
+            Test::In(candidates) => {
+                let mut values = Vec::new();
+                for mut value in candidates.bind(bindings, ("Unsupported", column))? {
+                    values.push(not_null(value.pop().flatten(), column)?);
+                }
+                self.add(column, BoundTest::In(values));
+                Ok(())
+            }
+            Test::Slice(..) if restriction.multi => {
+                invalid("Multi-column slice restrictions cannot be used for filtering.".to_owned())
+            }
+            Test::Slice(start, end) => {
+                let value = |operand: &Operand| {
+                    not_null(operand.bind(bindings, ("Unsupported", column))?.pop().flatten(), column)
+                };
+                if let Some(start) = start {
+                    self.add(column, BoundTest::Greater(value(&start.operand)?, start.inclusive));
+                }
+                if let Some(end) = end {
+                    self.add(column, BoundTest::Less(value(&end.operand)?, end.inclusive));
+                }
+                Ok(())
+            }
+            Test::Contains { values, keys, entries } => {
+                let bind = |term: &Term| match term.bind(bindings)? {
+                    Bound::Bytes(bytes) => Ok(bytes.into_owned()),
+                    Bound::Null => invalid(format!("Unsupported null value for column {}", column.name)),
+                    Bound::Unset => invalid(format!("Unsupported unset value for column {}", column.name)),
+                };
+                for term in values {
+                    self.add(column, BoundTest::Contains(bind(term)?));
+                }
+                for term in keys {
+                    self.add(column, BoundTest::ContainsKey(bind(term)?));
+                }
+                for (key, value) in entries {
+                    self.add(column, BoundTest::Entry(bind(key)?, bind(value)?));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn not_null(value: super::restriction::Value<'_>, column: &Column) -> Result<Vec<u8>> {
+    match value {
+        Some(value) => Ok(value.into_owned()),
+        None => invalid(format!("Unsupported null value for column {}", column.name)),
+    }
+}
+
+impl Restrictions {
+    /// The filter under these values.
+    ///
+    /// # Errors
+    /// Null or unset values, and tuples that bounds cannot express.
+    pub(crate) fn filter(&self, bindings: &Bindings<'_>) -> Result<BoundFilter> {
+        let mut filter = BoundFilter::default();
+        if self.filters_partition_key() {
+            for restriction in self.partition.iter() {
+                filter.add_restriction(restriction, bindings)?;
+            }
+        }
+        if self.filters_clustering() {
+            let mut position = 0;
+            for restriction in self.clustering.iter() {
+                if is_filtered(restriction, &mut position) {
+                    filter.add_restriction(restriction, bindings)?;
+                }
+            }
+        }
+        for restriction in self.other.iter() {
+            filter.add_restriction(restriction, bindings)?;
+        }
+        Ok(filter)
+    }
+}
+
+impl Expression {
+    fn holds(&self, found: &dyn Found) -> bool {
+        let ty = match &self.column.ty {
+            CqlType::Counter => &CqlType::BigInt,
+            ty => ty,
+        };
+        if ty.is_multi_cell() {
+            return self.holds_of_cells(found);
+        }
+        found.compare(&self.column, &mut |value| self.test.holds(ty, value))
+    }
+
+    fn holds_of_cells(&self, found: &dyn Found) -> bool {
+        let equal = |ty: &CqlType, a: &[u8], b: &[u8]| ty.compare(a, b).is_eq();
+        found.any_cell(&self.column, &mut |path, cell| match (&self.test, &self.column.ty) {
+            (BoundTest::Contains(with), CqlType::Set { element, .. }) => equal(element, path, with),
+            (BoundTest::Contains(with), CqlType::List { element, .. }) => equal(element, cell, with),
+            (BoundTest::Contains(with), CqlType::Map { value, .. }) => equal(value, cell, with),
+            (BoundTest::ContainsKey(with), CqlType::Map { key, .. }) => equal(key, path, with),
+            (BoundTest::Entry(with_key, with_value), CqlType::Map { key, value, .. }) => {
+                equal(key, path, with_key) && equal(value, cell, with_value)
+            }
+            _ => false,
+        })
+    }
+}
+
+impl BoundTest {
+    fn holds(&self, ty: &CqlType, value: &[u8]) -> bool {
+        let compare = |with: &[u8]| ty.compare(value, with);
+        match self {
+            BoundTest::Equal(with) => compare(with).is_eq(),
+            BoundTest::In(all) => all.iter().any(|with| compare(with).is_eq()),
+            BoundTest::Greater(with, or_equal) => {
+                if *or_equal {
+                    compare(with).is_ge()
+                } else {
+                    compare(with).is_gt()
+                }
+            }
+            BoundTest::Less(with, or_equal) => {
+                if *or_equal {
+                    compare(with).is_le()
+                } else {
+                    compare(with).is_lt()
+                }
+            }
+            BoundTest::Contains(with) => frozen_contains(ty, value, with, false),
+            BoundTest::ContainsKey(with) => frozen_contains(ty, value, with, true),
+            // Entries of frozen maps are refused when the statement is analysed.
+            BoundTest::Entry(..) => false,
+        }
+    }
+}
+
+fn frozen_contains(ty: &CqlType, value: &[u8], with: &[u8], keys: bool) -> bool {
+    let equal =
+        |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| ty.compare(found, with).is_eq());
+    match ty {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            Elements::of_list(value).any(|found| equal(element, found))
+        }
+        CqlType::Map { key, value: value_type, .. } => {
+            let mut parts = Elements::of_map(value);
+            while let (Some(found_key), Some(found)) = (parts.next(), parts.next()) {
+                if if keys { equal(key, found_key) } else { equal(value_type, found) } {
+                    return true;
+                }
+            }
+            false
+        }
+        _ => false,
+    }
+}

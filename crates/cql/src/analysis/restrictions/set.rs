@@ -1,0 +1,112 @@
+//! The restrictions of one kind of column, by column (`RestrictionSet`).
+
+use super::restriction::Restriction;
+use crate::error::Result;
+use helenus_model::schema::Column;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Restrictions, in the order of their columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RestrictionSet {
+    restrictions: Vec<Restriction>,
+    /// Position and name of a column, and which restriction it has. A tuple stands under each of its columns.
+    by_column: BTreeMap<(usize, Arc<str>), usize>,
+    only_equality_or_in: bool,
+    has_in: bool,
+}
+
+fn key(column: &Column) -> (usize, Arc<str>) {
+    (column.position, column.name.clone())
+}
+
+impl RestrictionSet {
+    pub(super) fn new() -> RestrictionSet {
+        RestrictionSet { only_equality_or_in: true, ..RestrictionSet::default() }
+    }
+
+    /// Adds a restriction, merged with those that its columns have.
+    ///
+    /// # Errors
+    /// They cannot stand together.
+    pub(super) fn add(&mut self, restriction: Restriction) -> Result<()> {
+        self.has_in |= restriction.is_in();
+        self.only_equality_or_in &= restriction.is_in() || restriction.is_equal();
+        let mut existing: Vec<usize> = Vec::new();
+        for column in &restriction.columns {
+            existing.extend(self.by_column.get(&key(column)).filter(|found| !existing.contains(found)));
+        }
+        if existing.is_empty() {
+            self.place(&restriction.columns.clone(), restriction);
+            return Ok(());
+        }
+        let merged: Result<Vec<Restriction>> =
+            existing.iter().map(|index| self.restrictions[*index].merge(&restriction)).collect();
+        for merged in merged? {
+            self.place(&restriction.columns, merged);
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, columns: &[Column], restriction: Restriction) {
+        self.restrictions.push(restriction);
+        for column in columns {
+            self.by_column.insert(key(column), self.restrictions.len() - 1);
+        }
+    }
+
+    /// The restrictions in the order of their first columns, a tuple once.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Restriction> {
+        let mut previous = None;
+        self.by_column.values().filter_map(move |index| {
+            if previous.replace(*index) == Some(*index) { None } else { self.restrictions.get(*index) }
+        })
+    }
+
+    /// How many columns are restricted.
+    pub(super) fn len(&self) -> usize {
+        self.by_column.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_column.is_empty()
+    }
+
+    /// The restriction of a column.
+    pub(super) fn of(&self, column: &Column) -> Option<&Restriction> {
+        self.by_column.get(&key(column)).and_then(|index| self.restrictions.get(*index))
+    }
+
+    /// The restriction of the last column.
+    pub(super) fn last(&self) -> Option<&Restriction> {
+        self.by_column.values().next_back().and_then(|index| self.restrictions.get(*index))
+    }
+
+    /// Names of the restricted columns, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_column.keys().map(|(_, name)| name)
+    }
+
+    /// The restricted column behind this one.
+    pub(super) fn name_after(&self, column: &Column) -> Option<&Arc<str>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.by_column.range((Excluded(key(column)), Unbounded)).next().map(|((_, name), _)| name)
+    }
+
+    pub(super) fn has_in(&self) -> bool {
+        self.has_in
+    }
+
+    pub(super) fn has_slice(&self) -> bool {
+        self.iter().any(Restriction::is_slice)
+    }
+
+    pub(super) fn has_contains(&self) -> bool {
+        self.iter().any(Restriction::is_contains)
+    }
+
+    /// Whether nothing but `=` and IN was ever added.
+    pub(super) fn has_only_equality_or_in(&self) -> bool {
+        self.only_equality_or_in
+    }
+}

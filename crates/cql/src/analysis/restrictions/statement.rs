@@ -1,0 +1,273 @@
+//! A whole WHERE clause: its restrictions by kind of column, and the rules that concern them together
+//! (`StatementRestrictions`).
+
+use super::relation::{Typed, Typing, joined, text};
+use super::restriction::{Restriction, Test, invalid};
+use super::set::RestrictionSet;
+use crate::analysis::{Markers, Scope};
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{Comparison, Relation, RelationKind};
+use helenus_model::schema::{Column, ColumnKind, Table};
+use std::sync::Arc;
+
+/// What a SELECT says of its WHERE clause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WhereClause<'a> {
+    /// The relations.
+    pub(crate) relations: &'a [Relation<'a>],
+    /// ALLOW FILTERING is there.
+    pub(crate) allow_filtering: bool,
+    /// The table filters without being told so: virtual ones.
+    pub(crate) filters_implicitly: bool,
+    /// Nothing but static columns, and perhaps the partition key, is selected.
+    pub(crate) only_statics: bool,
+}
+
+/// The typed restrictions of a WHERE clause.
+#[derive(Clone, Debug)]
+pub(crate) struct Restrictions {
+    pub(super) table: Arc<Table>,
+    pub(super) partition: RestrictionSet,
+    pub(super) token: Option<Test>,
+    pub(super) clustering: RestrictionSet,
+    pub(super) other: RestrictionSet,
+    is_key_range: bool,
+}
+
+/// Cassandra's refusal to filter.
+const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
+
+impl Restrictions {
+    /// Types a clause and applies the rules for SELECT, except those that need the rest of the statement.
+    ///
+    /// # Errors
+    /// Whatever Cassandra refuses, in its words.
+    pub(crate) fn prepare(
+        clause: WhereClause<'_>,
+        table: &Arc<Table>,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Restrictions> {
+        let mut found = Restrictions {
+            table: table.clone(),
+            partition: RestrictionSet::new(),
+            token: None,
+            clustering: RestrictionSet::new(),
+            other: RestrictionSet::new(),
+            is_key_range: false,
+        };
+        let mut typing = Typing { table, scope, markers };
+        for relation in clause.relations {
+            refuse_unsupported(relation, &mut typing)?;
+            match typing.relation(relation)? {
+                Typed::Token(test) => found.add_token(test)?,
+                Typed::Columns(restriction) => match restriction.first().kind {
+                    ColumnKind::PartitionKey => found.partition.add(restriction)?,
+                    ColumnKind::Clustering => found.add_clustering(restriction, clause.allow_filtering)?,
+                    ColumnKind::Static | ColumnKind::Regular => found.other.add(restriction)?,
+                },
+            }
+        }
+        found.check(clause)?;
+        Ok(found)
+    }
+
+    fn add_token(&mut self, test: Test) -> Result<()> {
+        let merged = match (self.token.take(), test) {
+            (None, test) => test,
+            (Some(Test::Slice(start, end)), Test::Slice(other_start, other_end)) => {
+                let names = joined(&self.table.partition_key, ", ");
+                if start.is_some() && other_start.is_some() {
+                    return invalid(format!(
+                        "More than one restriction was found for the start bound on {names}"
+                    ));
+                }
+                if end.is_some() && other_end.is_some() {
+                    return invalid(format!(
+                        "More than one restriction was found for the end bound on {names}"
+                    ));
+                }
+                Test::Slice(start.or(other_start), end.or(other_end))
+            }
+            (Some(Test::Slice(..)), _) => {
+                return invalid(format!(
+                    "Columns \"{}\" cannot be restricted by both an equality and an inequality relation",
+                    joined(&self.table.partition_key, ", ")
+                ));
+            }
+            (Some(_), _) => {
+                return invalid(format!(
+                    "{} cannot be restricted by more than one relation if it includes an Equal",
+                    joined(&self.table.partition_key, ", ")
+                ));
+            }
+        };
+        self.token = Some(merged);
+        Ok(())
+    }
+
+    fn add_clustering(&mut self, new: Restriction, allow_filtering: bool) -> Result<()> {
+        let before = self.clustering.clone();
+        self.clustering.add(new.clone())?;
+        let Some(last) = before.last().filter(|_| !allow_filtering) else { return Ok(()) };
+        let (new_start, last_start) = (new.first(), last.first());
+        if last.is_slice() && new_start.position > last_start.position {
+            return invalid(format!(
+                "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                new_start.name, last_start.name
+            ));
+        }
+        if new_start.position < last_start.position && new.is_slice() {
+            let next = before.name_after(new_start).unwrap_or(&last_start.name);
+            return invalid(format!(
+                "PRIMARY KEY column \"{next}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                new_start.name
+            ));
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, clause: WhereClause<'_>) -> Result<()> {
+        let may_filter = clause.allow_filtering || clause.filters_implicitly;
+        if self.is_on_token() || (self.token.is_none() && self.partition.is_empty()) {
+            self.is_key_range = true;
+        }
+        if self.filters_partition_key() {
+            if !may_filter {
+                return invalid(REQUIRES_ALLOW_FILTERING.to_owned());
+            }
+            self.is_key_range = true;
+        }
+        if clause.only_statics && !self.clustering.is_empty() {
+            let text = "Cannot restrict clustering columns when selecting only static columns";
+            return invalid(text.to_owned());
+        }
+        if self.clustering.has_contains() && !clause.allow_filtering {
+            let text =
+                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering";
+            return invalid(text.to_owned());
+        }
+        if self.filters_clustering() && !clause.allow_filtering {
+            for (column, restricted) in self.table.clustering.iter().zip(self.clustering.names()) {
+                if column.name != *restricted {
+                    return invalid(format!(
+                        "PRIMARY KEY column \"{restricted}\" cannot be restricted as preceding column \"{}\" is not restricted",
+                        column.name
+                    ));
+                }
+            }
+        }
+        if !self.other.is_empty() && !may_filter {
+            return invalid(REQUIRES_ALLOW_FILTERING.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The last check of a SELECT: whether it filters without having said so (`checkNeedsFiltering`).
+    ///
+    /// # Errors
+    /// It does.
+    pub(crate) fn check_filtering(&self, clause: WhereClause<'_>) -> Result<()> {
+        let filters = self.filters() || !self.clustering.is_empty();
+        if self.is_key_range && filters && !clause.allow_filtering && !clause.filters_implicitly {
+            return Err(CqlError::Invalid(REQUIRES_ALLOW_FILTERING.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether rows are dropped after they were read.
+    pub(crate) fn filters(&self) -> bool {
+        self.filters_partition_key() || self.filters_clustering() || !self.other.is_empty()
+    }
+
+    /// Whether the partitions of a range of tokens are read, and not those of given keys.
+    pub(crate) fn is_key_range(&self) -> bool {
+        self.is_key_range
+    }
+
+    /// Whether IN stands at the partition key.
+    pub(crate) fn key_has_in(&self) -> bool {
+        !self.is_on_token() && self.partition.has_in()
+    }
+
+    /// Whether anything is asked of the partition key.
+    pub(crate) fn has_partition_key(&self) -> bool {
+        self.token.is_some() || !self.partition.is_empty()
+    }
+
+    /// Whether anything is asked of clustering columns.
+    pub(crate) fn has_clustering(&self) -> bool {
+        !self.clustering.is_empty()
+    }
+
+    /// Whether a static column is filtered by.
+    pub(crate) fn has_static(&self) -> bool {
+        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Static)
+    }
+
+    /// Whether a regular column is filtered by.
+    pub(crate) fn has_regular(&self) -> bool {
+        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Regular)
+    }
+
+    /// Whether a partition without rows shows as a row of its static columns: only where all of each partition is
+    /// asked for.
+    pub(crate) fn shows_statics_alone(&self) -> bool {
+        self.clustering.is_empty() && !self.has_regular()
+    }
+
+    /// Whether a column has `=`.
+    pub(crate) fn is_equal(&self, column: &Column) -> bool {
+        let set = match column.kind {
+            ColumnKind::PartitionKey => &self.partition,
+            ColumnKind::Clustering => &self.clustering,
+            ColumnKind::Static | ColumnKind::Regular => &self.other,
+        };
+        set.of(column).is_some_and(Restriction::is_equal)
+    }
+
+    /// Whether the token decides which partitions are read. Where every column of the key has a value, those decide,
+    /// and the token only filters them.
+    pub(super) fn is_on_token(&self) -> bool {
+        let complete =
+            self.partition.len() >= self.table.partition_key.len() && !self.filters_partition_key();
+        self.token.is_some() && !complete
+    }
+
+    pub(super) fn filters_partition_key(&self) -> bool {
+        let set = &self.partition;
+        !set.is_empty()
+            && (set.len() < self.table.partition_key.len() || set.has_slice() || set.has_contains())
+    }
+
+    pub(super) fn filters_clustering(&self) -> bool {
+        let mut position = 0;
+        self.clustering.iter().any(|restriction| is_filtered(restriction, &mut position))
+    }
+}
+
+/// Whether a clustering restriction has to be tested row by row; `position` is where the restrictions that bounds
+/// express end so far.
+pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bool {
+    if restriction.is_contains() || *position != restriction.first().position {
+        return true;
+    }
+    if !restriction.is_slice() {
+        *position = restriction.last().position + 1;
+    }
+    false
+}
+
+fn refuse_unsupported(relation: &Relation<'_>, typing: &mut Typing<'_, '_>) -> Result<()> {
+    match &relation.kind {
+        RelationKind::IsNotNull(_) => invalid(format!("Unsupported restriction: {}", text(relation))),
+        RelationKind::Column { comparison: Comparison::Like, .. } => {
+            typing.relation(relation)?;
+            invalid(format!(
+                "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
+                text(relation)
+            ))
+        }
+        _ => Ok(()),
+    }
+}

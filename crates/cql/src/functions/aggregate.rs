@@ -1,0 +1,286 @@
+//! Functions over many rows (`AggregateFcts`).
+
+use crate::error::{CqlError, Result};
+use helenus_model::types::CqlType;
+use num_bigint::BigInt;
+use std::cmp::Ordering;
+
+/// An aggregate function of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Aggregate {
+    /// `count(*)`
+    CountRows,
+    /// `count(x)`: what is not null.
+    Count(CqlType),
+    /// `min(x)`
+    Min(CqlType),
+    /// `max(x)`
+    Max(CqlType),
+    /// `sum(x)`
+    Sum(CqlType),
+    /// `avg(x)`
+    Avg(CqlType),
+}
+
+/// The types that `sum` and `avg` take.
+pub(super) const NUMBERS: &[CqlType] = &[
+    CqlType::TinyInt,
+    CqlType::SmallInt,
+    CqlType::Int,
+    CqlType::BigInt,
+    CqlType::Float,
+    CqlType::Double,
+    CqlType::Decimal,
+    CqlType::Varint,
+    CqlType::Counter,
+];
+
+impl Aggregate {
+    /// Type of the argument, if there is one.
+    pub(crate) fn argument(&self) -> Option<&CqlType> {
+        match self {
+            Aggregate::CountRows => None,
+            Aggregate::Count(ty)
+            | Aggregate::Min(ty)
+            | Aggregate::Max(ty)
+            | Aggregate::Sum(ty)
+            | Aggregate::Avg(ty) => Some(ty),
+        }
+    }
+
+    /// Type of the result.
+    pub(crate) fn return_type(&self) -> CqlType {
+        match self {
+            Aggregate::CountRows | Aggregate::Count(_) => CqlType::BigInt,
+            Aggregate::Min(ty) | Aggregate::Max(ty) | Aggregate::Sum(ty) | Aggregate::Avg(ty) => ty.clone(),
+        }
+    }
+
+    /// Its name, with its keyspace.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Aggregate::CountRows => "system.count_rows",
+            Aggregate::Count(_) => "system.count",
+            Aggregate::Min(_) => "system.min",
+            Aggregate::Max(_) => "system.max",
+            Aggregate::Sum(_) => "system.sum",
+            Aggregate::Avg(_) => "system.avg",
+        }
+    }
+
+    /// What a result column of it is called, by what its argument is called.
+    pub(crate) fn column_name(&self, argument: &str) -> String {
+        match self {
+            Aggregate::CountRows => "count".to_owned(),
+            other => format!("{}({argument})", other.name()),
+        }
+    }
+}
+
+/// An aggregate as far as it has come.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    function: Aggregate,
+    count: u64,
+    best: Option<Vec<u8>>,
+    sum: Sum,
+}
+
+#[derive(Debug)]
+enum Sum {
+    Whole(BigInt),
+    /// With a second part that keeps what rounding loses (Kahan), as Cassandra does.
+    Real {
+        sum: f64,
+        compensation: f64,
+        simple: f64,
+    },
+    Decimal(Decimal),
+}
+
+impl Fold {
+    /// With nothing in it.
+    pub(crate) fn new(function: Aggregate) -> Fold {
+        let sum = match function.argument() {
+            Some(CqlType::Float | CqlType::Double) => Sum::Real { sum: 0.0, compensation: 0.0, simple: 0.0 },
+            Some(CqlType::Decimal) => Sum::Decimal(Decimal::ZERO),
+            _ => Sum::Whole(BigInt::ZERO),
+        };
+        Fold { function, count: 0, best: None, sum }
+    }
+
+    /// Adds the value of a row; of `count(*)`, the row.
+    pub(crate) fn add(&mut self, value: Option<&[u8]>) {
+        let value = match (&self.function, value) {
+            (Aggregate::CountRows, _) => &[][..],
+            (_, None) => return,
+            // An empty number is no number; an empty value counts and compares as any other.
+            (Aggregate::Sum(_) | Aggregate::Avg(_), Some([])) => return,
+            (_, Some(value)) => value,
+        };
+        self.count += 1;
+        match &self.function {
+            Aggregate::CountRows | Aggregate::Count(_) => {}
+            Aggregate::Min(ty) => self.keep(value, ty.clone(), Ordering::Less),
+            Aggregate::Max(ty) => self.keep(value, ty.clone(), Ordering::Greater),
+            Aggregate::Sum(ty) | Aggregate::Avg(ty) => self.sum.add(ty, value),
+        }
+    }
+
+    fn keep(&mut self, value: &[u8], ty: CqlType, if_is: Ordering) {
+        let better = self.best.as_ref().is_none_or(|best| ty.compare(value, best) == if_is);
+        if better {
+            let best = self.best.get_or_insert_default();
+            best.clear();
+            best.extend_from_slice(value);
+        }
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// A sum that is no number of its type any more.
+    pub(crate) fn result(&self) -> Result<Option<Vec<u8>>> {
+        match &self.function {
+            Aggregate::CountRows | Aggregate::Count(_) => {
+                Ok(Some((self.count as i64).to_be_bytes().to_vec()))
+            }
+            Aggregate::Min(_) | Aggregate::Max(_) => Ok(self.best.clone()),
+            Aggregate::Sum(ty) => self.sum.total(ty).map(Some),
+            Aggregate::Avg(ty) => self.sum.average(ty, self.count).map(Some),
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, ty: &CqlType, value: &[u8]) {
+        match self {
+            Sum::Whole(sum) => *sum += BigInt::from_signed_bytes_be(value),
+            Sum::Decimal(sum) => sum.add(&Decimal::from_bytes(value)),
+            Sum::Real { sum, compensation, simple } => {
+                let real = match ty {
+                    CqlType::Float => f64::from(f32::from_be_bytes(value.try_into().unwrap_or_default())),
+                    _ => f64::from_be_bytes(value.try_into().unwrap_or_default()),
+                };
+                *simple += real;
+                let corrected = real - *compensation;
+                let next = *sum + corrected;
+                *compensation = (next - *sum) - corrected;
+                *sum = next;
+            }
+        }
+    }
+
+    fn real(sum: f64, compensation: f64, simple: f64) -> f64 {
+        let exact = sum - compensation;
+        if exact.is_nan() && simple.is_infinite() { simple } else { exact }
+    }
+
+    fn total(&self, ty: &CqlType) -> Result<Vec<u8>> {
+        match self {
+            Sum::Whole(sum) => whole(ty, sum),
+            Sum::Decimal(sum) => Ok(sum.to_bytes()),
+            Sum::Real { sum, compensation, simple } => Ok(real(ty, Self::real(*sum, *compensation, *simple))),
+        }
+    }
+
+    fn average(&self, ty: &CqlType, count: u64) -> Result<Vec<u8>> {
+        let divisor = count.max(1);
+        match self {
+            Sum::Whole(sum) => whole(ty, &(sum / BigInt::from(divisor))),
+            Sum::Decimal(sum) => Ok(sum.divided(divisor).to_bytes()),
+            Sum::Real { sum, compensation, simple } => {
+                Ok(real(ty, Self::real(*sum, *compensation, *simple) / divisor as f64))
+            }
+        }
+    }
+}
+
+fn real(ty: &CqlType, value: f64) -> Vec<u8> {
+    match ty {
+        CqlType::Float => (value as f32).to_be_bytes().to_vec(),
+        _ => value.to_be_bytes().to_vec(),
+    }
+}
+
+/// A whole number in the bytes of a type; what does not fit wraps around, as Java's sums do.
+fn whole(ty: &CqlType, value: &BigInt) -> Result<Vec<u8>> {
+    let length = match ty {
+        CqlType::Varint => return Ok(value.to_signed_bytes_be()),
+        CqlType::TinyInt => 1,
+        CqlType::SmallInt => 2,
+        CqlType::Int => 4,
+        CqlType::BigInt | CqlType::Counter => 8,
+        other => return Err(CqlError::Invalid(format!("{other} has no sum"))),
+    };
+    let bytes = value.to_signed_bytes_be();
+    let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xFF } else { 0 };
+    let mut wide = vec![sign; length];
+    wide.extend_from_slice(&bytes);
+    Ok(wide.split_off(wide.len() - length))
+}
+
+/// A decimal: an unscaled number and how many of its digits are behind the point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    unscaled: BigInt,
+    scale: i32,
+}
+
+/// Scales further apart than this are not brought together: no sum of numbers that people write needs it.
+const SCALE_DISTANCE_MAX: u32 = 100_000;
+
+impl Decimal {
+    const ZERO: Decimal = Decimal { unscaled: BigInt::ZERO, scale: 0 };
+
+    /// From a serialised value; too few bytes are zero.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Decimal {
+        match bytes.split_first_chunk::<4>() {
+            Some((scale, unscaled)) => Decimal {
+                unscaled: BigInt::from_signed_bytes_be(unscaled),
+                scale: i32::from_be_bytes(*scale),
+            },
+            None => Decimal::ZERO,
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.scale.to_be_bytes()[..], &self.unscaled.to_signed_bytes_be()].concat()
+    }
+
+    /// Without what is behind the point.
+    pub(super) fn whole(&self) -> BigInt {
+        let distance = self.scale.unsigned_abs().min(SCALE_DISTANCE_MAX);
+        let power = BigInt::from(10).pow(distance);
+        if self.scale > 0 { &self.unscaled / power } else { &self.unscaled * power }
+    }
+
+    fn add(&mut self, other: &Decimal) {
+        let scale = self.scale.max(other.scale);
+        self.unscaled = self.at(scale) + other.at(scale);
+        self.scale = scale;
+    }
+
+    fn at(&self, scale: i32) -> BigInt {
+        let distance = scale.abs_diff(self.scale).min(SCALE_DISTANCE_MAX);
+        &self.unscaled * BigInt::from(10).pow(distance)
+    }
+
+    /// Divided, rounded to even at the scale it has.
+    fn divided(&self, by: u64) -> Decimal {
+        let by = BigInt::from(by);
+        let (mut quotient, rest) = (&self.unscaled / &by, &self.unscaled % &by);
+        let twice = BigInt::from(rest.magnitude() * 2_u32);
+        let is_odd = quotient.bit(0);
+        match twice.cmp(&by) {
+            Ordering::Greater => quotient += signed_one(rest.sign()),
+            Ordering::Equal if is_odd => quotient += signed_one(rest.sign()),
+            _ => {}
+        }
+        Decimal { unscaled: quotient, scale: self.scale }
+    }
+}
+
+fn signed_one(sign: num_bigint::Sign) -> BigInt {
+    BigInt::from_biguint(sign, num_bigint::BigUint::from(1_u32))
+}

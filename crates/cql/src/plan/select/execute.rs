@@ -1,0 +1,173 @@
+//! Runs a SELECT (`SelectStatement.execute`).
+
+use super::fold::Folding;
+use super::paging;
+use super::prepare::SelectPlan;
+use super::row::Computing;
+use super::sink::{Partition, SelectSink, Target};
+use super::sort::Kept;
+use crate::analysis::restrictions::PartitionSelection;
+use crate::analysis::{Bound, Term};
+use crate::backend::{Outcome, RowsOut};
+use crate::error::{CqlError, Result};
+use crate::plan::Execution;
+use helenus_engine::ReadRequest;
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use std::sync::Arc;
+
+impl SelectPlan {
+    /// Runs the statement. Rows go to `out`.
+    ///
+    /// # Errors
+    /// Invalid values, a read that failed, `WouldBlock`.
+    pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+        let (request, bindings) = (execution.request, &execution.bindings);
+        let limit = self.bound_limit(self.limit.as_ref(), execution)?;
+        let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
+        let terms = self.bound_terms(execution)?;
+        let filter = self.restrictions.filter(bindings)?;
+        let partitions = self.restrictions.partitions(bindings)?;
+        let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
+        if page_rows.is_some() && self.sort.is_some() && !self.selection.is_aggregate() {
+            return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
+        }
+        out.columns(&self.selection.result);
+        let is_aggregate = self.selection.is_aggregate();
+        let mut sink = SelectSink {
+            selection: &self.selection,
+            filter,
+            computing: Computing { terms: &terms, calls: bindings.calls, folded: &[], first: &[] },
+            target: match &self.sort {
+                _ if is_aggregate => Target::Folding(Folding::new(&self.selection)),
+                Some(sort) => Target::Kept(Kept::default(), sort),
+                None => Target::Answer,
+            },
+            out,
+            key_columns: self.table.partition_key.len(),
+            now_s: execution.now_s(),
+            shows_statics_alone: self.restrictions.shows_statics_alone(),
+            partition: Partition::default(),
+            failure: None,
+            scratch: Vec::new(),
+        };
+        let rows = self.restrictions.rows(bindings)?;
+        let mut end = ReadEnd::Complete;
+        if let PartitionSelection::Read(partitions) = partitions
+            && !rows.is_empty
+        {
+            // What aggregates or is sorted is read whole, whatever the page and the limit.
+            let whole = is_aggregate || self.sort.is_some();
+            let all = if self.distinct { all_rows() } else { rows.filter };
+            let resume = match request.paging_state.filter(|_| !whole) {
+                None => None,
+                Some(state) => Some(resume(state, self.fingerprint, &partitions)?),
+            };
+            let command = ReadCommand {
+                table: self.table.clone(),
+                partitions,
+                filter: all,
+                reversed: self.reversed,
+                statics: self.reads_statics,
+                limits: Limits {
+                    rows: if whole { u64::MAX } else { limit },
+                    per_partition: if self.distinct { 1 } else { per_partition },
+                },
+                now_s: sink.now_s,
+                resume,
+                page_rows: page_rows.filter(|_| !whole),
+            };
+            end = self.read(&command, execution, &mut sink)?;
+        }
+        match sink.target {
+            Target::Answer => {}
+            Target::Folding(folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
+            Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
+        }
+        Ok(self.outcome(match end {
+            ReadEnd::Complete => None,
+            ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
+        }))
+    }
+
+    fn outcome(&self, paging_state: Option<Vec<u8>>) -> Outcome {
+        let mut warnings = Vec::new();
+        if self.selection.is_aggregate() {
+            if !self.restrictions.has_partition_key() {
+                warnings.push("Aggregation query used without partition key".to_owned());
+            } else if self.restrictions.key_has_in() {
+                warnings
+                    .push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
+            }
+        }
+        Outcome::Rows { columns: self.selection.result.clone(), paging_state, warnings, ticket: None }
+    }
+
+    fn read(
+        &self,
+        command: &ReadCommand,
+        execution: &Execution<'_>,
+        sink: &mut SelectSink<'_>,
+    ) -> Result<ReadEnd> {
+        let request = execution.request;
+        let how = ReadRequest {
+            may_block: request.may_block,
+            deadline_ns: request.deadline_ns,
+            cancelled: request.cancelled,
+        };
+        let view = execution.database.view(&self.table);
+        let read = view.and_then(|view| execution.database.read(command, &view, how, sink, None));
+        read.map_err(|error| match (sink.failure.take(), error) {
+            (Some(failure), _) => failure,
+            (None, helenus_engine::Error::TimedOut) => {
+                CqlError::ReadTimeout { consistency: request.consistency }
+            }
+            (None, error) => CqlError::from(error),
+        })
+    }
+
+    /// A limit's value; no limit if there is none or it is unset.
+    fn bound_limit(&self, limit: Option<&Term>, execution: &Execution<'_>) -> Result<u64> {
+        let Some(term) = limit else { return Ok(u64::MAX) };
+        match term.bind(&execution.bindings)? {
+            Bound::Unset => Ok(u64::MAX),
+            Bound::Null => Err(CqlError::Invalid("Invalid null value of limit".to_owned())),
+            Bound::Bytes(bytes) => {
+                let Ok(value) = <[u8; 4]>::try_from(&*bytes) else {
+                    return Err(CqlError::Invalid("Invalid limit value".to_owned()));
+                };
+                match u64::try_from(i32::from_be_bytes(value)) {
+                    Ok(limit) if limit > 0 => Ok(limit),
+                    _ => Err(CqlError::Invalid("LIMIT must be strictly positive".to_owned())),
+                }
+            }
+        }
+    }
+
+    fn bound_terms(&self, execution: &Execution<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+        let bind = |term: &Term| match term.bind(&execution.bindings)? {
+            Bound::Unset => {
+                Err(CqlError::Invalid("Invalid unset value for bind variable in selection".to_owned()))
+            }
+            bound => Ok(bound.bytes().map(<[u8]>::to_vec)),
+        };
+        self.selection.terms.iter().map(bind).collect()
+    }
+}
+
+fn all_rows() -> Arc<ClusteringFilter> {
+    Arc::new(ClusteringFilter::Slices(vec![Slice::all()]))
+}
+
+/// Where the page begins, if the state belongs to this statement and to these partitions.
+fn resume(state: &[u8], fingerprint: u64, partitions: &Partitions) -> Result<Resume> {
+    let resume = paging::decode(state, fingerprint)?;
+    let is_known = match partitions {
+        Partitions::Keys(keys) => keys.iter().any(|key| key.bytes == resume.key),
+        Partitions::Range(range) => {
+            let position = PartitionKey::new(resume.key.clone()).decorated;
+            range.start <= position && position < range.end
+        }
+    };
+    if is_known { Ok(resume) } else { Err(paging::refused()) }
+}

@@ -1,0 +1,72 @@
+//! All rows made one by aggregates.
+
+use super::row::{Computing, RowAt};
+use crate::analysis::selection::Selection;
+use crate::backend::RowsOut;
+use crate::error::Result;
+use crate::functions::Fold;
+
+/// The aggregates of a selection, as far as they have come.
+pub(super) struct Folding {
+    folds: Vec<Fold>,
+    first: Vec<Option<Vec<u8>>>,
+    rows: u64,
+}
+
+impl Folding {
+    pub(super) fn new(selection: &Selection) -> Folding {
+        Folding {
+            folds: selection.aggregates.iter().map(|call| Fold::new(call.function.clone())).collect(),
+            first: vec![None; selection.first.len()],
+            rows: 0,
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// A function within refuses its arguments.
+    pub(super) fn add(
+        &mut self,
+        selection: &Selection,
+        row: &RowAt<'_>,
+        computing: &Computing<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
+        if self.rows == 0 {
+            for (leaf, first) in selection.first.iter().zip(&mut self.first) {
+                *first = row.leaf(leaf, scratch).map(<[u8]>::to_vec);
+            }
+        }
+        self.rows += 1;
+        for (call, fold) in selection.aggregates.iter().zip(&mut self.folds) {
+            match &call.argument {
+                None => fold.add(None),
+                Some(argument) => fold.add(row.selected(argument, computing, scratch)?.as_deref()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the row that all rows make.
+    ///
+    /// # Errors
+    /// A function refuses its arguments.
+    pub(super) fn write(
+        &self,
+        selection: &Selection,
+        computing: &Computing<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<()> {
+        let folded: Result<Vec<Option<Vec<u8>>>> = self.folds.iter().map(Fold::result).collect();
+        let folded = folded?;
+        let computing = Computing { folded: &folded, first: &self.first, ..*computing };
+        let nothing = RowAt { key: &[], key_columns: 0, statics: None, row: None, now_s: 0 };
+        let mut scratch = Vec::new();
+        for selected in &selection.columns {
+            out.cell(nothing.selected(selected, &computing, &mut scratch)?.as_deref());
+        }
+        out.end_row();
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! SELECT.
+//!
+//! `prepare` turns a statement into a `SelectPlan`, `execute` runs it: bound values become a `ReadCommand`, whose rows go
+//! to a `sink` that filters them and writes cells straight into the answer, or to a `fold` over all rows, or are kept for
+//! `sort`. `row` takes values out of rows, `paging` is the state that goes to the client and comes back.
+
+mod execute;
+mod fold;
+mod paging;
+mod prepare;
+mod row;
+mod sink;
+mod sort;
+
+pub(crate) use prepare::SelectPlan;

@@ -1,0 +1,229 @@
+//! From a parsed SELECT to its plan (`SelectStatement.RawStatement.prepare`).
+
+use super::sort::Sort;
+use crate::analysis::restrictions::{Restrictions, WhereClause};
+use crate::analysis::selection::{Selection, Source};
+use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
+use crate::backend::ResultColumns;
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{self, Select, Selectable, Selectors, Statement, StatementKind};
+use crate::syntax::print;
+use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::types::CqlType;
+use std::sync::Arc;
+
+/// An analysed SELECT.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    pub(super) table: Arc<Table>,
+    pub(super) selection: Selection,
+    pub(super) restrictions: Restrictions,
+    pub(super) limit: Option<Term>,
+    pub(super) per_partition_limit: Option<Term>,
+    /// Against the clustering order.
+    pub(super) reversed: bool,
+    pub(super) distinct: bool,
+    /// Rows of several partitions are brought into one order after they were read.
+    pub(super) sort: Option<Sort>,
+    /// The static row is read.
+    pub(super) reads_statics: bool,
+    /// Knows this statement among others in paging states.
+    pub(super) fingerprint: u64,
+}
+
+fn invalid<T>(text: impl Into<String>) -> Result<T> {
+    Err(CqlError::Invalid(text.into()))
+}
+
+impl SelectPlan {
+    /// Analyses a SELECT.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, in Cassandra's words.
+    pub(crate) fn prepare(
+        select: &Select<'_>,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<SelectPlan> {
+        let table = scope.table(&select.table)?;
+        if select.json {
+            return invalid("SELECT JSON is not supported yet");
+        }
+        if !select.group_by.is_empty() {
+            return invalid("GROUP BY is not supported yet");
+        }
+        let selection = Selection::prepare(&select.selectors, table, scope, markers)?;
+        let ordering = ordering_columns(select, table)?;
+        let clause = WhereClause {
+            relations: &select.filter,
+            allow_filtering: select.allow_filtering,
+            filters_implicitly: is_virtual_keyspace(&table.keyspace),
+            only_statics: selects_only_statics(select, table),
+        };
+        let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
+        if select.distinct {
+            check_distinct(select, table, &selection, &restrictions)?;
+        }
+        if selection.is_aggregate() && select.per_partition_limit.is_some() {
+            return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
+        }
+        let mut reversed = false;
+        if !ordering.is_empty() {
+            if restrictions.is_key_range() {
+                return invalid(
+                    "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",
+                );
+            }
+            reversed = is_reversed(&ordering, table, &restrictions)?;
+        }
+        restrictions.check_filtering(clause)?;
+        let mut limit = |limit: &Option<ast::Term<'_>>, name| {
+            let receiver = Receiver::named(table, name, CqlType::Int);
+            limit.as_ref().map(|limit| Term::prepare(limit, &receiver, scope, markers)).transpose()
+        };
+        let (limit, per_partition_limit) =
+            (limit(&select.limit, "[limit]")?, limit(&select.per_partition_limit, "[per_partition_limit]")?);
+        let sort = (!ordering.is_empty() && restrictions.key_has_in())
+            .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
+        let reads_statics = !table.statics.is_empty()
+            && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
+        Ok(SelectPlan {
+            table: table.clone(),
+            fingerprint: fingerprint(select, table),
+            selection,
+            restrictions,
+            limit,
+            per_partition_limit,
+            reversed,
+            distinct: select.distinct,
+            sort,
+            reads_statics,
+        })
+    }
+
+    /// The columns of the result.
+    pub(crate) fn columns(&self) -> &Arc<ResultColumns> {
+        &self.selection.result
+    }
+
+    /// How many columns the table's partition key has; 0 for a virtual table.
+    pub(crate) fn key_columns(&self) -> usize {
+        self.table.partition_key.len()
+    }
+}
+
+/// Whether all tables of a keyspace are virtual: they filter without ALLOW FILTERING.
+pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
+    matches!(name, "system_views" | "system_virtual_schema")
+}
+
+/// The columns of ORDER BY, and whether they descend.
+fn ordering_columns<'t>(select: &Select<'_>, table: &'t Table) -> Result<Vec<(&'t Column, bool)>> {
+    let mut columns: Vec<(&Column, bool)> = Vec::new();
+    for ordering in &select.order_by {
+        let column = existing_column(table, &ordering.column)?;
+        if ordering.ann_of.is_some() {
+            return invalid("ANN ordering by vector requires the column to be indexed");
+        }
+        // A column named twice counts where it stood first and as it was said last.
+        match columns.iter_mut().find(|(known, _)| known.name == column.name) {
+            Some(known) => known.1 = ordering.descending,
+            None => columns.push((column, ordering.descending)),
+        }
+    }
+    Ok(columns)
+}
+
+/// Whether the order asked for is the clustering order backwards.
+fn is_reversed(ordering: &[(&Column, bool)], table: &Table, restrictions: &Restrictions) -> Result<bool> {
+    let mut reversed = None;
+    let mut next = 0;
+    let mut agree = true;
+    for (column, descending) in ordering {
+        if column.kind != ColumnKind::Clustering {
+            return invalid(format!(
+                "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
+                column.name
+            ));
+        }
+        while next != column.position {
+            if !table.clustering.get(next).is_some_and(|skipped| restrictions.is_equal(skipped)) {
+                return invalid(
+                    "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY",
+                );
+            }
+            next += 1;
+        }
+        next += 1;
+        let backwards = *descending != column.reversed;
+        agree &= *reversed.get_or_insert(backwards) == backwards;
+    }
+    if agree { Ok(reversed.unwrap_or(false)) } else { invalid("Unsupported order by relation") }
+}
+
+/// Whether static columns are selected and nothing else but partition key columns (`selectOnlyStaticColumns`).
+fn selects_only_statics(select: &Select<'_>, table: &Table) -> bool {
+    let Selectors::List(list) = &select.selectors else { return false };
+    let mut kinds = Vec::new();
+    list.iter().for_each(|selector| kinds_of(&selector.selectable, table, &mut kinds));
+    kinds.contains(&ColumnKind::Static)
+        && kinds.iter().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
+}
+
+fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
+    match selectable {
+        Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),
+        Selectable::Time(_, inner, _)
+        | Selectable::Cast(inner, _, _)
+        | Selectable::Path(inner, _)
+        | Selectable::Negation(inner, _) => kinds_of(inner, table, kinds),
+        Selectable::Function(_, items, _) | Selectable::Tuple(items, _) => {
+            items.iter().for_each(|item| kinds_of(item, table, kinds));
+        }
+        _ => {}
+    }
+}
+
+fn check_distinct(
+    select: &Select<'_>,
+    table: &Table,
+    selection: &Selection,
+    restrictions: &Restrictions,
+) -> Result<()> {
+    if select.per_partition_limit.is_some() {
+        return invalid("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+    }
+    if restrictions.has_clustering() || restrictions.has_regular() {
+        return invalid(
+            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
+        );
+    }
+    let name_of = |source: &Source| match source {
+        Source::Clustering(index) => table.clustering.get(*index).map(|column| &column.name),
+        Source::Cell { id, is_static: false, .. } => table.column_by_id(*id).map(|column| &column.name),
+        _ => None,
+    };
+    if let Some(name) = selection.used.iter().find_map(name_of) {
+        return invalid(format!(
+            "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {name})"
+        ));
+    }
+    if !restrictions.is_key_range() {
+        return Ok(());
+    }
+    let missing = table.partition_key.iter().find(|column| !selection.used.contains(&Source::of(column)));
+    match missing {
+        None => Ok(()),
+        Some(column) => invalid(format!(
+            "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+            column.name
+        )),
+    }
+}
+
+/// FNV-1a over table and statement: a paging state is of use to the statement only that it came from.
+fn fingerprint(select: &Select<'_>, table: &Table) -> u64 {
+    let statement = Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() };
+    let text = print(&statement);
+    super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()])
+}

@@ -1,0 +1,144 @@
+//! Takes the rows of a read: drops what the filter refuses, writes the rest into the answer.
+//!
+//! Called for every row of every answer, so nothing here allocates for one: cells go from the row's view straight to
+//! the answer, and what has to be assembled is in a buffer that stays.
+
+use super::fold::Folding;
+use super::row::{Computing, RowAt};
+use super::sort::{Kept, Sort};
+use crate::analysis::restrictions::BoundFilter;
+use crate::analysis::selection::{Leaf, Selected, Selection};
+use crate::backend::RowsOut;
+use crate::error::CqlError;
+use helenus_engine::read::{RowSink, Taken};
+use helenus_model::row::{RowBuf, RowView};
+
+/// Bytes of an answer after which a page ends.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
+
+/// Where the rows go.
+pub(super) enum Target<'a> {
+    /// Into the answer.
+    Answer,
+    /// Kept, to be sorted.
+    Kept(Kept, &'a Sort),
+    /// Made one.
+    Folding(Folding),
+}
+
+/// Takes the rows of one execution.
+pub(super) struct SelectSink<'a> {
+    pub(super) selection: &'a Selection,
+    pub(super) filter: BoundFilter,
+    pub(super) computing: Computing<'a>,
+    pub(super) target: Target<'a>,
+    /// The answer.
+    pub(super) out: &'a mut dyn RowsOut,
+    pub(super) key_columns: usize,
+    pub(super) now_s: i64,
+    /// A partition without rows shows as a row of its static columns.
+    pub(super) shows_statics_alone: bool,
+    pub(super) partition: Partition,
+    /// A function's refusal, which ends the read.
+    pub(super) failure: Option<CqlError>,
+    pub(super) scratch: Vec<u8>,
+}
+
+/// The partition at hand; buffers stay from one to the next.
+#[derive(Default)]
+pub(super) struct Partition {
+    key: Vec<u8>,
+    statics: RowBuf,
+    has_statics: bool,
+    is_refused: bool,
+}
+
+impl SelectSink<'_> {
+    fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
+        let partition = &self.partition;
+        let at = RowAt {
+            key: &partition.key,
+            key_columns: self.key_columns,
+            statics: partition.has_statics.then(|| partition.statics.view()),
+            row,
+            now_s: self.now_s,
+        };
+        if !self.filter.keeps_all_rows() && !self.filter.keeps_row(&at) {
+            return Ok(Taken::Skipped);
+        }
+        let written = match &mut self.target {
+            Target::Answer => write(self.selection, &at, &self.computing, self.out, &mut self.scratch),
+            Target::Kept(kept, sort) => {
+                kept.begin_row(sort, &at, &mut self.scratch);
+                write(self.selection, &at, &self.computing, kept, &mut self.scratch)
+            }
+            Target::Folding(folding) => folding.add(self.selection, &at, &self.computing, &mut self.scratch),
+        };
+        match written {
+            Ok(()) => Ok(Taken::Counted),
+            Err(error) => {
+                self.failure = Some(error);
+                Err(helenus_engine::Error::Cancelled)
+            }
+        }
+    }
+}
+
+fn write(
+    selection: &Selection,
+    row: &RowAt<'_>,
+    computing: &Computing<'_>,
+    out: &mut dyn RowsOut,
+    scratch: &mut Vec<u8>,
+) -> crate::error::Result<()> {
+    for selected in &selection.columns {
+        match selected {
+            Selected::Leaf(Leaf::Column(source)) => out.cell(row.value(source, scratch)),
+            other => out.cell(row.selected(other, computing, scratch)?.as_deref()),
+        }
+    }
+    out.end_row();
+    Ok(())
+}
+
+impl RowSink for SelectSink<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        let partition = &mut self.partition;
+        partition.key.clear();
+        partition.key.extend_from_slice(key);
+        partition.has_statics = static_row.is_some();
+        if let Some(row) = static_row {
+            partition.statics.copy_from(row);
+        }
+        if !self.filter.keeps_all_partitions() {
+            let at = RowAt {
+                key: &partition.key,
+                key_columns: self.key_columns,
+                statics: static_row,
+                row: None,
+                now_s: self.now_s,
+            };
+            partition.is_refused = !self.filter.keeps_partition(&at);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        if self.partition.is_refused {
+            return Ok(Taken::Skipped);
+        }
+        self.emit(Some(row))
+    }
+
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+        let partition = &self.partition;
+        if rows > 0 || partition.is_refused || !partition.has_statics || !self.shows_statics_alone {
+            return Ok(Taken::Skipped);
+        }
+        self.emit(None)
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(self.target, Target::Answer) && self.out.bytes() >= PAGE_BYTES
+    }
+}

@@ -1,0 +1,103 @@
+//! Rows of several partitions in one order: IN on the partition key with ORDER BY (`SelectStatement.orderResults`).
+//!
+//! They are all kept until the last is read, then sorted, cut at the limit and written out. Statements that do this
+//! cannot be paged.
+
+use super::row::RowAt;
+use crate::analysis::selection::Source;
+use crate::backend::RowsOut;
+use helenus_model::schema::Column;
+use helenus_model::types::CqlType;
+use std::cmp::Ordering;
+
+/// By which columns rows are sorted.
+#[derive(Clone, Debug)]
+pub(super) struct Sort {
+    /// Each with its type and whether greater values come first.
+    columns: Vec<(Source, CqlType, bool)>,
+}
+
+impl Sort {
+    /// By these clustering columns, in clustering order, or against it if `reversed`.
+    pub(super) fn new<'c>(columns: impl Iterator<Item = &'c Column>, reversed: bool) -> Sort {
+        let by = |column: &Column| (Source::of(column), column.ty.clone(), column.reversed != reversed);
+        Sort { columns: columns.map(by).collect() }
+    }
+}
+
+/// Rows that wait to be sorted. All bytes stand in one run; a value is a range of them, or null.
+#[derive(Default)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    /// Of each row: its keys for sorting, then its cells.
+    values: Vec<Option<(usize, usize)>>,
+    rows: usize,
+}
+
+impl RowsOut for Kept {
+    fn columns(&mut self, _columns: &std::sync::Arc<crate::backend::ResultColumns>) {}
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        let start = self.bytes.len();
+        self.values.push(value.map(|value| {
+            self.bytes.extend_from_slice(value);
+            (start, self.bytes.len())
+        }));
+    }
+
+    fn end_row(&mut self) {
+        self.rows += 1;
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn clear(&mut self) {
+        *self = Kept::default();
+    }
+}
+
+impl Kept {
+    /// Begins a row: keeps what it is sorted by.
+    pub(super) fn begin_row(&mut self, sort: &Sort, row: &RowAt<'_>, scratch: &mut Vec<u8>) {
+        for (source, ..) in &sort.columns {
+            self.cell(row.value(source, scratch));
+        }
+    }
+
+    /// Writes the rows in order, `limit` of them at most.
+    pub(super) fn write(&self, sort: &Sort, limit: u64, out: &mut dyn RowsOut) {
+        if self.rows == 0 {
+            return;
+        }
+        let width = self.values.len() / self.rows;
+        let mut rows: Vec<&[Option<(usize, usize)>]> = self.values.chunks(width).collect();
+        rows.sort_by(|a, b| self.compare(sort, a, b));
+        for row in rows.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+            for value in row.iter().skip(sort.columns.len()) {
+                out.cell(self.get(value));
+            }
+            out.end_row();
+        }
+    }
+
+    fn get(&self, value: &Option<(usize, usize)>) -> Option<&[u8]> {
+        value.and_then(|(start, end)| self.bytes.get(start..end))
+    }
+
+    fn compare(&self, sort: &Sort, a: &[Option<(usize, usize)>], b: &[Option<(usize, usize)>]) -> Ordering {
+        for (index, (_, ty, descending)) in sort.columns.iter().enumerate() {
+            let value = |row: &[Option<(usize, usize)>]| row.get(index).and_then(|value| self.get(value));
+            let order = match (value(a), value(b)) {
+                (Some(a), Some(b)) => ty.compare(a, b),
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            };
+            let order = if *descending { order.reverse() } else { order };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
