@@ -1,0 +1,159 @@
+//! The tables of the workloads, and writes to them in storage form, as CQL's execution would make them.
+
+use crate::content::{COLUMNS, key, name, value, wide_value};
+use anyhow::{Result, anyhow};
+use helenus_engine::{Database, DatabaseOptions, MemoryShares, SyncMode};
+use helenus_model::cell::{Cell, ColumnId, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
+use helenus_model::types::CqlType;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use uuid::Uuid;
+
+const KEYSPACE: &str = "bench";
+/// Timestamp of all that is written, microseconds.
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// The database and its tables.
+pub struct Tables {
+    /// The database.
+    pub database: Arc<Database>,
+    /// Keys of 7 bytes, five values of 34.
+    pub single: Arc<Table>,
+    /// Names of 10 bytes, values of 25; ascending.
+    pub ascending: Arc<Table>,
+    /// The same, descending.
+    pub descending: Arc<Table>,
+}
+
+impl Tables {
+    /// Makes them in a new directory, with the log in periodic mode, room for everything in memory, and a block cache
+    /// of 512 MiB.
+    pub fn create(dir: &Path, wide_rows: u64) -> Result<Tables> {
+        let mut options = DatabaseOptions::new(dir);
+        options.sync = Some(SyncMode::Periodic { period_ms: 10_000 });
+        // 200 bytes a row are enough for a memtable; a flush would begin at half of the share.
+        let memtables = (2 << 30) + wide_rows as usize * 800;
+        options.memory = MemoryShares { memtables, cache: 512 << 20 };
+        if wide_rows > 2_000_000 {
+            options.segment_bytes = 256 << 20; // the log must not ask for a flush either
+        }
+        let (database, _) = Database::open(helenus_host::real::host(), options)?;
+        let tables = [single_table(), wide_table("ascending", false), wide_table("descending", true)];
+        let (_, ticket) = database
+            .change_schema::<()>(|schema, _| Ok(with_tables(schema, tables)))
+            .map_err(|error| anyhow!("the schema: {error:?}"))?;
+        ticket.wait()?;
+        let schema = database.schema();
+        let table = |name| schema.table(KEYSPACE, name).cloned().ok_or_else(|| anyhow!("no table {name}"));
+        Ok(Tables {
+            single: table("single")?,
+            ascending: table("ascending")?,
+            descending: table("descending")?,
+            database,
+        })
+    }
+}
+
+fn with_tables(schema: &Schema, tables: [Table; 3]) -> Schema {
+    let class = "org.apache.cassandra.locator.SimpleStrategy";
+    let keyspace = Keyspace {
+        name: KEYSPACE.into(),
+        durable_writes: true,
+        replication: BTreeMap::from([
+            ("class".into(), class.into()),
+            ("replication_factor".into(), "1".into()),
+        ]),
+        tables: tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))).collect(),
+        types: BTreeMap::new(),
+    };
+    let mut next = schema.clone();
+    next.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    next
+}
+
+fn column(name: &str, kind: ColumnKind, ty: CqlType) -> Column {
+    Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED }
+}
+
+fn single_table() -> Table {
+    let regulars = (0..COLUMNS).map(|at| column(&format!("C{at}"), ColumnKind::Regular, CqlType::Blob));
+    table("single", column("key", ColumnKind::PartitionKey, CqlType::Blob), vec![], regulars.collect())
+}
+
+fn wide_table(name: &str, descending: bool) -> Table {
+    let mut clustering = column("name", ColumnKind::Clustering, CqlType::Text);
+    clustering.reversed = descending;
+    let value = column("value", ColumnKind::Regular, CqlType::Text);
+    table(name, column("key", ColumnKind::PartitionKey, CqlType::Text), vec![clustering], vec![value])
+}
+
+fn table(name: &str, key: Column, clustering: Vec<Column>, regulars: Vec<Column>) -> Table {
+    let mut table = Table {
+        id: TableId(Uuid::new_v4()),
+        keyspace: KEYSPACE.into(),
+        name: name.into(),
+        partition_key: vec![key],
+        clustering,
+        statics: Vec::new(),
+        regulars,
+        options: TableOptions::default(),
+        dropped: BTreeMap::new(),
+        flags: vec!["compound".into()],
+        next_column_id: 0,
+    };
+    table.arrange();
+    table
+}
+
+fn cell(column: ColumnId) -> Cell {
+    Cell {
+        column,
+        ttl_s: 0,
+        timestamp_us: TIMESTAMP,
+        local_deletion_s: NO_EXPIRY,
+        path: Span::NULL,
+        value: Span::EMPTY,
+    }
+}
+
+fn head() -> (Liveness, DeletionTime) {
+    (Liveness::at(TIMESTAMP), DeletionTime::LIVE)
+}
+
+/// The write of one row of five columns.
+pub fn single_row(table: &Arc<Table>, row: u64) -> Mutation {
+    let mut changes = Changes::default();
+    changes.row(std::iter::empty(), head(), &[], |writer| {
+        for (at, column) in table.regulars.iter().enumerate() {
+            writer.cell(&cell(column.id), None, &value(row, at));
+        }
+    });
+    one(table, key(row).to_vec(), changes)
+}
+
+/// The write of a batch of rows of the wide partition.
+pub fn wide_rows(table: &Arc<Table>, width: u64, rows: Range<u64>) -> Mutation {
+    let mut changes = Changes::default();
+    for row in rows {
+        changes.row([Some(&name(row)[..])].into_iter(), head(), &[], |writer| {
+            for column in &table.regulars {
+                writer.cell(&cell(column.id), None, &wide_value(width, row));
+            }
+        });
+    }
+    one(table, wide_key(width), changes)
+}
+
+/// The key of the partition of so many rows.
+pub fn wide_key(width: u64) -> Vec<u8> {
+    format!("row-{width}").into_bytes()
+}
+
+fn one(table: &Arc<Table>, key: Vec<u8>, changes: Changes) -> Mutation {
+    Mutation { updates: vec![PartitionUpdate { table: table.clone(), key, changes }] }
+}

@@ -1,0 +1,108 @@
+//! Samples of single calls, and the table of what they came to.
+
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+/// What a workload must reach (design: performance).
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    /// Half of the calls take at most so many microseconds.
+    MedianAtMost(f64),
+    /// At least so many things a second.
+    RateAtLeast(f64),
+    /// None is set.
+    None,
+}
+
+/// One row of the table after another.
+pub struct Report {
+    only: String,
+}
+
+impl Report {
+    /// Prints the table's head. Rows whose name does not hold `only` are not printed.
+    pub fn begin(only: &str) -> Report {
+        println!("| workload | p50 us | p99 us | rate/s | of | target | met |");
+        println!("|---|---|---|---|---|---|---|");
+        Report { only: only.to_owned() }
+    }
+
+    /// Whether a workload of this name is wanted.
+    pub fn wants(&self, name: &str) -> bool {
+        name.contains(&self.only)
+    }
+
+    /// Prints a workload's row. Each call is worth `things` of what `unit` says.
+    pub fn row(&self, name: &str, mut samples: Samples, (things, unit): (f64, &str), target: Target) {
+        if !self.wants(name) || samples.nanoseconds.is_empty() {
+            return;
+        }
+        samples.nanoseconds.sort_unstable();
+        let (p50, p99) = (samples.quantile_us(0.5), samples.quantile_us(0.99));
+        let sum: u64 = samples.nanoseconds.iter().sum();
+        let rate = samples.nanoseconds.len() as f64 * things / (sum as f64 / 1e9);
+        let (target, met) = match target {
+            Target::MedianAtMost(us) => (format!("p50 <= {us} us"), p50 <= us),
+            Target::RateAtLeast(least) => (format!(">= {}", count(least)), rate >= least),
+            Target::None => (String::new(), true),
+        };
+        let met = if target.is_empty() {
+            ""
+        } else if met {
+            "yes"
+        } else {
+            "**no**"
+        };
+        println!("| {name} | {p50:.2} | {p99:.2} | {} | {unit} | {target} | {met} |", count(rate));
+    }
+}
+
+fn count(number: f64) -> String {
+    match number {
+        n if n >= 10e6 => format!("{:.1}M", n / 1e6),
+        n if n >= 1e6 => format!("{:.2}M", n / 1e6),
+        n if n >= 1e3 => format!("{:.0}k", n / 1e3),
+        n => format!("{n:.0}"),
+    }
+}
+
+/// Times of single calls.
+#[derive(Default)]
+pub struct Samples {
+    nanoseconds: Vec<u64>,
+}
+
+impl Samples {
+    /// Times one call.
+    #[inline]
+    pub fn time<T>(&mut self, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let begin = Instant::now();
+        let result = call()?;
+        self.nanoseconds.push(begin.elapsed().as_nanos() as u64);
+        Ok(result)
+    }
+
+    /// Calls `call` with 0, 1, 2, ... for a while unmeasured, then for `span` measured. `call` times what it wants.
+    pub fn repeat(span: Duration, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
+        let mut samples = Samples::default();
+        let (warm, begin) = (span / 4, Instant::now());
+        let mut number = 0;
+        while begin.elapsed() < warm {
+            call(number, &mut samples)?;
+            number += 1;
+        }
+        samples.nanoseconds.clear();
+        let begin = Instant::now();
+        while begin.elapsed() < span {
+            call(number, &mut samples)?;
+            number += 1;
+        }
+        Ok(samples)
+    }
+
+    fn quantile_us(&self, quantile: f64) -> f64 {
+        let last = self.nanoseconds.len().saturating_sub(1);
+        let at = (last as f64 * quantile) as usize;
+        self.nanoseconds.get(at).map_or(0.0, |ns| *ns as f64 / 1e3)
+    }
+}
