@@ -1,4 +1,4 @@
-//! How fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS]`. Prints rows a second and
+//! How fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS [ROW_INDEX_BLOCK_BYTES]]`. Prints rows a second and
 //! microseconds a slice.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
@@ -113,7 +113,10 @@ fn write(host: &Host, folder: &Path, table: &Arc<Table>, rows: u64) -> Descripto
     host.disk.create_dir_all(folder).unwrap();
     let encoding = EncodingStats { timestamp_us_min: 1_700_000_000_000_000, ..EncodingStats::NONE };
     let descriptor = Descriptor::new(SsTableId::Sequence(1));
-    let options = WriterOptions::of_table(table.clone(), 1, encoding);
+    let mut options = WriterOptions::of_table(table.clone(), 1, encoding);
+    if let Some(bytes) = std::env::args().nth(2) {
+        options.row_index_block_bytes = bytes.parse().unwrap();
+    }
     let mut writer = SsTableWriter::create(host.disk.clone(), folder, descriptor, options).unwrap();
     writer.begin_partition(b"key", &KeyHash::of(b"key"), DeletionTime::LIVE, None).unwrap();
     let mut buffer = RowBuf::default();
@@ -154,13 +157,14 @@ fn main() {
         println!("{what:14} {:>8.2} M rows/s", rows as f64 / (cpu_s() - start) / 1e6);
     }
     for reversed in [false, true] {
-        slices(&table, &schema, rows, reversed);
+        for length in [1, 100] {
+            slices(&table, &schema, (rows, length), reversed);
+        }
     }
 }
 
-fn slices(table: &Arc<SsTable>, schema: &Table, rows: u64, reversed: bool) {
+fn slices(table: &Arc<SsTable>, schema: &Table, (rows, length): (u64, u64), reversed: bool) {
     const COUNT: u64 = 20_000;
-    const LENGTH: u64 = 100;
     let mut cx: ReadContext = render::cx();
     let hash = KeyHash::of(b"key");
     let mut decorated = Vec::new();
@@ -174,11 +178,11 @@ fn slices(table: &Arc<SsTable>, schema: &Table, rows: u64, reversed: bool) {
     let starts: Vec<u64> = (0..COUNT)
         .map(|_| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 20) % (rows - LENGTH)
+            (seed >> 20) % (rows - length)
         })
         .collect();
     let slices: Vec<Slice> =
-        starts.iter().map(|start| Slice { start: bound(*start), end: bound(start + LENGTH) }).collect();
+        starts.iter().map(|start| Slice { start: bound(*start), end: bound(start + length) }).collect();
     let start = cpu_s();
     for slice in &slices {
         let position = table.find(b"key", &hash, &decorated, &mut cx).unwrap().unwrap();
@@ -189,9 +193,9 @@ fn slices(table: &Arc<SsTable>, schema: &Table, rows: u64, reversed: bool) {
             black_box(reader.current());
             count += 1;
         }
-        assert_eq!(count, LENGTH);
+        assert_eq!(count, length);
     }
     let each = (cpu_s() - start) / COUNT as f64;
-    println!("slice of 100, {} {:.2} us", if reversed { "reversed" } else { "forward" }, each * 1e6);
+    println!("slice of {length}, {} {:.2} us", if reversed { "reversed" } else { "forward" }, each * 1e6);
     println!("  {:?}", cx.touched);
 }

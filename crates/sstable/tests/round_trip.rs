@@ -337,7 +337,9 @@ fn expected(schema: &Table, partition: &Partition, start: &[u8], end: &[u8]) -> 
     if !open.is_live() {
         out.push(made(start, DeletionTime::LIVE, open));
     }
-    let inside = partition.elements.iter().map(Element::view).filter(|e| start < e.key() && e.key() < end);
+    let at_start = |e: &Unfiltered<'_>| matches!(e, Unfiltered::Row(_)) && start == e.key();
+    let inside = partition.elements.iter().map(Element::view);
+    let inside = inside.filter(|e| (start < e.key() || at_start(e)) && e.key() < end);
     out.extend(inside.map(|element| line(schema, element)));
     let open = open_before(&|key| key < end);
     if !open.is_live() {
@@ -411,6 +413,12 @@ fn selection(
     for _ in 0..2 * (1 + dice.below(3)) {
         let count = dice.below(3);
         bounds.push(position(schema, &clustering(dice, count), Some(dice.one_in(2))));
+    }
+    // A page goes on at a row's own key.
+    if dice.one_in(3)
+        && let Some(Element::Row(row)) = partition.elements.get(dice.below(50) as usize)
+    {
+        bounds[0].clone_from(&row.key);
     }
     bounds.sort();
     if dice.one_in(3) {
@@ -494,7 +502,7 @@ impl std::fmt::Debug for Shape {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_is_read_by_slices_and_names_in_both_directions(shape in shapes()) {

@@ -5,6 +5,7 @@
 
 use super::cursor::{Cursor, Rows};
 use super::decode::HeadKind;
+use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
 use crate::error::Result;
@@ -69,6 +70,7 @@ impl Backward {
     ) -> Result<Option<Step>> {
         let (mut position, mut open) = self.pass_before(cursor, rows, (range, block, u64::MAX), cx)?;
         loop {
+            position = self.skip(cursor, rows, (position, &range.end_values), cx)?;
             let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
                 HeadKind::Row if cursor.row.key < range.end => {}
@@ -167,9 +169,15 @@ impl Backward {
         self.reached_start = false;
         let (mut position, mut open) = (block.start, block.open);
         while !range.start.is_empty() && position < stop {
+            let skipped = cursor.skip(rows, (position, &range.start_values), |_| {}, cx)?;
+            if skipped > position {
+                self.reached_start = true;
+                position = skipped;
+                continue;
+            }
             let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
-                HeadKind::Row if cursor.row.key <= range.start => {}
+                HeadKind::Row if cursor.row.key < range.start => {}
                 HeadKind::Marker(_) if cursor.marker.key <= range.start => {
                     cursor.marker_body(rows, &found, cx)?;
                     open = cursor.marker.open;
@@ -183,11 +191,29 @@ impl Backward {
         Ok((position, open))
     }
 
+    /// Passes rows that certainly sort before the slice's end, keeping their offsets.
+    fn skip(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        (position, bound): (u64, &BoundValues),
+        cx: &mut ReadContext,
+    ) -> Result<u64> {
+        let (offsets, start) = (&mut self.offsets, self.block.start);
+        // Where an offset does not fit, that of the end does not either.
+        let push = |at: u64| offsets.push((at - start) as u32);
+        let end = cursor.skip(rows, (position, bound), push, cx)?;
+        self.offset(rows, end).map(|_| end)
+    }
+
     fn push(&mut self, rows: Rows<'_>, position: u64) -> Result<()> {
-        match u32::try_from(position - self.block.start) {
-            Ok(offset) => self.offsets.push(offset),
-            Err(_) => return Err(rows.data.file().corrupt(position, "an index block of more than 4 GiB")),
-        }
+        let offset = self.offset(rows, position)?;
+        self.offsets.push(offset);
         Ok(())
+    }
+
+    fn offset(&self, rows: Rows<'_>, position: u64) -> Result<u32> {
+        let offset = u32::try_from(position - self.block.start);
+        offset.map_err(|_| rows.data.file().corrupt(position, "an index block of more than 4 GiB"))
     }
 }

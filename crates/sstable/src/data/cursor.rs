@@ -3,6 +3,7 @@
 use super::decode::{Head, HeadKind};
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
+use super::skip::BoundValues;
 use super::window::Window;
 use crate::block::ReadContext;
 use crate::compression::DataBlocks;
@@ -71,10 +72,29 @@ impl Cursor {
         while matches!(found, Err(Fault::Short)) {
             let whole = self.window.join(rows.data, (position, len), cx)?;
             found = rows.layout.extent(self.window.bytes(), 0);
-            len = grown(len, whole && len <= HEAD_BYTES_MAX).ok_or_else(|| cut(rows, position))?;
+            let may_grow = whole && len <= HEAD_BYTES_MAX;
+            if matches!(found, Err(Fault::Short)) && !may_grow {
+                return Err(cut(rows, position));
+            }
+            len *= 4;
         }
         let head = found.map_err(|fault| self.error(rows, fault))?;
         Ok(self.found(head))
+    }
+
+    /// Passes rows of the block at hand that certainly sort before a bound; `passed` is told where each stands. Returns
+    /// where the first other element stands.
+    pub(super) fn skip(
+        &mut self,
+        rows: Rows<'_>,
+        (position, bound): (u64, &BoundValues),
+        mut passed: impl FnMut(u64),
+        cx: &mut ReadContext,
+    ) -> Result<u64> {
+        let at = self.window.seek(rows.data, position, cx)?;
+        let start = self.window.start();
+        let end = rows.layout.skip(self.window.bytes(), at, bound, |at| passed(start + at as u64));
+        Ok(start + end as u64)
     }
 
     /// Decodes the body of a row whose head was decoded last.
@@ -181,7 +201,10 @@ impl Cursor {
                     len = head.end;
                 }
                 Err(Fault::Short) => {
-                    len = grown(len, whole && len <= HEAD_BYTES_MAX).ok_or_else(|| cut(rows, position))?;
+                    if !whole || len > HEAD_BYTES_MAX {
+                        return Err(cut(rows, position));
+                    }
+                    len *= 4;
                 }
                 Err(fault) => return Err(self.error(rows, fault)),
             }
@@ -220,10 +243,6 @@ impl Found {
     pub(super) fn is_end(&self) -> bool {
         self.head.kind == HeadKind::End
     }
-}
-
-fn grown(len: usize, may_grow: bool) -> Option<usize> {
-    may_grow.then_some(len * 4)
 }
 
 #[cold]

@@ -15,6 +15,7 @@ mod input;
 mod layout;
 mod partition;
 mod scan;
+mod skip;
 mod slice;
 mod window;
 

@@ -185,6 +185,7 @@ impl PartitionReader {
 
     /// Takes the next slice or name into `range`; `false` after the last.
     fn next_range(&mut self) -> bool {
+        let layout = self.table.layout();
         let Selection { filter, reversed, begun } = &mut self.selection;
         let count = match &**filter {
             ClusteringFilter::Names(names) => names.len(),
@@ -196,8 +197,8 @@ impl PartitionReader {
         let index = if *reversed { count - 1 - *begun } else { *begun };
         *begun += 1;
         match &**filter {
-            ClusteringFilter::Names(names) => names.get(index).map(|name| self.range.set_name(name)),
-            ClusteringFilter::Slices(slices) => slices.get(index).map(|slice| self.range.set(slice)),
+            ClusteringFilter::Names(names) => names.get(index).map(|name| self.range.set_name(name, layout)),
+            ClusteringFilter::Slices(slices) => slices.get(index).map(|slice| self.range.set(slice, layout)),
         }
         .is_some()
     }

@@ -125,25 +125,32 @@ impl Scan {
     fn end_of_partition(&mut self, cx: &mut ReadContext) -> Result<u64> {
         let table = self.table.clone();
         let rows = Rows { data: table.data(), layout: table.layout() };
+        let mut walked = 0;
+        let mut indexed = self.position.index.is_some();
         let mut position = match self.reader.forward_position() {
-            Some(position) if self.position.index.is_none() => position,
+            Some(position) if !indexed => position,
             _ => self.reader.end_position(cx)?,
         };
-        let mut walked = 0;
+        let mut may_look_up = !indexed;
         loop {
             let found = self.reader.extent(rows, position, cx)?;
             if found.is_end() {
                 return Ok(found.next);
             }
+            if indexed {
+                let problem = "the partition goes on where its row index ends";
+                return Err(table.data().file().corrupt(position, problem));
+            }
             walked += found.next - position;
             position = found.next;
-            if walked > WALK_BYTES {
-                walked = 0;
+            if walked > WALK_BYTES && may_look_up {
+                may_look_up = false;
                 if let Some(entry) = self.lookup(cx)?
                     && entry.index.is_some()
                 {
                     self.enter(entry, false, cx)?;
                     position = self.reader.end_position(cx)?;
+                    indexed = true;
                 }
             }
         }

@@ -5,6 +5,8 @@
 //! end, whichever comes first in the direction of the read. Merging can so rely on balanced markers. Made markers have
 //! a key but no clustering values: nothing but merging looks at them.
 
+use super::layout::RowLayout;
+use super::skip::BoundValues;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::Slice;
 use helenus_model::range_tombstone::MarkerBuf;
@@ -25,6 +27,8 @@ pub(super) enum Step {
 pub(super) struct Range {
     pub(super) start: Vec<u8>,
     pub(super) end: Vec<u8>,
+    pub(super) start_values: BoundValues,
+    pub(super) end_values: BoundValues,
     /// It can hold one row only.
     pub(super) is_name: bool,
 }
@@ -36,16 +40,17 @@ const AFTER: u8 = 0x60;
 
 impl Range {
     /// Takes over a slice.
-    pub(super) fn set(&mut self, slice: &Slice) {
+    pub(super) fn set(&mut self, slice: &Slice, layout: &RowLayout) {
         self.start.clear();
         self.start.extend_from_slice(&slice.start);
         self.end.clear();
         self.end.extend_from_slice(&slice.end);
         self.is_name = false;
+        self.set_values(layout);
     }
 
     /// Takes over the bounds around one row: its key with another last byte.
-    pub(super) fn set_name(&mut self, key: &[u8]) {
+    pub(super) fn set_name(&mut self, key: &[u8], layout: &RowLayout) {
         let prefix = key.split_last().map_or(key, |(_, prefix)| prefix);
         for (bound, last) in [(&mut self.start, BEFORE), (&mut self.end, AFTER)] {
             bound.clear();
@@ -53,6 +58,12 @@ impl Range {
             bound.push(last);
         }
         self.is_name = true;
+        self.set_values(layout);
+    }
+
+    fn set_values(&mut self, layout: &RowLayout) {
+        self.start_values.set(layout, &self.start);
+        self.end_values.set(layout, &self.end);
     }
 }
 
