@@ -5,9 +5,9 @@ use super::record::LogPosition;
 use crate::announce::Announcer;
 use crate::error::Result;
 use crate::memtable::MemoryAccount;
-use helenus_host::Tasks;
+use helenus_host::{Signal, Tasks};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Says when a write may be acknowledged. A door asks `is_ready` when the database's listener calls; the embedded API
 /// blocks in `wait`.
@@ -18,6 +18,8 @@ pub struct Ticket {
     logged: Option<(Arc<CommitLog>, LogPosition)>,
     /// `None` when there is memory enough.
     room: Option<Room>,
+    /// Of a backend that is not this engine.
+    foreign: Option<(Arc<AtomicBool>, Arc<Signal>)>,
 }
 
 /// Memory that must become free first: how a writer that outruns the disk is slowed.
@@ -30,7 +32,13 @@ pub(crate) struct Room {
 
 impl Ticket {
     pub(super) fn new(log: Arc<CommitLog>, position: LogPosition) -> Ticket {
-        Ticket { logged: Some((log, position)), room: None }
+        Ticket { logged: Some((log, position)), ..Ticket::default() }
+    }
+
+    /// A ticket of another backend (a gateway, a server of canned answers): ready once `done` is set, which is told to
+    /// `changed`.
+    pub fn when(done: Arc<AtomicBool>, changed: Arc<Signal>) -> Ticket {
+        Ticket { foreign: Some((done, changed)), ..Ticket::default() }
     }
 
     /// A ticket that is ready: for databases without a log, and writes that changed nothing.
@@ -53,7 +61,9 @@ impl Ticket {
         if self.room.as_ref().is_some_and(|room| room.account.bytes() >= room.bytes_max) {
             return Ok(false);
         }
-        let Some((log, position)) = &self.logged else { return Ok(true) };
+        let Some((log, position)) = &self.logged else {
+            return Ok(self.foreign.as_ref().is_none_or(|(done, _)| done.load(Ordering::Acquire)));
+        };
         let reached = if log.options.mode.waits_for_sync() { &log.synced } else { &log.written };
         if reached.load(Ordering::Acquire) >= position.0 {
             return Ok(true);
@@ -72,6 +82,8 @@ impl Ticket {
             log.host.tasks.wait_until(&log.announcer.changed, &mut ready);
         } else if let Some(room) = &self.room {
             room.tasks.wait_until(&room.announcer.changed, &mut ready);
+        } else if let Some((_, changed)) = &self.foreign {
+            changed.wait(&mut ready);
         }
         self.is_ready().map(|_| ())
     }

@@ -93,7 +93,7 @@ impl Backend for Canned {
             }
             "warn" => rows(Canned::rows(1, 4, out), vec!["careful".into(), "slow".into()], None),
             "write" => Ok(Outcome::Done(Ticket::ready())),
-            "wait" => Ok(Outcome::Done(Ticket::when(Arc::clone(&self.gate)))),
+            "wait" => Ok(Outcome::Done(Ticket::when(Arc::clone(&self.gate), Arc::default()))),
             "use" => Ok(Outcome::UsedKeyspace(words.next().unwrap_or_default().into())),
             "keyspace" => Err(CqlError::Invalid(request.keyspace.unwrap_or("none").to_owned())),
             "create" => {
