@@ -4,7 +4,9 @@ pub mod analysis;
 pub mod backend;
 mod error;
 pub mod functions;
+mod local;
 pub(crate) mod plan;
 pub mod syntax;
 
 pub use error::{CqlError, Result};
+pub use local::{LocalBackend, LocalOptions};

@@ -21,11 +21,23 @@ impl<'a> BoundValues<'a> {
     /// No values, for statements without markers.
     pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]) };
 
-    /// Puts the values of a request in the order of the markers (`QueryOptions.OptionsWithNames`).
+    /// As `ordered`, for a statement that came as text.
     ///
     /// # Errors
     /// There are not as many values as markers.
     pub fn new(values: &Values<'a>, markers: &[ResultColumn]) -> Result<BoundValues<'a>> {
+        Self::ordered(values, markers)
+            .map_err(|_| CqlError::Invalid("Invalid amount of bind variables".into()))
+    }
+
+    /// Puts the values of a request in the order of the markers (`QueryOptions.OptionsWithNames`).
+    ///
+    /// # Errors
+    /// How many values there are for the markers, when that is another number than theirs.
+    pub fn ordered(
+        values: &Values<'a>,
+        markers: &[ResultColumn],
+    ) -> std::result::Result<BoundValues<'a>, usize> {
         let values = match *values {
             Values::Positional(values) => Ordered::AsGiven(values),
             Values::Named(named) => {
@@ -36,10 +48,10 @@ impl<'a> BoundValues<'a> {
             }
         };
         let found = BoundValues { values };
-        if found.all().len() != markers.len() {
-            return Err(CqlError::Invalid("Invalid amount of bind variables".into()));
+        match found.all().len() {
+            count if count == markers.len() => Ok(found),
+            count => Err(count),
         }
-        Ok(found)
     }
 
     /// The value of a marker.

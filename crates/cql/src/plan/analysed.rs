@@ -1,11 +1,16 @@
 //! From a parsed statement to its plan: which family it belongs to, and what drivers are told of it.
 
+use super::batch::BatchPlan;
+use super::ddl::DdlPlan;
 use super::describe::DescribePlan;
+use super::modify::ModifyPlan;
 use super::select::SelectPlan;
 use crate::analysis::{Markers, Scope};
 use crate::backend::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Statement, StatementKind};
+use helenus_engine::is_system_keyspace;
+use helenus_model::schema::Table;
 use std::sync::Arc;
 
 /// An analysed statement.
@@ -15,6 +20,16 @@ pub(crate) enum Plan {
     Select(SelectPlan),
     /// DESCRIBE.
     Describe(DescribePlan),
+    /// INSERT, UPDATE, DELETE.
+    Modify(ModifyPlan),
+    /// BATCH.
+    Batch(BatchPlan),
+    /// CREATE, ALTER and DROP of keyspaces, tables and types.
+    Ddl(DdlPlan),
+    /// USE.
+    Use(Arc<str>),
+    /// TRUNCATE.
+    Truncate(Arc<Table>),
 }
 
 /// A plan and what drivers are told of the statement.
@@ -28,6 +43,8 @@ pub(crate) struct Analysed {
     pub(crate) partition_key_markers: Vec<u16>,
     /// The result's columns; `None` for statements without rows.
     pub(crate) columns: Option<Arc<ResultColumns>>,
+    /// Whether the statement's id leaves the session's keyspace out: it names its own (`QualifiedStatement`).
+    pub(crate) is_qualified: bool,
 }
 
 /// Analyses a statement.
@@ -35,22 +52,130 @@ pub(crate) struct Analysed {
 /// # Errors
 /// Whatever is wrong with it under this schema.
 pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<Analysed> {
+    if statement.markers.len() > usize::from(u16::MAX) {
+        return Err(CqlError::Invalid(format!(
+            "Too many markers(?). {} markers exceed the allowed maximum of {}",
+            statement.markers.len(),
+            u16::MAX
+        )));
+    }
     let mut markers = Markers::new(&statement.markers);
-    let (mut columns, mut key_columns) = (None, 0);
-    let plan = match &statement.kind {
-        StatementKind::Select(select) => {
-            let plan = SelectPlan::prepare(select, scope, &mut markers)?;
-            columns = Some(plan.columns().clone());
-            key_columns = plan.key_columns();
-            Plan::Select(plan)
-        }
-        StatementKind::Describe(describe) => {
-            let plan = DescribePlan::prepare(describe, scope)?;
-            columns = Some(plan.columns().clone());
-            Plan::Describe(plan)
-        }
-        _ => return Err(CqlError::Invalid("this statement is not supported yet".into())),
+    let (plan, key_columns) = plan_of(statement, scope, &mut markers)?;
+    let columns = match &plan {
+        Plan::Select(plan) => Some(plan.columns().clone()),
+        Plan::Describe(plan) => Some(plan.columns().clone()),
+        _ => None,
     };
     let (markers, partition_key_markers) = markers.finish(key_columns);
-    Ok(Analysed { plan, markers, partition_key_markers, columns })
+    Ok(Analysed {
+        plan,
+        markers,
+        partition_key_markers,
+        columns,
+        is_qualified: is_qualified(&statement.kind),
+    })
+}
+
+/// The plan, and how many columns the partition key of its table has.
+fn plan_of(statement: &Statement<'_>, scope: &Scope<'_>, markers: &mut Markers) -> Result<(Plan, usize)> {
+    let modify = |plan: ModifyPlan| {
+        let key_columns = plan.table.partition_key.len();
+        (Plan::Modify(plan), key_columns)
+    };
+    Ok(match &statement.kind {
+        StatementKind::Select(select) => {
+            let plan = SelectPlan::prepare(select, scope, markers)?;
+            let key_columns = plan.key_columns();
+            (Plan::Select(plan), key_columns)
+        }
+        StatementKind::Describe(describe) => (Plan::Describe(DescribePlan::prepare(describe, scope)?), 0),
+        StatementKind::Insert(insert) => modify(ModifyPlan::insert(insert, scope, markers)?),
+        StatementKind::Update(update) => modify(ModifyPlan::update(update, scope, markers)?),
+        StatementKind::Delete(delete) => modify(ModifyPlan::delete(delete, scope, markers)?),
+        StatementKind::Batch(batch) => {
+            let plan = BatchPlan::prepare(batch, scope, markers)?;
+            let key_columns = plan.key_columns();
+            (Plan::Batch(plan), key_columns)
+        }
+        StatementKind::Use(name) => (Plan::Use(name.as_str().into()), 0),
+        StatementKind::Truncate(name) => {
+            let table = scope.table(name)?;
+            if is_system_keyspace(&table.keyspace) {
+                let text = format!("{} keyspace is not user-modifiable.", table.keyspace);
+                return Err(CqlError::Unauthorized(text));
+            }
+            (Plan::Truncate(table.clone()), 0)
+        }
+        _ => match DdlPlan::prepare(statement, scope)? {
+            Some(plan) => (Plan::Ddl(plan), 0),
+            None => return Err(unsupported(&statement.kind)),
+        },
+    })
+}
+
+fn is_qualified(kind: &StatementKind<'_>) -> bool {
+    use crate::syntax::ast::BatchItem;
+    match kind {
+        StatementKind::Select(select) => select.table.keyspace.is_some(),
+        StatementKind::Insert(insert) => insert.table.keyspace.is_some(),
+        StatementKind::Update(update) => update.table.keyspace.is_some(),
+        StatementKind::Delete(delete) => delete.table.keyspace.is_some(),
+        StatementKind::Truncate(name) => name.keyspace.is_some(),
+        StatementKind::Batch(batch) => batch.items.iter().all(|item| match item {
+            BatchItem::Insert(insert, _) => insert.table.keyspace.is_some(),
+            BatchItem::Update(update, _) => update.table.keyspace.is_some(),
+            BatchItem::Delete(delete, _) => delete.table.keyspace.is_some(),
+        }),
+        _ => false,
+    }
+}
+
+/// The answer to what the parser knows and nothing runs yet.
+fn unsupported(kind: &StatementKind<'_>) -> CqlError {
+    let what = match kind {
+        StatementKind::Explain(_) => "EXPLAIN",
+        StatementKind::CreateIndex(_) => "CREATE INDEX",
+        StatementKind::DropIndex(_) => "DROP INDEX",
+        StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
+        StatementKind::AlterView(_) => "ALTER MATERIALIZED VIEW",
+        StatementKind::DropView(_) => "DROP MATERIALIZED VIEW",
+        StatementKind::CreateTrigger(_) => "CREATE TRIGGER",
+        StatementKind::DropTrigger(_) => "DROP TRIGGER",
+        StatementKind::CreateFunction(_) => "CREATE FUNCTION",
+        StatementKind::DropFunction(_) => "DROP FUNCTION",
+        StatementKind::CreateAggregate(_) => "CREATE AGGREGATE",
+        StatementKind::DropAggregate(_) => "DROP AGGREGATE",
+        StatementKind::GrantPermissions(_) | StatementKind::GrantRole(_) => "GRANT",
+        StatementKind::RevokePermissions(_) | StatementKind::RevokeRole(_) => "REVOKE",
+        StatementKind::ListPermissions(_) => "LIST PERMISSIONS",
+        StatementKind::ListRoles(_) => "LIST ROLES",
+        StatementKind::ListUsers => "LIST USERS",
+        StatementKind::CreateRole(_) => "CREATE ROLE",
+        StatementKind::AlterRole(_) => "ALTER ROLE",
+        StatementKind::DropRole { .. } => "DROP ROLE",
+        StatementKind::CreateUser(_) => "CREATE USER",
+        StatementKind::AlterUser(_) => "ALTER USER",
+        StatementKind::DropUser { .. } => "DROP USER",
+        StatementKind::AddIdentity { .. } => "ADD IDENTITY",
+        StatementKind::DropIdentity { .. } => "DROP IDENTITY",
+        // Those that have plans.
+        StatementKind::Select(_)
+        | StatementKind::Insert(_)
+        | StatementKind::Update(_)
+        | StatementKind::Delete(_)
+        | StatementKind::Batch(_)
+        | StatementKind::Use(_)
+        | StatementKind::Truncate(_)
+        | StatementKind::Describe(_)
+        | StatementKind::CreateKeyspace(_)
+        | StatementKind::AlterKeyspace { .. }
+        | StatementKind::DropKeyspace { .. }
+        | StatementKind::CreateTable(_)
+        | StatementKind::AlterTable(_)
+        | StatementKind::DropTable(_)
+        | StatementKind::CreateType(_)
+        | StatementKind::AlterType(_)
+        | StatementKind::DropType(_) => "this statement",
+    };
+    CqlError::Invalid(format!("{what} is not supported yet"))
 }

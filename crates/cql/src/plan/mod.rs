@@ -1,9 +1,14 @@
-//! What statements become: typed, ready to run again and again with other values. One file a family.
+//! What statements become: typed, ready to run again and again with other values. One file or folder a family.
 
 mod analysed;
+mod authorize;
+pub(crate) mod batch;
+pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;
+pub(crate) mod modify;
 pub(crate) mod select;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};
+pub(crate) use authorize::authorize;
 pub(crate) use execution::Execution;

@@ -1,0 +1,338 @@
+//! Runs statements on a database of this process.
+
+use super::engine_error::write_error;
+use super::identity::statement_id;
+use super::options::LocalOptions;
+use super::statements::Statements;
+use crate::analysis::{Bindings, BoundValues, Scope};
+use crate::backend::{
+    Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId,
+};
+use crate::error::{CqlError, Result};
+use crate::functions::CallContext;
+use crate::plan::batch::{check_kinds, checked};
+use crate::plan::ddl::{DdlPlan, DdlSettings};
+use crate::plan::modify::Collector;
+use crate::plan::{Analysed, Execution, Plan, analyse, authorize};
+use crate::syntax::parse;
+use helenus_engine::{Database, SchemaChange, Ticket, is_system_keyspace};
+use helenus_model::mutation::Mutation;
+use helenus_model::schema::Schema;
+use parking_lot::RwLock;
+use std::sync::Arc;
+use uuid::Uuid;
+
+type SchemaListener = Box<dyn Fn(&SchemaChange) + Send + Sync>;
+
+/// A database in this process, behind the doors' interface.
+pub struct LocalBackend {
+    database: Arc<Database>,
+    statements: Statements,
+    ddl: DdlSettings,
+    listeners: RwLock<Vec<SchemaListener>>,
+    /// Clock sequence and node of this server's time UUIDs.
+    node: u64,
+}
+
+/// What a statement did, and what to warn the client of.
+struct Ran {
+    outcome: Outcome,
+    warnings: Vec<String>,
+}
+
+impl Ran {
+    fn done(ticket: Ticket) -> Ran {
+        Ran { outcome: Outcome::Done(ticket), warnings: Vec::new() }
+    }
+}
+
+impl From<Outcome> for Ran {
+    fn from(outcome: Outcome) -> Ran {
+        Ran { outcome, warnings: Vec::new() }
+    }
+}
+
+impl LocalBackend {
+    /// Over an open database.
+    pub fn new(database: Arc<Database>, options: LocalOptions) -> Arc<LocalBackend> {
+        let mut random = [0; 8];
+        database.host().random.fill(&mut random);
+        // The variant of RFC 4122 in the clock sequence, and a node that is no network card's.
+        let node = u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
+        let ids = database.clone();
+        let new_id = Box::new(move || Uuid::from_bytes(time_uuid(&ids, node)));
+        Arc::new(LocalBackend {
+            database,
+            statements: Statements::new(options.prepared_bytes_max, options.statements_bytes_max),
+            ddl: DdlSettings { datacenter: options.datacenter, table_options: options.table_options, new_id },
+            listeners: RwLock::new(Vec::new()),
+            node,
+        })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Parses and analyses a text under the present schema.
+    fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<(Prepared, bool)> {
+        let statement = parse(query)?;
+        let schema = self.database.schema();
+        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace })?;
+        let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
+        let prepared = Prepared {
+            id: StatementId::default(),
+            query: query.into(),
+            keyspace: keyspace.map(Arc::from),
+            markers,
+            partition_key_markers,
+            columns,
+            plan,
+            epoch: schema.epoch,
+        };
+        Ok((prepared, is_qualified))
+    }
+
+    /// The analysis of a text, kept or made.
+    fn statement(&self, query: &str, keyspace: Option<&str>) -> Result<Arc<Prepared>> {
+        let epoch = self.database.schema().epoch;
+        if let Some(found) = self.statements.by_text(query, keyspace, epoch) {
+            return Ok(found);
+        }
+        let statement = Arc::new(self.analysed(query, keyspace)?.0);
+        if !matches!(statement.plan, Plan::Ddl(_)) {
+            self.statements.keep_text(statement.clone());
+        }
+        Ok(statement)
+    }
+
+    fn run(
+        &self,
+        statement: &Prepared,
+        values: BoundValues<'_>,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Ran> {
+        authorize(request.identity, &statement.plan)?;
+        let unique_us = || self.now_us();
+        let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
+        let calls =
+            CallContext { now_us: self.now_us(), unique_us: &unique_us, random: &random, node: self.node };
+        let bindings = Bindings { values, calls: &calls };
+        match &statement.plan {
+            Plan::Select(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
+            Plan::Describe(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
+            Plan::Modify(plan) => {
+                let mut collector = Collector::default();
+                plan.apply(&bindings, self.moment(request)?, &mut collector)?;
+                Ok(Ran::done(self.write(&collector.finish(), request)?))
+            }
+            Plan::Batch(plan) => {
+                let (mutation, warnings) = plan.mutation(&bindings, self.moment(request)?)?;
+                Ok(Ran { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
+            }
+            Plan::Ddl(plan) => self.change_schema(plan, request),
+            Plan::Use(keyspace) => {
+                let known = self.database.schema().keyspaces.contains_key(keyspace);
+                if !known && !is_system_keyspace(keyspace) {
+                    return Err(CqlError::Invalid(format!("Keyspace '{keyspace}' does not exist")));
+                }
+                Ok(Outcome::UsedKeyspace(keyspace.clone()).into())
+            }
+            Plan::Truncate(table) => {
+                may_block(request)?;
+                self.database.truncate(table)?;
+                Ok(Ran::done(Ticket::ready()))
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        request: &Request<'_>,
+        bindings: Bindings<'_>,
+        run: impl FnOnce(&Execution<'_>) -> Result<Outcome>,
+    ) -> Result<Ran> {
+        let schema = self.database.schema();
+        let execution = Execution { database: &self.database, schema: &schema, request, bindings };
+        run(&execution).map(Ran::from)
+    }
+
+    fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Ran> {
+        // A drop waits for the disk, and every change is seldom.
+        may_block(request)?;
+        let done = plan.execute(&self.database, &self.ddl)?;
+        for change in &done.changes {
+            for listener in self.listeners.read().iter() {
+                listener(change);
+            }
+        }
+        Ok(Ran { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
+    }
+
+    /// Timestamp and time of a write.
+    fn moment(&self, request: &Request<'_>) -> Result<(i64, i64)> {
+        let timestamp_us = match request.timestamp_us {
+            Some(timestamp_us) => timestamp_us,
+            None => self.database.next_timestamp()?,
+        };
+        Ok((timestamp_us, request.now_s.unwrap_or_else(|| self.database.now_s())))
+    }
+
+    fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+        if mutation.updates.is_empty() {
+            return Ok(Ticket::ready());
+        }
+        let written = self.database.write(mutation);
+        written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
+    }
+
+    fn now_us(&self) -> i64 {
+        now_us(&self.database)
+    }
+
+    /// The mutation of a batch of the protocol.
+    fn batch_mutation(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<(Mutation, Vec<String>)> {
+        let mut statements = Vec::with_capacity(batch.entries.len());
+        for entry in &batch.entries {
+            let (statement, values) = match entry {
+                BatchEntry::Query(query, values) => (self.statement(query, request.keyspace)?, values),
+                BatchEntry::Prepared(statement, values) => (statement.clone(), values),
+            };
+            let ordered = BoundValues::ordered(values, &statement.markers).map_err(|found| {
+                CqlError::Invalid(format!(
+                    "There were {} markers(?) in CQL but {found} bound variables",
+                    statement.markers.len()
+                ))
+            })?;
+            statements.push((statement, ordered));
+        }
+        let unique_us = || self.now_us();
+        let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
+        let calls =
+            CallContext { now_us: self.now_us(), unique_us: &unique_us, random: &random, node: self.node };
+        let mut plans = Vec::with_capacity(statements.len());
+        for (statement, _) in &statements {
+            let Plan::Modify(plan) = &statement.plan else {
+                return Err(CqlError::Invalid(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
+                        .into(),
+                ));
+            };
+            authorize(request.identity, &statement.plan)?;
+            plans.push(plan);
+        }
+        check_kinds(batch.kind, plans.iter().copied())?;
+        let moment = self.moment(request)?;
+        let mut collector = Collector::default();
+        for (plan, (_, values)) in plans.iter().zip(&statements) {
+            let bindings = Bindings { values: values.clone(), calls: &calls };
+            plan.apply(&bindings, moment, &mut collector)?;
+        }
+        checked(collector.finish(), batch.kind)
+    }
+}
+
+impl Backend for LocalBackend {
+    fn schema(&self) -> Arc<Schema> {
+        self.database.schema()
+    }
+
+    fn prepare(&self, query: &str, keyspace: Option<&str>, identity: &Identity) -> Result<Arc<Prepared>> {
+        let epoch = self.database.schema().epoch;
+        for id in [statement_id(query, None), statement_id(query, keyspace)] {
+            let known = self.statements.prepared(&id);
+            if let Some(found) =
+                known.filter(|found| found.epoch == epoch && found.keyspace.as_deref() == keyspace)
+            {
+                return Ok(found);
+            }
+        }
+        let (mut prepared, is_qualified) = self.analysed(query, keyspace)?;
+        authorize(identity, &prepared.plan)?;
+        prepared.id = statement_id(query, keyspace.filter(|_| !is_qualified));
+        let prepared = Arc::new(prepared);
+        self.statements.keep_prepared(prepared.clone());
+        Ok(prepared)
+    }
+
+    fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>> {
+        let Some(found) = self.statements.prepared(id) else { return Ok(None) };
+        if found.epoch == self.database.schema().epoch {
+            return Ok(Some(found));
+        }
+        match self.analysed(&found.query, found.keyspace.as_deref()) {
+            Ok((again, _)) => {
+                let again = Arc::new(Prepared { id: *id, ..again });
+                self.statements.keep_prepared(again.clone());
+                Ok(Some(again))
+            }
+            // The client prepares it once more, and is told what is wrong with it.
+            Err(_) => {
+                self.statements.forget(id);
+                Ok(None)
+            }
+        }
+    }
+
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+        let statement = self.statement(query, request.keyspace)?;
+        let values = BoundValues::new(&request.values, &statement.markers)?;
+        self.run(&statement, values, request, out).map(answer)
+    }
+
+    fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+        let values = BoundValues::ordered(&request.values, &statement.markers).map_err(|found| {
+            CqlError::Invalid(format!(
+                "there were {} markers(?) in CQL but {found} bound variables",
+                statement.markers.len()
+            ))
+        })?;
+        self.run(statement, values, request, out).map(answer)
+    }
+
+    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Outcome> {
+        let (mutation, warnings) = self.batch_mutation(batch, request)?;
+        let ticket = self.write(&mutation, request)?;
+        Ok(answer(Ran { outcome: Outcome::Done(ticket), warnings }))
+    }
+
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {
+        self.listeners.write().push(listener);
+    }
+
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
+        self.database.on_written(listener);
+    }
+
+    fn write_out(&self) -> Result<()> {
+        Ok(self.database.write_out()?)
+    }
+}
+
+/// The outcome of a statement. `Outcome` has room for warnings only beside rows; those of writes and schema changes end
+/// here until it has.
+fn answer(ran: Ran) -> Outcome {
+    match ran.outcome {
+        Outcome::Rows { columns, paging_state, mut warnings, ticket } => {
+            warnings.extend(ran.warnings);
+            Outcome::Rows { columns, paging_state, warnings, ticket }
+        }
+        other => other,
+    }
+}
+
+fn may_block(request: &Request<'_>) -> Result<()> {
+    if request.may_block { Ok(()) } else { Err(CqlError::WouldBlock) }
+}
+
+/// Microseconds that nobody else was given; where the log takes no reserve any more, the wall clock: reads go on.
+fn now_us(database: &Database) -> i64 {
+    database.next_timestamp().unwrap_or_else(|_| database.host().clock.wall_us())
+}
+
+fn time_uuid(database: &Database, node: u64) -> [u8; 16] {
+    let unique_us = || now_us(database);
+    CallContext { now_us: 0, unique_us: &unique_us, random: &|_| (), node }.time_uuid()
+}

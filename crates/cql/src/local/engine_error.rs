@@ -1,0 +1,87 @@
+//! The engine's errors as those that clients see: the only place that decides it.
+
+use crate::error::CqlError;
+use helenus_engine::Error;
+use helenus_model::mutation::PartitionUpdate;
+use helenus_model::schema::Table;
+use helenus_model::types::{CqlType, to_cql_literal};
+
+/// Consistency told where an error comes from no request: `ONE`.
+const CONSISTENCY_ONE: u16 = 1;
+
+impl From<Error> for CqlError {
+    fn from(error: Error) -> CqlError {
+        let message = error.to_string();
+        match error {
+            Error::WouldBlock => CqlError::WouldBlock,
+            // What a client can wait for, or somebody can mend while the server runs.
+            Error::LogFull { .. } | Error::NoRoom { .. } => CqlError::Overloaded(message),
+            Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
+                "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
+            )),
+            Error::Unstorable { .. } => CqlError::Invalid(message),
+            Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
+            Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
+            Error::Table(_)
+            | Error::LogFailed { .. }
+            | Error::LogDamaged { .. }
+            | Error::Io { .. }
+            | Error::InUse { .. }
+            | Error::SchemaDamaged { .. }
+            | Error::Cancelled
+            | Error::Damaged(_)
+            | Error::Closed => CqlError::Server(message),
+        }
+    }
+}
+
+/// The error of a write: as above, but a deadline passed is a write's, and an oversized mutation names its keys as
+/// `MutationExceededMaxSizeException` does.
+pub(super) fn write_error(error: Error, updates: &[PartitionUpdate], consistency: u16) -> CqlError {
+    match error {
+        Error::TimedOut => CqlError::WriteTimeout { consistency },
+        Error::MutationTooLarge { size, limit, keyspace, .. } => CqlError::Invalid(format!(
+            "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {}",
+            top_keys(updates)
+        )),
+        other => CqlError::from(other),
+    }
+}
+
+/// The partitions of a mutation, largest first, as many as fit into 1024 characters and at least one.
+fn top_keys(updates: &[PartitionUpdate]) -> String {
+    const LENGTH_MAX: usize = 1024;
+    let mut sorted: Vec<&PartitionUpdate> = updates.iter().collect();
+    sorted.sort_by_key(|update| std::cmp::Reverse(update.changes.as_bytes().len()));
+    let mut text = String::new();
+    for (index, update) in sorted.iter().enumerate() {
+        let key = format!("{}.{}", update.table.name, key_text(&update.table, &update.key));
+        if index > 0 && text.len() + key.len() + 2 > LENGTH_MAX {
+            text.push_str(&format!(" and {} more.", sorted.len() - index));
+            break;
+        }
+        text.push_str(if index == 0 { "" } else { ", " });
+        text.push_str(&key);
+    }
+    text
+}
+
+fn key_text(table: &Table, key: &[u8]) -> String {
+    let value = |ty: &CqlType, bytes: &[u8]| match ty {
+        CqlType::Text | CqlType::Ascii => String::from_utf8_lossy(bytes).into_owned(),
+        ty => to_cql_literal(ty, Some(bytes)),
+    };
+    if let [only] = &table.partition_key[..] {
+        return value(&only.ty, key);
+    }
+    let mut rest = key;
+    let mut parts = Vec::new();
+    for column in &table.partition_key {
+        let Some((length, after)) = rest.split_first_chunk::<2>() else { break };
+        let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
+        let (bytes, after) = after.split_at(length);
+        parts.push(value(&column.ty, bytes));
+        rest = after.get(1..).unwrap_or_default();
+    }
+    parts.join(":")
+}

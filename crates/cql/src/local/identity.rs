@@ -1,0 +1,11 @@
+//! Ids of prepared statements (`QueryProcessor.computeId`).
+
+use crate::backend::StatementId;
+
+/// The id of a statement. Without a keyspace where the statement names its own.
+pub(super) fn statement_id(query: &str, keyspace: Option<&str>) -> StatementId {
+    let mut context = md5::Context::new();
+    context.consume(keyspace.unwrap_or_default());
+    context.consume(query);
+    context.finalize().0
+}

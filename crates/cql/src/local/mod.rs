@@ -1,0 +1,15 @@
+//! The local engine as a `Backend`.
+//!
+//! `backend` runs statements, `statements` keeps analysed ones, `engine_error` turns the engine's errors into those that
+//! clients see, `identity` computes the ids of statements.
+
+mod backend;
+mod engine_error;
+mod identity;
+mod options;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+pub use backend::LocalBackend;
+pub use options::LocalOptions;

@@ -1,0 +1,103 @@
+//! Analysed statements, kept so that none is parsed twice: prepared ones by their id, others by their text. Both bounded
+//! by memory; what is used least goes first.
+
+use crate::backend::{Prepared, StatementId};
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Longest text that is kept; longer ones are bulk loads that do not come twice.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Rough memory of an analysed statement besides its text: plans share their table with the schema.
+const PLAN_BYTES: u64 = 1024;
+
+/// The kept statements.
+pub(super) struct Statements {
+    prepared: Cache<StatementId, Arc<Prepared>, ByMemory>,
+    by_text: Cache<TextKey, Arc<Prepared>, ByMemory>,
+}
+
+/// A statement's text and the keyspace it was analysed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TextKey {
+    keyspace: Option<Arc<str>>,
+    query: Arc<str>,
+}
+
+struct TextRef<'a> {
+    keyspace: Option<&'a str>,
+    query: &'a str,
+}
+
+impl Hash for TextKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        TextRef { keyspace: self.keyspace.as_deref(), query: &self.query }.hash(state);
+    }
+}
+
+impl Hash for TextRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.keyspace.hash(state);
+        self.query.hash(state);
+    }
+}
+
+impl Equivalent<TextKey> for TextRef<'_> {
+    fn equivalent(&self, key: &TextKey) -> bool {
+        self.query == &*key.query && self.keyspace == key.keyspace.as_deref()
+    }
+}
+
+#[derive(Clone)]
+struct ByMemory;
+
+impl<K> Weighter<K, Arc<Prepared>> for ByMemory {
+    fn weight(&self, _key: &K, statement: &Arc<Prepared>) -> u64 {
+        let markers = (statement.markers.len() * size_of::<crate::backend::ResultColumn>()) as u64;
+        // The text, and as much again for constants and names in the plan.
+        PLAN_BYTES + 2 * statement.query.len() as u64 + markers
+    }
+}
+
+impl Statements {
+    pub(super) fn new(prepared_bytes_max: u64, text_bytes_max: u64) -> Statements {
+        let cache = |bytes: u64| (((bytes / (2 * PLAN_BYTES)).max(16)) as usize, bytes);
+        let (items, bytes) = cache(prepared_bytes_max);
+        let prepared = Cache::with_weighter(items, bytes, ByMemory);
+        let (items, bytes) = cache(text_bytes_max);
+        Statements { prepared, by_text: Cache::with_weighter(items, bytes, ByMemory) }
+    }
+
+    /// A prepared statement.
+    pub(super) fn prepared(&self, id: &StatementId) -> Option<Arc<Prepared>> {
+        self.prepared.get(id)
+    }
+
+    /// Keeps a prepared statement, in place of an older analysis of it.
+    pub(super) fn keep_prepared(&self, statement: Arc<Prepared>) {
+        self.prepared.insert(statement.id, statement);
+    }
+
+    /// Forgets a statement that is not valid any more.
+    pub(super) fn forget(&self, id: &StatementId) {
+        self.prepared.remove(id);
+    }
+
+    /// The analysis of a text under the schema of `epoch`.
+    pub(super) fn by_text(&self, query: &str, keyspace: Option<&str>, epoch: u64) -> Option<Arc<Prepared>> {
+        if query.len() > TEXT_BYTES_MAX {
+            return None;
+        }
+        self.by_text.get(&TextRef { keyspace, query }).filter(|statement| statement.epoch == epoch)
+    }
+
+    /// Keeps the analysis of a text.
+    pub(super) fn keep_text(&self, statement: Arc<Prepared>) {
+        if statement.query.len() <= TEXT_BYTES_MAX {
+            let key = TextKey { keyspace: statement.keyspace.clone(), query: statement.query.clone() };
+            self.by_text.insert(key, statement);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a Cassandra 5.0.6 answered to these statements, one after the other, is what is answered here.
+//!
+//! `setup.cql` was run first, then each statement of `cassandra_answers.txt`: its line, and below it `ok` or the error's
+//! code and text.
+
+use super::harness::{Session, code};
+use crate::error::CqlError;
+
+/// Statements whose answer is another one here, and why.
+const ELSEWISE: &[(&str, &str)] = &[
+    // Cassandra breaks over these two inside.
+    (
+        "DELETE FROM wide WHERE p1 = 1 AND p2 = 'a' AND c1 > null",
+        "2200 Invalid null value in condition for column c1",
+    ),
+    ("CREATE KEYSPACE cqlmod_x WITH replication = {}", "2300 Missing replication strategy class"),
+    // It tells a class that is no strategy from one that does not exist.
+    (
+        "CREATE KEYSPACE cqlmod_x WITH replication = {'class': 'org.apache.cassandra.db.marshal.Int32Type'}",
+        "2300 Unable to find replication strategy class 'org.apache.cassandra.db.marshal.Int32Type'",
+    ),
+    // Lists are not read before they are written yet.
+    (
+        "DELETE l[0] FROM coll WHERE k = null",
+        "2200 deleting an element of a list is not supported yet; it reads the list first",
+    ),
+];
+
+#[test]
+fn statements_are_answered_as_by_cassandra() {
+    let mut session = Session::new(1);
+    for statement in include_str!("setup.cql").lines().filter(|line| !line.is_empty()) {
+        session.ok(statement);
+    }
+    session.ok("USE cqlmod");
+    let lines: Vec<&str> =
+        include_str!("cassandra_answers.txt").lines().filter(|line| !line.is_empty()).collect();
+    let mut wrong = Vec::new();
+    for pair in lines.chunks(2) {
+        let [statement, expected] = pair else { panic!("a statement without an answer") };
+        let found = match session.run(statement) {
+            Ok(_) => "ok".to_owned(),
+            Err(CqlError::AlreadyExists { keyspace, table, .. }) => format!("2400 {keyspace}.{table}"),
+            Err(error) => format!("{} {}", code(&error), error.to_string().replace('\n', "\\n")),
+        };
+        session.ok("USE cqlmod");
+        let elsewise = ELSEWISE.iter().find(|(text, _)| text == statement).map(|(_, answer)| *answer);
+        if found != elsewise.unwrap_or(expected) {
+            wrong.push(format!("{statement}\n    cassandra: {expected}\n    here:      {found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.len() / 2, wrong.join("\n"));
+}

@@ -1,0 +1,172 @@
+//! A backend over a simulated machine, and what tests ask of it.
+
+use crate::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use crate::error::CqlError;
+use crate::local::{LocalBackend, LocalOptions};
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_host::sim::Machine;
+use helenus_model::types::to_cql_literal;
+use std::sync::Arc;
+
+pub(super) struct Session {
+    pub(super) machine: Machine,
+    pub(super) backend: Arc<LocalBackend>,
+    pub(super) keyspace: Option<String>,
+}
+
+impl Session {
+    pub(super) fn new(seed: u64) -> Session {
+        Session::on(Machine::new(seed))
+    }
+
+    pub(super) fn on(machine: Machine) -> Session {
+        let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
+        let backend = LocalBackend::new(database, LocalOptions::default());
+        Session { machine, backend, keyspace: None }
+    }
+
+    /// A session in a keyspace `ks` with these tables.
+    pub(super) fn with(statements: &[&str]) -> Session {
+        let mut session = Session::new(7);
+        session
+            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        session.ok("USE ks");
+        statements.iter().for_each(|statement| session.ok(statement));
+        session
+    }
+
+    pub(super) fn run(&mut self, query: &str) -> Result<Vec<Vec<String>>, CqlError> {
+        self.run_with(query, &[])
+    }
+
+    pub(super) fn run_with(
+        &mut self,
+        query: &str,
+        values: &[BoundValue<'_>],
+    ) -> Result<Vec<Vec<String>>, CqlError> {
+        let identity = Identity::default();
+        let keyspace = self.keyspace.clone();
+        let request = request(&identity, keyspace.as_deref(), values);
+        let mut rows = Rows::default();
+        let outcome = self.backend.query(query, &request, &mut rows)?;
+        self.settle(outcome);
+        Ok(rows.rows)
+    }
+
+    /// Prepares and runs a statement.
+    pub(super) fn execute(
+        &mut self,
+        query: &str,
+        values: &[BoundValue<'_>],
+    ) -> Result<Vec<Vec<String>>, CqlError> {
+        let identity = Identity::default();
+        let keyspace = self.keyspace.clone();
+        let id = self.backend.prepare(query, keyspace.as_deref(), &identity)?.id;
+        let prepared = self.backend.prepared(&id)?.unwrap();
+        let request = request(&identity, keyspace.as_deref(), values);
+        let mut rows = Rows::default();
+        let outcome = self.backend.execute(&prepared, &request, &mut rows)?;
+        self.settle(outcome);
+        Ok(rows.rows)
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
+            Outcome::UsedKeyspace(keyspace) => self.keyspace = Some(keyspace.to_string()),
+            Outcome::Rows { .. } => {}
+        }
+    }
+
+    pub(super) fn ok(&mut self, query: &str) {
+        self.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
+
+    pub(super) fn error(&mut self, query: &str) -> String {
+        self.run(query).err().unwrap_or_else(|| panic!("{query} was taken")).to_string()
+    }
+
+    /// The rows of a query as one text: columns by commas, rows by semicolons.
+    pub(super) fn rows(&mut self, query: &str) -> String {
+        let rows = self.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join(";")
+    }
+
+    /// The session after the machine has lost its power.
+    pub(super) fn crashed(self) -> Session {
+        let machine = self.machine.crash();
+        let keyspace = self.keyspace.clone();
+        Session { keyspace, ..Session::on(machine) }
+    }
+}
+
+pub(super) fn request<'a>(
+    identity: &'a Identity,
+    keyspace: Option<&'a str>,
+    values: &'a [BoundValue<'a>],
+) -> Request<'a> {
+    Request {
+        keyspace,
+        identity,
+        client: None,
+        consistency: 1,
+        serial_consistency: None,
+        values: Values::Positional(values),
+        page_size: None,
+        paging_state: None,
+        timestamp_us: None,
+        now_s: None,
+        may_block: true,
+        deadline_ns: None,
+        cancelled: None,
+    }
+}
+
+/// Rows as literals.
+#[derive(Default)]
+pub(super) struct Rows {
+    columns: Option<Arc<ResultColumns>>,
+    row: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl RowsOut for Rows {
+    fn columns(&mut self, columns: &Arc<ResultColumns>) {
+        self.columns = Some(columns.clone());
+    }
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        let columns = self.columns.as_ref().expect("columns come before cells");
+        self.row.push(to_cql_literal(&columns.columns[self.row.len()].ty, value));
+    }
+
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.row.clear();
+    }
+}
+
+/// The protocol's code of an error.
+pub(super) fn code(error: &CqlError) -> &'static str {
+    match error {
+        CqlError::WouldBlock => "would block",
+        CqlError::Syntax(_) => "2000",
+        CqlError::Invalid(_) => "2200",
+        CqlError::Config(_) => "2300",
+        CqlError::AlreadyExists { .. } => "2400",
+        CqlError::Unprepared(_) => "2500",
+        CqlError::Unauthorized(_) => "2100",
+        CqlError::Overloaded(_) => "1001",
+        CqlError::ReadTimeout { .. } => "1200",
+        CqlError::WriteTimeout { .. } => "1100",
+        CqlError::Server(_) => "0000",
+    }
+}

@@ -1,0 +1,183 @@
+//! ALTER TABLE.
+
+use super::create_table::invalid;
+use super::options::{check_names, table_options};
+use super::properties::Properties;
+use crate::analysis::{resolve_type_in, undefined_column};
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{AlterTable, ColumnDef, Ident, TableChange};
+use helenus_model::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table};
+use helenus_model::types::{CqlType, quote_identifier};
+use std::sync::Arc;
+
+/// ALTER TABLE. `now_us` is when dropped columns are gone, if the statement does not say.
+pub(super) fn alter(
+    statement: &AlterTable<'_>,
+    keyspace: &str,
+    schema: &mut Schema,
+    now_us: i64,
+) -> Result<()> {
+    let name = statement.name.name.as_str();
+    let found = schema.keyspaces.get_mut(keyspace).and_then(|keyspace| {
+        let table = keyspace.tables.get(name).cloned();
+        table.map(|table| (keyspace, table))
+    });
+    let Some((present, table)) = found else {
+        if statement.if_exists {
+            return Ok(());
+        }
+        return invalid(format!("Table '{keyspace}.{name}' doesn't exist"));
+    };
+    let mut changed = Table::clone(&table);
+    match &statement.change {
+        TableChange::Retype(..) => return invalid("Altering column types is no longer supported"),
+        TableChange::Mask { .. } => return invalid("dynamic data masks are not supported yet"),
+        TableChange::Add { if_not_exists, columns } => {
+            for column in columns {
+                add(column, *if_not_exists, present, &mut changed)?;
+            }
+            changed.arrange();
+        }
+        TableChange::Drop { if_exists, columns, timestamp_us } => {
+            for column in columns {
+                drop(column, *if_exists, timestamp_us.unwrap_or(now_us), &mut changed)?;
+            }
+        }
+        TableChange::Rename { if_exists, names } => {
+            for (from, to) in names {
+                rename(from, to, *if_exists, &mut changed)?;
+            }
+        }
+        TableChange::DropCompactStorage => {
+            return invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+        }
+        TableChange::Properties(properties) => {
+            let properties = Properties::new(properties);
+            check_names(&properties)?;
+            if properties.has("id") {
+                return Err(CqlError::Config("Cannot alter table id.".into()));
+            }
+            changed.options = table_options(&properties, &table.options)?;
+            if table.is_counter() && changed.options.default_time_to_live_s > 0 {
+                return invalid("Cannot set default_time_to_live on a table with counters");
+            }
+        }
+    }
+    let mut next = Keyspace::clone(present);
+    next.tables.insert(changed.name.clone(), Arc::new(changed));
+    *present = Arc::new(next);
+    Ok(())
+}
+
+fn add(def: &ColumnDef<'_>, if_not_exists: bool, keyspace: &Keyspace, table: &mut Table) -> Result<()> {
+    let name = def.name.as_str();
+    let ty = resolve_type_in(&def.data_type, keyspace)?;
+    if def.mask.is_some() {
+        return invalid("dynamic data masks are not supported yet");
+    }
+    if table.column(name).is_some() {
+        return if if_not_exists {
+            Ok(())
+        } else {
+            invalid(format!("Column with name '{name}' already exists"))
+        };
+    }
+    if def.is_static && table.clustering.is_empty() {
+        return invalid(
+            "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
+        );
+    }
+    if let CqlType::Udt(udt) = &ty
+        && !udt.frozen
+        && udt.fields.iter().any(|(_, field)| field.is_multi_cell())
+    {
+        return invalid(format!(
+            "Non-frozen UDTs with nested non-frozen collections are not supported for column {name}"
+        ));
+    }
+    let kind = if def.is_static { ColumnKind::Static } else { ColumnKind::Regular };
+    if let Some(dropped) = table.dropped.get(name) {
+        if ty.freeze() != dropped.ty.freeze() || ty.is_multi_cell() != dropped.ty.is_multi_cell() {
+            return invalid(format!(
+                "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
+                dropped.ty
+            ));
+        }
+        if dropped.kind != kind {
+            let word = |kind| if kind == ColumnKind::Static { "STATIC" } else { "REGULAR" };
+            return invalid(format!(
+                "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
+                word(kind),
+                word(dropped.kind)
+            ));
+        }
+        if table.is_counter() {
+            return invalid(format!("Cannot re-add previously dropped counter column {name}"));
+        }
+    }
+    let text = |what: &str, other: &str| {
+        let message = format!("Cannot have a {what} column (\"{name}\") in a {other} table");
+        CqlError::Config(format!("{}.{}: {message}", table.keyspace, table.name))
+    };
+    match (ty == CqlType::Counter, table.is_counter()) {
+        (true, false) => return Err(text("counter", "non counter")),
+        (false, true) => return Err(text("non counter", "counter")),
+        _ => {}
+    }
+    if table.next_column_id == u16::MAX {
+        return invalid(format!("table {} has had as many columns as it can", table.name));
+    }
+    let column = Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED };
+    match kind {
+        ColumnKind::Static => table.statics.push(column),
+        _ => table.regulars.push(column),
+    }
+    Ok(())
+}
+
+fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -> Result<()> {
+    let Some(column) = table.column(name.as_str()).cloned() else {
+        if if_exists {
+            return Ok(());
+        }
+        return invalid(format!("Column {} was not found in table '{}'", name.as_str(), full_name(table)));
+    };
+    if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+        return invalid(format!("Cannot drop PRIMARY KEY column {}", column.name));
+    }
+    if let CqlType::Udt(udt) = &column.ty
+        && !udt.frozen
+    {
+        return invalid(format!("Cannot drop non-frozen column {} of user type {}", column.name, column.ty));
+    }
+    table.statics.retain(|other| other.name != column.name);
+    table.regulars.retain(|other| other.name != column.name);
+    let dropped = DroppedColumn { name: column.name.clone(), ty: column.ty, kind: column.kind, dropped_us };
+    table.dropped.insert(column.name, dropped);
+    Ok(())
+}
+
+fn rename(from: &Ident<'_>, to: &Ident<'_>, _if_exists: bool, table: &mut Table) -> Result<()> {
+    let (from, to) = (from.as_str(), to.as_str());
+    // Cassandra looks the column up in a way that fails before IF EXISTS is asked for.
+    let Some(column) = table.column(from) else { return Err(undefined_column(table, from)) };
+    if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+        return invalid(format!("Cannot rename non PRIMARY KEY column {from}"));
+    }
+    if table.column(to).is_some() {
+        return invalid(format!(
+            "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
+            full_name(table)
+        ));
+    }
+    for column in table.partition_key.iter_mut().chain(&mut table.clustering) {
+        if &*column.name == from {
+            column.name = to.into();
+        }
+    }
+    Ok(())
+}
+
+fn full_name(table: &Table) -> String {
+    format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name))
+}

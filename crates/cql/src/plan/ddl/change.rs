@@ -1,0 +1,219 @@
+//! Runs a statement that changes the schema.
+//!
+//! A plan keeps the statement's text: what it means depends on the schema of the moment it runs, under the lock of
+//! schema changes, and it runs seldom.
+
+use super::create_table::invalid;
+use super::replication::too_many_replicas;
+use super::{alter_table, create_table, keyspace, user_type};
+use crate::analysis::Scope;
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{QualifiedName, StatementKind};
+use crate::syntax::{ast, parse, print};
+use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
+use helenus_model::schema::{Schema, TableOptions};
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What schema changes need to know of the server.
+pub(crate) struct DdlSettings {
+    /// The server's datacenter.
+    pub(crate) datacenter: Arc<str>,
+    /// Options of a new table.
+    pub(crate) table_options: TableOptions,
+    /// Makes the identity of a new table: a time UUID.
+    pub(crate) new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
+}
+
+impl fmt::Debug for DdlSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DdlSettings").field("datacenter", &self.datacenter).finish_non_exhaustive()
+    }
+}
+
+/// A statement that changes the schema.
+#[derive(Debug)]
+pub(crate) struct DdlPlan {
+    text: String,
+    /// What it tells clients when it has changed something; its keyspace is where it looks.
+    event: SchemaChange,
+    /// The permission it needs.
+    pub(crate) permission: ast::Permission,
+}
+
+/// What running one did.
+pub(crate) struct DdlOutcome {
+    /// What the answer tells; `None` if nothing changed.
+    pub(crate) event: Option<SchemaChange>,
+    /// Everything that changed, for listeners.
+    pub(crate) changes: Vec<SchemaChange>,
+    pub(crate) ticket: Ticket,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl DdlPlan {
+    /// Takes a statement, if it is one that changes the schema.
+    ///
+    /// # Errors
+    /// What Cassandra refuses when it prepares such a statement; kinds that are not supported yet.
+    pub(crate) fn prepare(statement: &ast::Statement<'_>, scope: &Scope<'_>) -> Result<Option<DdlPlan>> {
+        use SchemaChangeKind::{Created, Dropped, Updated};
+        use ast::Permission as P;
+        let (name, kind, permission, is_type) = match &statement.kind {
+            StatementKind::CreateKeyspace(create) => {
+                return Ok(Some(Self::of_keyspace(statement, create.name.as_str(), Created, P::Create)));
+            }
+            StatementKind::AlterKeyspace { name, .. } => {
+                return Ok(Some(Self::of_keyspace(statement, name.as_str(), Updated, P::Alter)));
+            }
+            StatementKind::DropKeyspace { name, .. } => {
+                return Ok(Some(Self::of_keyspace(statement, name.as_str(), Dropped, P::Drop)));
+            }
+            StatementKind::CreateTable(create) => {
+                scope.keyspace_of(&create.name)?;
+                create_table::check_raw(create)?;
+                (&create.name, Created, P::Create, false)
+            }
+            StatementKind::AlterTable(alter) => (&alter.name, Updated, P::Alter, false),
+            StatementKind::DropTable(drop) => (&drop.name, Dropped, P::Drop, false),
+            StatementKind::CreateType(create) => (&create.name, Created, P::Create, true),
+            StatementKind::AlterType(alter) => (&alter.name, Updated, P::Alter, true),
+            StatementKind::DropType(drop) => (&drop.name, Dropped, P::Drop, true),
+            _ => return Ok(None),
+        };
+        let keyspace = scope.keyspace_of(name)?.into();
+        let event = SchemaChange { kind, keyspace, name: Some(name.name.as_str().into()), is_type };
+        Ok(Some(DdlPlan { text: print(statement), event, permission }))
+    }
+
+    fn of_keyspace(
+        statement: &ast::Statement<'_>,
+        name: &str,
+        kind: SchemaChangeKind,
+        permission: ast::Permission,
+    ) -> DdlPlan {
+        let event = SchemaChange { kind, keyspace: name.into(), name: None, is_type: false };
+        DdlPlan { text: print(statement), event, permission }
+    }
+
+    /// The keyspace it changes.
+    pub(crate) fn keyspace(&self) -> &str {
+        &self.event.keyspace
+    }
+
+    /// The table it changes, if it is one.
+    pub(crate) fn table(&self) -> Option<&str> {
+        self.event.name.as_deref().filter(|_| !self.event.is_type)
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What is wrong with it under the present schema; the errors of a write.
+    pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
+        let statement = parse(&self.text)?;
+        self.check_keyspace()?;
+        let mut warnings = Vec::new();
+        let changed = database.change_schema(|schema, timestamp_us| {
+            let mut next = schema.clone();
+            self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
+            warnings.extend(self.warning(&statement.kind, &next));
+            Ok(next)
+        });
+        let (changes, ticket) = changed.map_err(|error| match error {
+            DdlError::Refused(error) => error,
+            DdlError::Engine(error) => CqlError::from(error),
+        })?;
+        if changes.is_empty() {
+            warnings.clear();
+        }
+        let event = (!changes.is_empty()).then(|| self.event.clone());
+        Ok(DdlOutcome { event, changes, ticket, warnings })
+    }
+
+    fn check_keyspace(&self) -> Result<()> {
+        let name = &*self.event.keyspace;
+        let creates_keyspace = self.event.name.is_none() && self.event.kind == SchemaChangeKind::Created;
+        match name {
+            // Creating a keyspace is a permission on all keyspaces, so it gets past the check of permissions.
+            "system" | "system_schema" if creates_keyspace => {
+                return invalid(format!("System keyspace '{name}' is not user-modifiable"));
+            }
+            "system_virtual_schema" | "system_views" if creates_keyspace => {
+                return invalid(format!("Virtual keyspace '{name}' is not user-modifiable"));
+            }
+            _ if creates_keyspace => {}
+            "system" | "system_schema" | "system_virtual_schema" | "system_views" => {
+                return Err(CqlError::Unauthorized(format!("{name} keyspace is not user-modifiable.")));
+            }
+            _ if is_system_keyspace(name) => {
+                let resource = match &self.event.name {
+                    None => format!("<keyspace {name}>"),
+                    Some(table) if self.permission != ast::Permission::Create && !self.event.is_type => {
+                        format!("<table {name}.{table}>")
+                    }
+                    Some(_) => format!("<all tables in {name}>"),
+                };
+                let permission = self.permission.as_str();
+                return Err(CqlError::Unauthorized(format!("Cannot {permission} {resource}")));
+            }
+            _ => {}
+        }
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return invalid(format!(
+                "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \
+                 \"{name}\")"
+            ));
+        }
+        if name.len() > KEYSPACE_NAME_MAX {
+            return invalid(format!(
+                "Keyspace name must not be more than {KEYSPACE_NAME_MAX} characters long (got {} characters for \
+                 \"{name}\")",
+                name.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        statement: &StatementKind<'_>,
+        schema: &mut Schema,
+        settings: &DdlSettings,
+        timestamp_us: i64,
+    ) -> Result<()> {
+        let in_keyspace = &*self.event.keyspace;
+        let plain = |name: &QualifiedName<'_>| name.name.as_str().to_owned();
+        match statement {
+            StatementKind::CreateKeyspace(create) => keyspace::create(create, schema, settings),
+            StatementKind::AlterKeyspace { name, if_exists, properties } => {
+                keyspace::alter((name.as_str(), *if_exists), properties, schema, settings)
+            }
+            StatementKind::DropKeyspace { name, if_exists } => {
+                keyspace::drop(name.as_str(), *if_exists, schema)
+            }
+            StatementKind::CreateTable(create) => create_table::create(create, in_keyspace, schema, settings),
+            StatementKind::AlterTable(alter) => alter_table::alter(alter, in_keyspace, schema, timestamp_us),
+            StatementKind::DropTable(drop) => {
+                create_table::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
+            }
+            StatementKind::CreateType(create) => user_type::create(create, in_keyspace, schema),
+            StatementKind::AlterType(alter) => user_type::alter(alter, in_keyspace, schema),
+            StatementKind::DropType(drop) => {
+                user_type::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
+            }
+            _ => invalid("this statement does not change the schema"),
+        }
+    }
+
+    fn warning(&self, statement: &StatementKind<'_>, schema: &Schema) -> Option<String> {
+        let is_keyspace =
+            matches!(statement, StatementKind::CreateKeyspace(_) | StatementKind::AlterKeyspace { .. });
+        let keyspace = schema.keyspaces.get(&self.event.keyspace).filter(|_| is_keyspace)?;
+        too_many_replicas(&keyspace.replication, &keyspace.name)
+    }
+}
+
+/// Longest name of a keyspace (`SchemaConstants.NAME_LENGTH`).
+const KEYSPACE_NAME_MAX: usize = 48;

@@ -1,0 +1,315 @@
+//! CREATE TABLE and DROP TABLE.
+
+use super::change::DdlSettings;
+use super::options::{check_names, table_options};
+use super::properties::Properties;
+use crate::analysis::resolve_type_in;
+use crate::error::{CqlError, Result};
+use crate::plan::modify::references_duration;
+use crate::syntax::ast::{CreateTable, Ident, PrimaryKey};
+use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
+use helenus_model::types::CqlType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Longest name of a table: a file name less a dash and the id (`SchemaConstants.TABLE_NAME_LENGTH`).
+const TABLE_NAME_MAX: usize = 255 - 32 - 1;
+
+pub(super) fn invalid<T>(message: impl Into<String>) -> Result<T> {
+    Err(CqlError::Invalid(message.into()))
+}
+
+/// What `CreateTableStatement.Raw` refuses before there is a schema to look at.
+pub(super) fn check_raw(statement: &CreateTable<'_>) -> Result<()> {
+    let table = name_text(statement);
+    for (index, column) in statement.columns.iter().enumerate() {
+        if statement.columns.iter().take(index).any(|other| other.name == column.name) {
+            return invalid(format!(
+                "Duplicate column '{}' declaration for table '{table}'",
+                column.name.as_str()
+            ));
+        }
+        if column.mask.is_some() {
+            return invalid("dynamic data masks are not supported yet");
+        }
+    }
+    let order = &statement.options.clustering_order;
+    for (index, (column, _)) in order.iter().enumerate() {
+        if order.iter().take(index).any(|(other, _)| other == column) {
+            return invalid(format!(
+                "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{table}'",
+                column.as_str()
+            ));
+        }
+    }
+    match statement.primary_keys.len() {
+        0 => invalid(format!("No PRIMARY KEY specifed for table '{table}' (exactly one required)")),
+        1 => Ok(()),
+        _ => invalid(format!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)")),
+    }
+}
+
+fn name_text(statement: &CreateTable<'_>) -> String {
+    match &statement.name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.as_str(), statement.name.name.as_str()),
+        None => statement.name.name.as_str().to_owned(),
+    }
+}
+
+/// CREATE TABLE.
+pub(super) fn create(
+    statement: &CreateTable<'_>,
+    keyspace: &str,
+    schema: &mut Schema,
+    settings: &DdlSettings,
+) -> Result<()> {
+    let Some(present) = schema.keyspaces.get_mut(keyspace) else {
+        return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
+    };
+    let name = statement.name.name.as_str();
+    if present.tables.contains_key(name) {
+        if statement.if_not_exists {
+            return Ok(());
+        }
+        return Err(CqlError::AlreadyExists {
+            keyspace: keyspace.to_owned(),
+            table: name.to_owned(),
+            message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
+        });
+    }
+    let table = Builder { statement, keyspace: present, settings }.table()?;
+    check_name(keyspace, name)?;
+    let mut changed = Keyspace::clone(present);
+    changed.tables.insert(table.name.clone(), Arc::new(table));
+    *present = Arc::new(changed);
+    Ok(())
+}
+
+/// DROP TABLE.
+pub(super) fn drop(name: &str, if_exists: bool, keyspace: &str, schema: &mut Schema) -> Result<()> {
+    let found = schema.keyspaces.get_mut(keyspace).filter(|keyspace| keyspace.tables.contains_key(name));
+    let Some(present) = found else {
+        if if_exists {
+            return Ok(());
+        }
+        return invalid(format!("Table '{keyspace}.{name}' doesn't exist"));
+    };
+    let mut changed = Keyspace::clone(present);
+    changed.tables.remove(name);
+    *present = Arc::new(changed);
+    Ok(())
+}
+
+struct Builder<'a> {
+    statement: &'a CreateTable<'a>,
+    keyspace: &'a Keyspace,
+    settings: &'a DdlSettings,
+}
+
+impl Builder<'_> {
+    fn table(&self) -> Result<Table> {
+        let statement = self.statement;
+        let properties = Properties::new(&statement.options.properties);
+        check_names(&properties)?;
+        let options = table_options(&properties, &self.settings.table_options)?;
+        let types = self.column_types()?;
+        if statement.options.compact_storage {
+            return invalid("COMPACT STORAGE is not supported yet");
+        }
+        let Some(key) = statement.primary_keys.first() else {
+            return invalid(format!(
+                "No PRIMARY KEY specifed for table '{}' (exactly one required)",
+                name_text(statement)
+            ));
+        };
+        self.check_key(key, &types)?;
+        self.check_order(key)?;
+        let has_counters = types.values().any(|ty| *ty == CqlType::Counter);
+        self.check_others(key, &types, has_counters, options.default_time_to_live_s)?;
+        let id = match properties.text("id")? {
+            None => (self.settings.new_id)(),
+            Some(text) => Uuid::try_parse(text).map_err(|_| CqlError::Config("Invalid table id".into()))?,
+        };
+        let mut flags = vec!["compound".to_owned()];
+        if has_counters {
+            flags.push("counter".to_owned());
+        }
+        let mut table = Table {
+            id: TableId(id),
+            keyspace: self.keyspace.name.clone(),
+            name: statement.name.name.as_str().into(),
+            partition_key: Vec::new(),
+            clustering: Vec::new(),
+            statics: Vec::new(),
+            regulars: Vec::new(),
+            options,
+            dropped: BTreeMap::new(),
+            flags,
+            next_column_id: 0,
+        };
+        self.add_columns(key, types, &mut table);
+        table.arrange();
+        Ok(table)
+    }
+
+    fn column_types(&self) -> Result<BTreeMap<String, CqlType>> {
+        let mut types = BTreeMap::new();
+        for column in &self.statement.columns {
+            types.insert(column.name.as_str().to_owned(), resolve_type_in(&column.data_type, self.keyspace)?);
+        }
+        let nested = |ty: &CqlType| match ty {
+            CqlType::Udt(udt) if !udt.frozen => udt.fields.iter().any(|(_, field)| field.is_multi_cell()),
+            _ => false,
+        };
+        if types.values().any(nested) {
+            return invalid("Non-frozen UDTs with nested non-frozen collections are not supported");
+        }
+        Ok(types)
+    }
+
+    fn check_key(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
+        let table = self.statement.name.name.as_str();
+        let mut seen: Vec<&str> = Vec::new();
+        for column in key.partition.iter().chain(&key.clustering).map(Ident::as_str) {
+            let Some(ty) = types.get(column) else {
+                return invalid(format!(
+                    "Unknown column '{column}' referenced in PRIMARY KEY for table '{table}'"
+                ));
+            };
+            if seen.contains(&column) {
+                return invalid(format!(
+                    "Duplicate column '{column}' in PRIMARY KEY clause for table '{table}'"
+                ));
+            }
+            seen.push(column);
+            if ty.is_multi_cell() {
+                let what =
+                    if matches!(ty, CqlType::Udt(_)) { "user-defined type" } else { "collection type" };
+                let text = match ty {
+                    CqlType::Udt(udt) => format!("\"{}.{}\"", udt.keyspace, udt.name),
+                    other => other.to_string(),
+                };
+                return invalid(format!(
+                    "Invalid non-frozen {what} {text} for PRIMARY KEY column '{column}'"
+                ));
+            }
+            if *ty == CqlType::Counter {
+                return invalid(format!("counter type is not supported for PRIMARY KEY column '{column}'"));
+            }
+            if references_duration(ty) {
+                return invalid(format!("duration type is not supported for PRIMARY KEY column '{column}'"));
+            }
+            if self.statement.columns.iter().any(|def| def.is_static && def.name.as_str() == column) {
+                return invalid(format!("Static column '{column}' cannot be part of the PRIMARY KEY"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_order(&self, key: &PrimaryKey<'_>) -> Result<()> {
+        let order = &self.statement.options.clustering_order;
+        let strangers: Vec<&str> = order
+            .iter()
+            .map(|(column, _)| column.as_str())
+            .filter(|column| !key.clustering.iter().any(|clustering| clustering.as_str() == *column))
+            .collect();
+        if !strangers.is_empty() {
+            return invalid(format!(
+                "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering \
+                 columns",
+                strangers.join(", ")
+            ));
+        }
+        for ((column, _), expected) in order.iter().zip(&key.clustering) {
+            if column == expected {
+                continue;
+            }
+            let expected = expected.as_str();
+            if order.iter().any(|(other, _)| other.as_str() == expected) {
+                return invalid(format!(
+                    "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns \
+                     ({expected} must appear before {})",
+                    column.as_str()
+                ));
+            }
+            return invalid(format!("Missing CLUSTERING ORDER for column {expected}"));
+        }
+        Ok(())
+    }
+
+    fn check_others(
+        &self,
+        key: &PrimaryKey<'_>,
+        types: &BTreeMap<String, CqlType>,
+        has_counters: bool,
+        default_ttl_s: i32,
+    ) -> Result<()> {
+        if key.clustering.is_empty() && self.statement.columns.iter().any(|column| column.is_static) {
+            return invalid(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
+            );
+        }
+        if !has_counters {
+            return Ok(());
+        }
+        let is_key =
+            |name: &str| key.partition.iter().chain(&key.clustering).any(|column| column.as_str() == name);
+        if types.iter().any(|(name, ty)| *ty != CqlType::Counter && !is_key(name)) {
+            return invalid("Cannot mix counter and non counter columns in the same table");
+        }
+        if default_ttl_s > 0 {
+            return invalid("Cannot set default_time_to_live on a table with counters");
+        }
+        Ok(())
+    }
+
+    fn add_columns(&self, key: &PrimaryKey<'_>, mut types: BTreeMap<String, CqlType>, table: &mut Table) {
+        let column = |name: &str, kind: ColumnKind, position: usize, ty: CqlType| Column {
+            name: name.into(),
+            kind,
+            position,
+            ty,
+            reversed: false,
+            id: Table::UNNUMBERED,
+        };
+        for (position, name) in key.partition.iter().map(Ident::as_str).enumerate() {
+            if let Some(ty) = types.remove(name) {
+                table.partition_key.push(column(name, ColumnKind::PartitionKey, position, ty));
+            }
+        }
+        let order = &self.statement.options.clustering_order;
+        for (position, name) in key.clustering.iter().map(Ident::as_str).enumerate() {
+            if let Some(ty) = types.remove(name) {
+                let descends = order.iter().any(|(column, descends)| column.as_str() == name && *descends);
+                let found = column(name, ColumnKind::Clustering, position, ty);
+                table.clustering.push(Column { reversed: descends, ..found });
+            }
+        }
+        for def in &self.statement.columns {
+            let name = def.name.as_str();
+            let Some(ty) = types.remove(name) else { continue };
+            if def.is_static {
+                table.statics.push(column(name, ColumnKind::Static, 0, ty));
+            } else {
+                table.regulars.push(column(name, ColumnKind::Regular, 0, ty));
+            }
+        }
+    }
+}
+
+fn check_name(keyspace: &str, name: &str) -> Result<()> {
+    let config = |message: String| Err(CqlError::Config(format!("{keyspace}.{name}: {message}")));
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return config(format!(
+            "Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"{name}\")"
+        ));
+    }
+    if name.len() > TABLE_NAME_MAX {
+        return config(format!(
+            "Table name must not be more than {TABLE_NAME_MAX} characters long (got {} characters for \"{name}\")",
+            name.len()
+        ));
+    }
+    Ok(())
+}

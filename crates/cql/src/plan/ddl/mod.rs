@@ -1,0 +1,18 @@
+//! CREATE, ALTER and DROP: each turns the present schema into the next.
+//!
+//! `change` runs a statement; `keyspace`, `create_table`, `alter_table` and `user_type` are the statements; `properties`
+//! reads WITH, `options`, `compaction`, `compression`, `replication` and `retry` check what it gives.
+
+mod alter_table;
+mod change;
+mod compaction;
+mod compression;
+mod create_table;
+mod keyspace;
+mod options;
+mod properties;
+mod replication;
+mod retry;
+mod user_type;
+
+pub(crate) use change::{DdlPlan, DdlSettings};

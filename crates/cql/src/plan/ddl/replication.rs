@@ -1,0 +1,129 @@
+//! Replication of a keyspace: strategies and their options (`ReplicationParams`, `SimpleStrategy`,
+//! `NetworkTopologyStrategy`). One server holds every replica; what is said here matters to drivers and to a later move to
+//! a cluster.
+
+use crate::error::{CqlError, Result};
+use std::collections::BTreeMap;
+
+const PACKAGE: &str = "org.apache.cassandra.locator.";
+const CLASS: &str = "class";
+const FACTOR: &str = "replication_factor";
+
+fn config<T>(message: String) -> Result<T> {
+    Err(CqlError::Config(message))
+}
+
+/// The replication that is stored for what a statement gives. `previous` is the present one of a keyspace that is altered;
+/// `datacenter` is the server's own.
+pub(super) fn replication(
+    given: &BTreeMap<String, String>,
+    previous: &BTreeMap<String, String>,
+    keyspace: &str,
+    datacenter: &str,
+) -> Result<BTreeMap<String, String>> {
+    let mut options = given.clone();
+    let Some(class) = options.remove(CLASS) else {
+        return config("Missing replication strategy class".into());
+    };
+    let class = if class.contains('.') { class } else { format!("{PACKAGE}{class}") };
+    let mut previous = previous.clone();
+    previous.remove(CLASS);
+    match class.strip_prefix(PACKAGE) {
+        Some("SimpleStrategy") => {
+            let factor = previous.remove(FACTOR).unwrap_or_else(|| "1".into());
+            options.entry(FACTOR.into()).or_insert(factor);
+            check_simple(&options, keyspace)?;
+        }
+        Some("NetworkTopologyStrategy") => {
+            prepare_datacenters(&mut options, previous, datacenter);
+            check_datacenters(&options, keyspace, datacenter)?;
+        }
+        Some("LocalStrategy") => {
+            return Err(CqlError::Invalid(
+                "Unable to use given strategy class: LocalStrategy is reserved for internal use.".into(),
+            ));
+        }
+        Some("OldNetworkTopologyStrategy") => {
+            return config(
+                "The support for the OldNetworkTopologyStrategy has been removed in C* version 4.0. The keyspace \
+                 strategy should be switch to NetworkTopologyStrategy"
+                    .into(),
+            );
+        }
+        _ => return config(format!("Unable to find replication strategy class '{class}'")),
+    }
+    options.insert(CLASS.into(), class);
+    Ok(options)
+}
+
+fn check_simple(options: &BTreeMap<String, String>, keyspace: &str) -> Result<()> {
+    let factor = options.get(FACTOR).map_or("", String::as_str);
+    check_factor(factor)?;
+    match options.keys().find(|name| *name != FACTOR) {
+        Some(name) => config(format!(
+            "Unrecognized strategy option {{{name}}} passed to SimpleStrategy for keyspace {keyspace}"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// `replication_factor` stands for every datacenter that is not named.
+fn prepare_datacenters(
+    options: &mut BTreeMap<String, String>,
+    previous: BTreeMap<String, String>,
+    datacenter: &str,
+) {
+    if options.is_empty() {
+        let factor = previous.get(FACTOR).cloned().unwrap_or_else(|| "1".into());
+        options.insert(FACTOR.into(), factor);
+    }
+    if let Some(factor) = options.remove(FACTOR) {
+        // Cassandra stops here over a factor that is no number, and then misses the datacenters.
+        if check_factor(&factor).is_err() {
+            return;
+        }
+        for (name, value) in previous.into_iter().filter(|(name, _)| name != FACTOR) {
+            options.entry(name).or_insert(value);
+        }
+        options.entry(datacenter.into()).or_insert(factor);
+    }
+    options.retain(|_, factor| factor != "0");
+}
+
+fn check_datacenters(options: &BTreeMap<String, String>, keyspace: &str, datacenter: &str) -> Result<()> {
+    for factor in options.values() {
+        check_factor(factor)?;
+    }
+    if options.is_empty() {
+        return config("Configuration for at least one datacenter must be present".into());
+    }
+    match options.keys().find(|name| *name != datacenter) {
+        Some(name) => config(format!(
+            "Unrecognized strategy option {{{name}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_factor(text: &str) -> Result<()> {
+    if text.contains('/') {
+        return config("Transient replication is not enabled on this node".into());
+    }
+    match text.parse::<i32>() {
+        Ok(factor) if factor < 0 => {
+            config(format!("Replication factor must be non-negative, found {factor}"))
+        }
+        Ok(_) => Ok(()),
+        Err(_) => config(format!("For input string: \"{text}\"")),
+    }
+}
+
+/// The warning for more replicas than there are nodes.
+pub(super) fn too_many_replicas(replication: &BTreeMap<String, String>, keyspace: &str) -> Option<String> {
+    let (name, factor) = replication.iter().find(|(name, _)| *name != CLASS)?;
+    let factor: i32 = factor.parse().ok().filter(|factor| *factor > 1)?;
+    let text = format!(
+        "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes 1"
+    );
+    Some(if name == FACTOR { text } else { format!("{text} for datacenter {name}") })
+}

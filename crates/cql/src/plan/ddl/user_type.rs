@@ -1,0 +1,257 @@
+//! CREATE, ALTER and DROP TYPE.
+
+use super::create_table::invalid;
+use crate::analysis::resolve_type_in;
+use crate::error::Result;
+use crate::syntax::ast::{AlterType, CreateType, DataType, DataTypeKind, Ident, Native, TypeChange};
+use crate::syntax::print_type;
+use helenus_model::schema::{Keyspace, Schema, Table};
+use helenus_model::types::{CqlType, UserType};
+use std::sync::Arc;
+
+/// CREATE TYPE.
+pub(super) fn create(statement: &CreateType<'_>, keyspace: &str, schema: &mut Schema) -> Result<()> {
+    let Some(present) = schema.keyspaces.get_mut(keyspace) else {
+        return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
+    };
+    let name = statement.name.name.as_str();
+    if present.types.contains_key(name) {
+        if statement.if_not_exists {
+            return Ok(());
+        }
+        return invalid(format!("A user type with name '{name}' already exists"));
+    }
+    for (index, (field, _)) in statement.fields.iter().enumerate() {
+        if statement.fields.iter().take(index).any(|(other, _)| other == field) {
+            return invalid(format!("Duplicate field name '{}' in type '{name}'", field.as_str()));
+        }
+    }
+    for (_, written) in &statement.fields {
+        check_field(written)?;
+    }
+    let mut fields = Vec::with_capacity(statement.fields.len());
+    for (field, written) in &statement.fields {
+        fields.push((Arc::from(field.as_str()), resolve_type_in(written, present)?));
+    }
+    let ty = UserType { keyspace: present.name.clone(), name: name.into(), fields, frozen: false };
+    let mut changed = Keyspace::clone(present);
+    changed.types.insert(ty.name.clone(), Arc::new(ty));
+    *present = Arc::new(changed);
+    Ok(())
+}
+
+fn check_field(written: &DataType<'_>) -> Result<()> {
+    match written.kind {
+        DataTypeKind::Native(Native::Counter) => invalid("A user type cannot contain counters"),
+        DataTypeKind::User(_) => invalid("A user type cannot contain non-frozen UDTs"),
+        _ => Ok(()),
+    }
+}
+
+/// ALTER TYPE.
+pub(super) fn alter(statement: &AlterType<'_>, keyspace: &str, schema: &mut Schema) -> Result<()> {
+    let name = statement.name.name.as_str();
+    let found = schema.keyspaces.get_mut(keyspace).and_then(|keyspace| {
+        let ty = keyspace.types.get(name).cloned();
+        ty.map(|ty| (keyspace, ty))
+    });
+    let Some((present, ty)) = found else {
+        if statement.if_exists {
+            return Ok(());
+        }
+        return invalid(format!("Type {keyspace}.{name} doesn't exist"));
+    };
+    let mut changed = UserType::clone(&ty);
+    match &statement.change {
+        TypeChange::Retype(..) => return invalid("Altering field types is no longer supported"),
+        TypeChange::Add { if_not_exists, field, data_type } => {
+            add_field(field, data_type, *if_not_exists, present, &mut changed)?;
+        }
+        TypeChange::Rename { if_exists, names } => rename_fields(names, *if_exists, &mut changed)?,
+    }
+    if changed != *ty {
+        *present = Arc::new(with_type(present, Arc::new(changed)));
+    }
+    Ok(())
+}
+
+fn add_field(
+    field: &Ident<'_>,
+    written: &DataType<'_>,
+    if_not_exists: bool,
+    keyspace: &Keyspace,
+    ty: &mut UserType,
+) -> Result<()> {
+    check_field(written)?;
+    let name = field.as_str();
+    let type_name = format!("{}.{}", ty.keyspace, ty.name);
+    if ty.fields.iter().any(|(other, _)| &**other == name) {
+        if if_not_exists {
+            return Ok(());
+        }
+        return invalid(format!(
+            "Cannot add field {name} to type {type_name}: a field with name {name} already exists"
+        ));
+    }
+    let resolved = resolve_type_in(written, keyspace)?;
+    if references(&resolved, &ty.name) {
+        return invalid(format!(
+            "Cannot add new field {name} of type {} to user type {type_name} as it would create a circular reference",
+            full_text(written, &keyspace.name)
+        ));
+    }
+    let in_key = |table: &Table| table.partition_key.iter().any(|column| references(&column.ty, &ty.name));
+    let tables: Vec<String> = keyspace
+        .tables
+        .values()
+        .filter(|table| in_key(table))
+        .map(|table| format!("{}.{}", table.keyspace, table.name))
+        .collect();
+    if !tables.is_empty() {
+        return invalid(format!(
+            "Cannot add new field {name} of type {} to user type {type_name} as the type is being used in partition \
+             key by the following tables: {}",
+            print_type(written),
+            tables.join(", ")
+        ));
+    }
+    ty.fields.push((name.into(), resolved));
+    Ok(())
+}
+
+/// A type's text with the keyspace before each user-defined type.
+fn full_text(written: &DataType<'_>, keyspace: &str) -> String {
+    match &written.kind {
+        DataTypeKind::User(name) => format!("{keyspace}.{}", name.name.as_str()),
+        DataTypeKind::Frozen(inner) => format!("frozen<{}>", full_text(inner, keyspace)),
+        DataTypeKind::List(element) => format!("list<{}>", full_text(element, keyspace)),
+        DataTypeKind::Set(element) => format!("set<{}>", full_text(element, keyspace)),
+        DataTypeKind::Map(parts) => {
+            format!("map<{}, {}>", full_text(&parts.0, keyspace), full_text(&parts.1, keyspace))
+        }
+        _ => print_type(written),
+    }
+}
+
+fn rename_fields(names: &[(Ident<'_>, Ident<'_>)], if_exists: bool, ty: &mut UserType) -> Result<()> {
+    let before = ty.fields.clone();
+    for (from, to) in names {
+        match before.iter().position(|(name, _)| &**name == from.as_str()) {
+            Some(index) => {
+                if let Some(field) = ty.fields.get_mut(index) {
+                    field.0 = to.as_str().into();
+                }
+            }
+            None if if_exists => {}
+            None => {
+                return invalid(format!(
+                    "Unkown field {} in user type {}.{}",
+                    from.as_str(),
+                    ty.keyspace,
+                    ty.name
+                ));
+            }
+        }
+    }
+    for (index, (name, _)) in ty.fields.iter().enumerate() {
+        if ty.fields.iter().take(index).any(|(other, _)| other == name) {
+            return invalid(format!("Duplicate field name {name} in type {}", ty.keyspace));
+        }
+    }
+    Ok(())
+}
+
+/// DROP TYPE.
+pub(super) fn drop(name: &str, if_exists: bool, keyspace: &str, schema: &mut Schema) -> Result<()> {
+    let found = schema.keyspaces.get_mut(keyspace).filter(|keyspace| keyspace.types.contains_key(name));
+    let Some(present) = found else {
+        if if_exists {
+            return Ok(());
+        }
+        return invalid(format!("Type '{keyspace}.{name}' doesn't exist"));
+    };
+    let uses =
+        |ty: &UserType| &*ty.name != name && ty.fields.iter().any(|(_, field)| references(field, name));
+    let types: Vec<&str> = present.types.values().filter(|ty| uses(ty)).map(|ty| &*ty.name).collect();
+    let still = |by: &str, names: Vec<&str>| {
+        invalid(format!(
+            "Cannot drop user type '{keyspace}.{name}' as it is still used by {by} {}",
+            names.join(", ")
+        ))
+    };
+    if !types.is_empty() {
+        return still("user types", types);
+    }
+    let uses = |table: &Table| table.columns().any(|column| references(&column.ty, name));
+    let tables: Vec<&str> = present.tables.values().filter(|t| uses(t)).map(|t| &*t.name).collect();
+    if !tables.is_empty() {
+        return still("tables", tables);
+    }
+    let mut changed = Keyspace::clone(present);
+    changed.types.remove(name);
+    *present = Arc::new(changed);
+    Ok(())
+}
+
+/// Whether a type is or holds a user-defined type of this name.
+fn references(ty: &CqlType, name: &str) -> bool {
+    match ty {
+        CqlType::Udt(udt) => {
+            &*udt.name == name || udt.fields.iter().any(|(_, field)| references(field, name))
+        }
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            references(element, name)
+        }
+        CqlType::Map { key, value, .. } => references(key, name) || references(value, name),
+        CqlType::Tuple(types) => types.iter().any(|ty| references(ty, name)),
+        _ => false,
+    }
+}
+
+/// The keyspace with a user-defined type replaced, wherever it is used.
+fn with_type(keyspace: &Keyspace, new: Arc<UserType>) -> Keyspace {
+    let mut changed = keyspace.clone();
+    for ty in changed.types.values_mut() {
+        if ty.name == new.name {
+            *ty = new.clone();
+        } else if ty.fields.iter().any(|(_, field)| references(field, &new.name)) {
+            let fields =
+                ty.fields.iter().map(|(name, field)| (name.clone(), replaced(field, &new))).collect();
+            *ty = Arc::new(UserType { fields, ..(**ty).clone() });
+        }
+    }
+    for table in changed.tables.values_mut() {
+        if !table.columns().any(|column| references(&column.ty, &new.name)) {
+            continue;
+        }
+        let mut next = Table::clone(table);
+        let key = next.partition_key.iter_mut().chain(&mut next.clustering);
+        for column in key.chain(&mut next.statics).chain(&mut next.regulars) {
+            column.ty = replaced(&column.ty, &new);
+        }
+        *table = Arc::new(next);
+    }
+    changed
+}
+
+fn replaced(ty: &CqlType, new: &Arc<UserType>) -> CqlType {
+    let inner = |ty: &Arc<CqlType>| Arc::new(replaced(ty, new));
+    match ty {
+        CqlType::Udt(udt) => {
+            let fields = if udt.name == new.name { &new.fields } else { &udt.fields };
+            let fields = fields.iter().map(|(name, field)| (name.clone(), replaced(field, new))).collect();
+            let whole = CqlType::Udt(Arc::new(UserType { fields, ..(**udt).clone() }));
+            if udt.frozen { whole.freeze() } else { whole }
+        }
+        CqlType::List { element, frozen } => CqlType::List { element: inner(element), frozen: *frozen },
+        CqlType::Set { element, frozen } => CqlType::Set { element: inner(element), frozen: *frozen },
+        CqlType::Map { key, value, frozen } => {
+            CqlType::Map { key: inner(key), value: inner(value), frozen: *frozen }
+        }
+        CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(|ty| replaced(ty, new)).collect()),
+        CqlType::Vector { element, dimension } => {
+            CqlType::Vector { element: inner(element), dimension: *dimension }
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Operations with values: cells written into a packed row.
+//!
+//! A row is written in rounds: each round has at most one operation a column, since the cells of a row stand in order of
+//! column and path. Statements that touch a column twice (`SET m['a'] = 1, m['b'] = 2`) need more than one; the memtable
+//! merges them.
+
+use super::apply::WriteContext;
+use super::operation::{Action, Operation};
+use crate::analysis::{Bindings, Bound, Term};
+use crate::error::{CqlError, Result};
+use helenus_model::cell::{Cell, ColumnId, Span};
+use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
+use helenus_model::packed::RowWriter;
+use helenus_model::types::{CqlType, Elements, Fields};
+use std::borrow::Cow;
+
+/// Splits operations, which are in order of columns, into rounds.
+pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
+    let mut rest = operations;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let repeats = rest.windows(2).position(|pair| matches!(pair, [a, b] if a.column == b.column));
+        let (round, after) = rest.split_at(repeats.map_or(rest.len(), |at| at + 1));
+        rest = after;
+        Some(round)
+    })
+}
+
+/// Whether an operation changes nothing with these values.
+pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) -> Result<bool> {
+    let is = |term: &Term, null_too: bool| {
+        Ok(match term {
+            Term::Marker(..) | Term::Null => match term.bind(bindings)? {
+                Bound::Unset => true,
+                Bound::Null => null_too,
+                Bound::Bytes(_) => false,
+            },
+            _ => false,
+        })
+    };
+    match &operation.action {
+        Action::Set(term) | Action::Replace(term) | Action::SetField(_, term) | Action::PutEntry(_, term) => {
+            is(term, false)
+        }
+        Action::Append(term) | Action::Prepend(term) | Action::Discard(term) => is(term, true),
+        Action::Delete | Action::DeleteElement(_) | Action::DeleteField(_) => Ok(false),
+    }
+}
+
+/// The deletions of whole multi-cell columns that these operations make. Replacing leaves a tombstone just older than
+/// the new cells.
+pub(super) fn complex_deletions(
+    operations: &[Operation],
+    context: &WriteContext<'_>,
+) -> Result<Vec<(ColumnId, DeletionTime)>> {
+    let mut deletions = Vec::new();
+    for operation in operations {
+        let timestamp_us = match &operation.action {
+            Action::Replace(term) if !matches!(term.bind(&context.bindings)?, Bound::Unset) => {
+                context.timestamp_us - 1
+            }
+            Action::Delete if operation.ty.is_multi_cell() => context.timestamp_us,
+            _ => continue,
+        };
+        deletions.push((operation.column, DeletionTime { timestamp_us, local_s: context.now_s }));
+    }
+    Ok(deletions)
+}
+
+/// Writes the cells of one operation.
+pub(super) fn write(
+    operation: &Operation,
+    context: &WriteContext<'_>,
+    row: &mut RowWriter<'_>,
+) -> Result<()> {
+    let mut cells = Cells { column: operation.column, context, row };
+    let bindings = &context.bindings;
+    match &operation.action {
+        Action::Set(term) => match term.bind(bindings)? {
+            Bound::Bytes(value) => cells.live(None, &value),
+            Bound::Null => cells.tombstone(None),
+            Bound::Unset => {}
+        },
+        Action::Replace(term) | Action::Append(term) => {
+            if let Bound::Bytes(value) = term.bind(bindings)? {
+                cells.elements(&operation.ty, &value);
+            }
+        }
+        Action::Prepend(term) => {
+            if let Bound::Bytes(value) = term.bind(bindings)? {
+                cells.prepend(&value);
+            }
+        }
+        Action::PutEntry(key, value) => {
+            let value = value.bind(bindings)?;
+            let key = map_key(key, bindings)?;
+            match value {
+                Bound::Bytes(value) => cells.live(Some(&key), &value),
+                Bound::Null => cells.tombstone(Some(&key)),
+                Bound::Unset => {}
+            }
+        }
+        Action::Discard(term) => {
+            if let Bound::Bytes(value) = term.bind(bindings)? {
+                Elements::of_list(&value).flatten().for_each(|element| cells.tombstone(Some(element)));
+            }
+        }
+        Action::SetField(path, term) => match term.bind(bindings)? {
+            Bound::Bytes(value) => cells.live(Some(path), &value),
+            Bound::Null => cells.tombstone(Some(path)),
+            Bound::Unset => {}
+        },
+        // A multi-cell column's deletion stands before the cells.
+        Action::Delete if operation.ty.is_multi_cell() => {}
+        Action::Delete => cells.tombstone(None),
+        Action::DeleteElement(term) => match (&operation.ty, term.bind(bindings)?) {
+            (_, Bound::Bytes(value)) => cells.tombstone(Some(&value)),
+            (CqlType::Map { .. }, Bound::Null) => return invalid("Invalid null map key"),
+            (CqlType::Map { .. }, Bound::Unset) => return invalid("Invalid unset map key"),
+            (_, Bound::Null | Bound::Unset) => return invalid("Invalid null set element"),
+        },
+        Action::DeleteField(path) => cells.tombstone(Some(path)),
+    }
+    Ok(())
+}
+
+fn map_key<'a>(key: &'a Term, bindings: &Bindings<'a>) -> Result<Cow<'a, [u8]>> {
+    match key.bind(bindings)? {
+        Bound::Bytes(key) => Ok(key),
+        Bound::Null => invalid("Invalid null map key"),
+        Bound::Unset => invalid("Invalid unset map key"),
+    }
+}
+
+fn invalid<T>(message: &str) -> Result<T> {
+    Err(CqlError::Invalid(message.into()))
+}
+
+/// Writes cells of one column.
+struct Cells<'c, 'w, 'r> {
+    column: ColumnId,
+    context: &'c WriteContext<'c>,
+    row: &'w mut RowWriter<'r>,
+}
+
+impl Cells<'_, '_, '_> {
+    fn live(&mut self, path: Option<&[u8]>, value: &[u8]) {
+        let context = self.context;
+        let local_deletion_s = if context.ttl_s == 0 { NO_EXPIRY } else { context.expires_s };
+        self.push(context.ttl_s, local_deletion_s, path, value);
+    }
+
+    fn tombstone(&mut self, path: Option<&[u8]>) {
+        self.push(0, self.context.now_s, path, &[]);
+    }
+
+    fn push(&mut self, ttl_s: i32, local_deletion_s: i64, path: Option<&[u8]>, value: &[u8]) {
+        let (column, timestamp_us) = (self.column, self.context.timestamp_us);
+        let cell =
+            Cell { column, ttl_s, timestamp_us, local_deletion_s, path: Span::NULL, value: Span::NULL };
+        self.row.cell(&cell, path, value);
+    }
+
+    /// The cells of a whole value: sets and maps come in order of their paths, lists get new ones.
+    fn elements(&mut self, ty: &CqlType, value: &[u8]) {
+        match ty {
+            CqlType::List { .. } => {
+                for element in Elements::of_list(value).flatten() {
+                    let path = self.context.bindings.calls.time_uuid();
+                    self.live(Some(&path), element);
+                }
+            }
+            CqlType::Set { .. } => {
+                Elements::of_list(value).flatten().for_each(|element| self.live(Some(element), &[]));
+            }
+            CqlType::Map { .. } => {
+                let mut parts = Elements::of_map(value).flatten();
+                while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+                    self.live(Some(key), value);
+                }
+            }
+            CqlType::Udt(_) => {
+                for (index, field) in Fields::of(value).enumerate() {
+                    if let Some(field) = field {
+                        self.live(Some(&(index as u16).to_be_bytes()), field);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The cells of elements before a list's first. Paths before all others: times mirrored at 2010, so that a later
+    /// prepend comes first (`Lists.PrecisionTime`).
+    fn prepend(&mut self, value: &[u8]) {
+        let elements: Vec<&[u8]> = Elements::of_list(value).flatten().collect();
+        let calls = self.context.bindings.calls;
+        let mut paths: Vec<[u8; 16]> = elements.iter().map(|_| calls.mirrored_time_uuid()).collect();
+        paths.reverse();
+        for (path, element) in paths.iter().zip(elements) {
+            self.live(Some(path), element);
+        }
+    }
+}

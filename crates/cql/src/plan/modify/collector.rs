@@ -1,0 +1,58 @@
+//! Brings the changes of a statement or batch together: one update a partition, one mutation in all.
+
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::schema::{Table, TableId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Updates from which on they are looked up by hash instead of one by one.
+const HASHED_FROM: usize = 8;
+
+/// Collects changes by partition.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    updates: Vec<PartitionUpdate>,
+    by_key: HashMap<(TableId, Vec<u8>), usize>,
+}
+
+impl Collector {
+    /// Where the changes of a partition go.
+    pub(crate) fn changes(&mut self, table: &Arc<Table>, key: Vec<u8>) -> &mut Changes {
+        let index = match self.find(table, &key) {
+            Some(index) => index,
+            None => self.add(table, key),
+        };
+        &mut self.updates[index].changes
+    }
+
+    /// The mutation, without partitions that nothing changes.
+    pub(crate) fn finish(mut self) -> Mutation {
+        self.updates.retain(|update| !update.changes.is_empty());
+        Mutation { updates: self.updates }
+    }
+
+    fn find(&self, table: &Table, key: &[u8]) -> Option<usize> {
+        let is_it = |update: &PartitionUpdate| update.table.id == table.id && update.key == key;
+        // Batches go to the same partition again and again.
+        if let Some(last) = self.updates.len().checked_sub(1).filter(|last| is_it(&self.updates[*last])) {
+            return Some(last);
+        }
+        if self.updates.len() < HASHED_FROM {
+            return self.updates.iter().position(is_it);
+        }
+        self.by_key.get(&(table.id, key.to_vec())).copied()
+    }
+
+    fn add(&mut self, table: &Arc<Table>, key: Vec<u8>) -> usize {
+        let index = self.updates.len();
+        self.updates.push(PartitionUpdate { table: table.clone(), key, changes: Changes::default() });
+        if self.updates.len() == HASHED_FROM {
+            let known = self.updates.iter().enumerate();
+            self.by_key =
+                known.map(|(index, update)| ((update.table.id, update.key.clone()), index)).collect();
+        } else if self.updates.len() > HASHED_FROM {
+            self.by_key.insert((table.id, self.updates[index].key.clone()), index);
+        }
+        index
+    }
+}

@@ -1,0 +1,275 @@
+//! What a statement does to one column, typed (`Operation` and its kinds).
+
+use crate::analysis::{Markers, Receiver, Scope, Term, existing_column, term_text};
+use crate::error::{CqlError, Result};
+use crate::syntax::ast::{self, Assignment, AssignmentKind, DeleteTarget, Ident};
+use helenus_model::cell::ColumnId;
+use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::types::{CqlType, UserType};
+use std::sync::Arc;
+
+/// One change of one column.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) column: ColumnId,
+    /// Type of the column, for taking apart what is written to several cells.
+    pub(super) ty: CqlType,
+    pub(super) action: Action,
+}
+
+/// What is done to a column.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// A column of one cell gets this value; null deletes it.
+    Set(Term),
+    /// A column of several cells is replaced whole.
+    Replace(Term),
+    /// Elements are added: behind a list, into a set, into a map.
+    Append(Term),
+    /// Elements are put before a list's first.
+    Prepend(Term),
+    /// An entry of a map gets a value; null deletes it.
+    PutEntry(Term, Term),
+    /// Elements are taken out of a set, or entries of a map by their keys.
+    Discard(Term),
+    /// A field of a user-defined type, by its path, gets a value; null deletes it.
+    SetField([u8; 2], Term),
+    /// The column is deleted whole.
+    Delete,
+    /// One element of a set or entry of a map is deleted.
+    DeleteElement(Term),
+    /// One field of a user-defined type is deleted.
+    DeleteField([u8; 2]),
+}
+
+/// The operations of a statement, regular and static apart, each in order of columns.
+#[derive(Debug, Default)]
+pub(super) struct Operations {
+    pub(super) regular: Vec<Operation>,
+    pub(super) statics: Vec<Operation>,
+}
+
+impl Operations {
+    pub(super) fn add(&mut self, column: &Column, action: Action) {
+        let operation = Operation { column: column.id, ty: column.ty.clone(), action };
+        let list = if column.kind == ColumnKind::Static { &mut self.statics } else { &mut self.regular };
+        let at = list.partition_point(|other| other.column <= operation.column);
+        list.insert(at, operation);
+    }
+}
+
+fn invalid<T>(message: String) -> Result<T> {
+    Err(CqlError::Invalid(message))
+}
+
+/// Types the assignment of a whole column: `c = term` or a value of INSERT.
+pub(super) fn set_value(
+    table: &Table,
+    column: &Column,
+    value: &ast::Term<'_>,
+    scope: &Scope<'_>,
+    markers: &mut Markers,
+) -> Result<Action> {
+    let term = Term::prepare(value, &Receiver::of_column(table, column), scope, markers)?;
+    if column.ty == CqlType::Counter {
+        return invalid(format!(
+            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
+            column.name
+        ));
+    }
+    Ok(if column.ty.is_multi_cell() { Action::Replace(term) } else { Action::Set(term) })
+}
+
+/// Types one assignment of an UPDATE.
+pub(super) fn assign(
+    table: &Table,
+    assignment: &Assignment<'_>,
+    scope: &Scope<'_>,
+    markers: &mut Markers,
+) -> Result<(Arc<str>, Action)> {
+    let column = existing_column(table, &assignment.column)?;
+    let name = &column.name;
+    if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+        return invalid(format!("PRIMARY KEY part {name} found in SET part"));
+    }
+    let receiver = Receiver::of_column(table, column);
+    let ty = &column.ty;
+    let action = match &assignment.kind {
+        AssignmentKind::Set(value) => set_value(table, column, value, scope, markers)?,
+        AssignmentKind::Add(value) => {
+            let text = format!("{name} = {name} + {}", term_text(value));
+            check_addable(column, &text)?;
+            let prepared = Term::prepare(value, &receiver, scope, markers);
+            let term = prepared.map_err(|error| match ty {
+                CqlType::Map { .. } => CqlError::Invalid(format!(
+                    "Value for a map addition has to be a map, but was: '{}'",
+                    term_text(value)
+                )),
+                _ => error,
+            })?;
+            Action::Append(term)
+        }
+        AssignmentKind::Subtract(value) => {
+            let text = format!("{name} = {name} - {}", term_text(value));
+            check_addable(column, &text)?;
+            subtract(&receiver, value, scope, markers)?
+        }
+        AssignmentKind::Prepend(value) => {
+            let term = Term::prepare(value, &receiver, scope, markers)?;
+            let text = format!("{name} = {} - {name}", term_text(value));
+            match ty {
+                CqlType::List { frozen: false, .. } => Action::Prepend(term),
+                CqlType::List { .. } => {
+                    return invalid(format!("Invalid operation ({text}) for frozen list column {name}"));
+                }
+                _ => return invalid(format!("Invalid operation ({text}) for non list column {name}")),
+            }
+        }
+        AssignmentKind::SetElement(key, value) => set_element(&receiver, key, value, scope, markers)?,
+        AssignmentKind::SetField(field, value) => {
+            let text = format!("{name}.{} = {}", field.as_str(), term_text(value));
+            let CqlType::Udt(udt) = ty else {
+                return invalid(format!("Invalid operation ({text}) for non-UDT column {name}"));
+            };
+            if udt.frozen {
+                return invalid(format!("Invalid operation ({text}) for frozen UDT column {name}"));
+            }
+            let (path, ty) = field_of(udt, name, field)?;
+            let receiver = receiver.part(format!("{name}.{}", field.as_str()), ty.clone());
+            Action::SetField(path, Term::prepare(value, &receiver, scope, markers)?)
+        }
+    };
+    Ok((name.clone(), action))
+}
+
+/// Whether `+` and `-` make sense for a column that is not read first.
+fn check_addable(column: &Column, text: &str) -> Result<()> {
+    let name = &column.name;
+    match &column.ty {
+        CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
+            if *frozen {
+                return invalid(format!("Invalid operation ({text}) for frozen collection column {name}"));
+            }
+            Ok(())
+        }
+        CqlType::Tuple(_) | CqlType::Udt(_) if text.contains(" + ") => {
+            invalid(format!("Invalid operation ({text}) for tuple column {name}"))
+        }
+        CqlType::Counter => invalid("counters are not supported yet".into()),
+        _ => invalid(format!("Invalid operation ({text}) for non counter column {name}")),
+    }
+}
+
+fn subtract(
+    receiver: &Receiver,
+    value: &ast::Term<'_>,
+    scope: &Scope<'_>,
+    markers: &mut Markers,
+) -> Result<Action> {
+    match &receiver.ty {
+        CqlType::List { .. } => {
+            invalid("removing values from a list is not supported yet; it reads the list first".into())
+        }
+        CqlType::Map { key, .. } => {
+            let keys = CqlType::Set { element: key.clone(), frozen: true };
+            let spec = Receiver { ty: keys, ..receiver.clone() };
+            let term = Term::prepare(value, &spec, scope, markers).map_err(|_| {
+                CqlError::Invalid(format!(
+                    "Value for a map substraction has to be a set, but was: '{}'",
+                    term_text(value)
+                ))
+            })?;
+            Ok(Action::Discard(term))
+        }
+        _ => Ok(Action::Discard(Term::prepare(value, receiver, scope, markers)?)),
+    }
+}
+
+fn set_element(
+    receiver: &Receiver,
+    key: &ast::Term<'_>,
+    value: &ast::Term<'_>,
+    scope: &Scope<'_>,
+    markers: &mut Markers,
+) -> Result<Action> {
+    let name = &receiver.name;
+    let text = format!("{name}[{}] = {}", term_text(key), term_text(value));
+    match &receiver.ty {
+        CqlType::List { frozen: true, .. }
+        | CqlType::Set { frozen: true, .. }
+        | CqlType::Map { frozen: true, .. } => {
+            invalid(format!("Invalid operation ({text}) for frozen collection column {name}"))
+        }
+        CqlType::List { .. } => {
+            invalid("setting an element of a list is not supported yet; it reads the list first".into())
+        }
+        CqlType::Set { .. } => invalid(format!("Invalid operation ({text}) for set column {name}")),
+        CqlType::Map { key: key_type, value: value_type, .. } => {
+            let key_spec = receiver.part(format!("key({name})"), (**key_type).clone());
+            let value_spec = receiver.part(format!("value({name})"), (**value_type).clone());
+            let key = Term::prepare(key, &key_spec, scope, markers)?;
+            Ok(Action::PutEntry(key, Term::prepare(value, &value_spec, scope, markers)?))
+        }
+        _ => invalid(format!("Invalid operation ({text}) for non collection column {name}")),
+    }
+}
+
+/// Types one target of a DELETE.
+pub(super) fn delete(
+    table: &Table,
+    target: &DeleteTarget<'_>,
+    scope: &Scope<'_>,
+    markers: &mut Markers,
+) -> Result<(Arc<str>, Action)> {
+    let (DeleteTarget::Column(name) | DeleteTarget::Element(name, _) | DeleteTarget::Field(name, _)) = target;
+    let column = existing_column(table, name)?;
+    let name = &column.name;
+    if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+        return invalid(format!("Invalid identifier {name} for deletion (should not be a PRIMARY KEY part)"));
+    }
+    let action = match target {
+        DeleteTarget::Column(_) => Action::Delete,
+        DeleteTarget::Element(_, element) => {
+            let receiver = Receiver::of_column(table, column);
+            let spec = match &column.ty {
+                CqlType::List { frozen: true, .. }
+                | CqlType::Set { frozen: true, .. }
+                | CqlType::Map { frozen: true, .. } => {
+                    return invalid(format!(
+                        "Invalid deletion operation for frozen collection column {name}"
+                    ));
+                }
+                CqlType::List { .. } => {
+                    return invalid(
+                        "deleting an element of a list is not supported yet; it reads the list first".into(),
+                    );
+                }
+                CqlType::Set { element, .. } => receiver.part(format!("value({name})"), (**element).clone()),
+                CqlType::Map { key, .. } => receiver.part(format!("key({name})"), (**key).clone()),
+                _ => {
+                    return invalid(format!("Invalid deletion operation for non collection column {name}"));
+                }
+            };
+            Action::DeleteElement(Term::prepare(element, &spec, scope, markers)?)
+        }
+        DeleteTarget::Field(_, field) => {
+            let CqlType::Udt(udt) = &column.ty else {
+                return invalid(format!("Invalid field deletion operation for non-UDT column {name}"));
+            };
+            if udt.frozen {
+                return invalid(format!("Frozen UDT column {name} does not support field deletions"));
+            }
+            Action::DeleteField(field_of(udt, name, field)?.0)
+        }
+    };
+    Ok((name.clone(), action))
+}
+
+/// A field's cell path, its position as two bytes, and its type.
+fn field_of<'u>(udt: &'u UserType, column: &str, field: &Ident<'_>) -> Result<([u8; 2], &'u CqlType)> {
+    let found = udt.fields.iter().enumerate().find(|(_, (name, _))| **name == *field.name);
+    match found {
+        Some((index, (_, ty))) => Ok(((index as u16).to_be_bytes(), ty)),
+        None => invalid(format!("UDT column {column} does not have a field named {}", field.as_str())),
+    }
+}

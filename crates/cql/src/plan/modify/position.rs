@@ -1,0 +1,280 @@
+//! A filter with values: the partition keys it names, the rows, the ranges.
+
+use super::filter::{Choices, Filter, Restriction, Test, Values};
+use crate::analysis::{Bindings, Bound, Term};
+use crate::error::{CqlError, Result};
+use helenus_model::byte_comparable::clustering_bound;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::{Elements, Fields};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Longest serialised partition key and longest clustering, bytes: both carry lengths of 16 bits in files.
+pub(crate) const KEY_BYTES_MAX: usize = 65_535;
+
+/// Serialised clustering values.
+pub(super) type Clustering<'a> = Vec<Cow<'a, [u8]>>;
+
+/// A range of rows: a prefix and the side of it, at either end.
+#[derive(Debug)]
+pub(super) struct RowRange<'a> {
+    pub(super) start: (Clustering<'a>, bool),
+    pub(super) end: (Clustering<'a>, bool),
+}
+
+fn invalid<T>(message: String) -> Result<T> {
+    Err(CqlError::Invalid(message))
+}
+
+impl Filter {
+    /// The serialised keys of the partitions, each once.
+    pub(super) fn partition_keys(&self, table: &Table, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut keys = Vec::new();
+        if let [Restriction { test: Test::Equal(Values::One(term)), names, .. }] = &self.keys[..] {
+            let value = value_of(term, names, bindings)?;
+            check_length(value.len(), value.len())?;
+            keys.push(value.into_owned());
+        } else {
+            for values in product(&self.keys, bindings)? {
+                keys.push(serialised_key(&values)?);
+            }
+        }
+        for key in &keys {
+            if key.is_empty() {
+                return invalid("Key may not be empty".into());
+            }
+            check_length(key.len(), key.len())?;
+        }
+        if keys.len() > 1 {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        debug_assert_eq!(self.keys.len(), table.partition_key.len());
+        Ok(keys)
+    }
+
+    /// The clusterings of the rows; empty when an IN is, one without values when nothing is restricted.
+    pub(super) fn rows<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
+        let mut rows = product(&self.clustering, bindings)?;
+        for row in &rows {
+            let total = row.iter().map(|value| value.len()).sum();
+            for value in row {
+                check_length(value.len(), total)?;
+            }
+            check_length(total, total)?;
+        }
+        if rows.len() > 1 {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        Ok(rows)
+    }
+
+    /// The ranges of rows, those left out that hold nothing.
+    pub(super) fn ranges<'a>(&'a self, table: &Table, bindings: &Bindings<'a>) -> Result<Vec<RowRange<'a>>> {
+        let (slice, prefix) = match self.clustering.split_last() {
+            Some((Restriction { test: Test::Slice(start, end), names, first }, prefix)) => {
+                (Some((start, end, names, *first)), prefix)
+            }
+            _ => (None, &self.clustering[..]),
+        };
+        let mut ranges = Vec::new();
+        for prefix in product(prefix, bindings)? {
+            let Some((start, end, names, first)) = slice else {
+                ranges.push(RowRange { start: (prefix.clone(), true), end: (prefix, false) });
+                continue;
+            };
+            let reversed = direction(table, first, names)?;
+            let lower = bound(&prefix, start.as_ref(), names, bindings)?;
+            let upper = bound(&prefix, end.as_ref(), names, bindings)?;
+            // `> x` is behind the rows of x, `>= x` before them; in a descending column it is an upper end.
+            let (start, end) = if reversed {
+                let start = upper.map_or((prefix.clone(), true), |(values, included)| (values, included));
+                let end = lower.map_or((prefix, false), |(values, included)| (values, !included));
+                (start, end)
+            } else {
+                let start = lower.map_or((prefix.clone(), true), |(values, included)| (values, included));
+                let end = upper.map_or((prefix, false), |(values, included)| (values, !included));
+                (start, end)
+            };
+            let range = RowRange { start, end };
+            if !range.is_empty(&table.clustering) {
+                ranges.push(range);
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+impl RowRange<'_> {
+    fn is_empty(&self, columns: &[Column]) -> bool {
+        let encoded = |(values, before): &(Clustering<'_>, bool)| {
+            let mut out = Vec::new();
+            clustering_bound(values.iter().map(|value| Some(&**value)), columns, *before, &mut out)
+                .map(|()| out)
+        };
+        match (encoded(&self.start), encoded(&self.end)) {
+            (Ok(start), Ok(end)) => start >= end,
+            // Values were checked against their types before.
+            _ => true,
+        }
+    }
+}
+
+/// Whether the columns of a slice all descend.
+fn direction(table: &Table, first: usize, names: &[Arc<str>]) -> Result<bool> {
+    let columns = table.clustering.get(first..first + names.len()).unwrap_or_default();
+    let reversed = columns.first().is_some_and(|column| column.reversed);
+    if columns.iter().any(|column| column.reversed != reversed) {
+        return invalid(
+            "ranges over several clustering columns of different order are not supported yet in DELETE"
+                .into(),
+        );
+    }
+    Ok(reversed)
+}
+
+fn bound<'a>(
+    prefix: &Clustering<'a>,
+    bound: Option<&'a (Values, bool)>,
+    names: &[Arc<str>],
+    bindings: &Bindings<'a>,
+) -> Result<Option<(Clustering<'a>, bool)>> {
+    let Some((values, included)) = bound else { return Ok(None) };
+    let mut all = prefix.clone();
+    push_values(values, names, bindings, &mut all)?;
+    Ok(Some((all, *included)))
+}
+
+/// Every combination of values that restrictions leave.
+fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
+    let mut rows: Vec<Clustering<'a>> = vec![Vec::with_capacity(restrictions.len())];
+    for restriction in restrictions {
+        let names = &restriction.names;
+        match &restriction.test {
+            Test::Equal(values) => {
+                for row in &mut rows {
+                    push_values(values, names, bindings, row)?;
+                }
+            }
+            Test::In(choices) => {
+                let choices = chosen(choices, names, bindings)?;
+                rows = rows
+                    .iter()
+                    .flat_map(|row| choices.iter().map(|choice| row.iter().chain(choice).cloned().collect()))
+                    .collect();
+            }
+            // Only the last clustering column may have one, which `ranges` takes off.
+            Test::Slice(..) => {}
+        }
+    }
+    Ok(rows)
+}
+
+fn chosen<'a>(
+    choices: &'a Choices,
+    names: &[Arc<str>],
+    bindings: &Bindings<'a>,
+) -> Result<Vec<Clustering<'a>>> {
+    match choices {
+        Choices::List(list) => {
+            let mut all = Vec::with_capacity(list.len());
+            for values in list {
+                let mut row = Vec::with_capacity(names.len());
+                push_values(values, names, bindings, &mut row)?;
+                all.push(row);
+            }
+            Ok(all)
+        }
+        Choices::Marker(term) => {
+            let list = match term.bind(bindings)? {
+                Bound::Bytes(bytes) => bytes,
+                Bound::Null if names.len() > 1 => {
+                    return invalid("Invalid null value for IN restriction".into());
+                }
+                Bound::Null => return invalid(format!("Invalid null value for column {}", joined(names))),
+                Bound::Unset => return invalid(format!("Invalid unset value for column {}", joined(names))),
+            };
+            let mut all = Vec::new();
+            for element in Elements::of_list(&list) {
+                let element = element.ok_or_else(|| null_value(names))?;
+                let row: Result<Clustering<'a>> = match names.len() {
+                    1 => Ok(vec![Cow::Owned(element.to_vec())]),
+                    _ => tuple_values(element, names),
+                };
+                all.push(row?);
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// Appends the values of one restriction. Null and unset cannot be.
+fn push_values<'a>(
+    values: &'a Values,
+    names: &[Arc<str>],
+    bindings: &Bindings<'a>,
+    out: &mut Clustering<'a>,
+) -> Result<()> {
+    match values {
+        Values::One(term) => out.push(value_of(term, names, bindings)?),
+        Values::Each(terms) => {
+            for (term, name) in terms.iter().zip(names) {
+                out.push(value_of(term, std::slice::from_ref(name), bindings)?);
+            }
+        }
+        Values::Tuple(term) => out.extend(tuple_values(&value_of(term, names, bindings)?, names)?),
+    }
+    Ok(())
+}
+
+fn tuple_values(tuple: &[u8], names: &[Arc<str>]) -> Result<Clustering<'static>> {
+    let mut fields = Fields::of(tuple);
+    let each = names.iter().map(|name| match fields.next().flatten() {
+        Some(value) => Ok(Cow::Owned(value.to_vec())),
+        None => Err(null_value(std::slice::from_ref(name))),
+    });
+    each.collect()
+}
+
+fn value_of<'a>(term: &'a Term, names: &[Arc<str>], bindings: &Bindings<'a>) -> Result<Cow<'a, [u8]>> {
+    match term.bind(bindings)? {
+        Bound::Bytes(bytes) => Ok(bytes),
+        Bound::Null => Err(null_value(names)),
+        Bound::Unset => invalid(format!("Invalid unset value for column {}", joined(names))),
+    }
+}
+
+fn null_value(names: &[Arc<str>]) -> CqlError {
+    CqlError::Invalid(format!("Invalid null value in condition for column {}", joined(names)))
+}
+
+fn joined(names: &[Arc<str>]) -> String {
+    names.iter().map(|name| &**name).collect::<Vec<_>>().join(", ")
+}
+
+/// A partition key of several columns: each value with its length before it and a zero behind (`CompositeType`).
+fn serialised_key(values: &[Cow<'_, [u8]>]) -> Result<Vec<u8>> {
+    let total: usize = values.iter().map(|value| value.len()).sum();
+    for value in values {
+        check_length(value.len(), total)?;
+    }
+    check_length(total, total)?;
+    if let [only] = values {
+        return Ok(only.to_vec());
+    }
+    let mut key = Vec::with_capacity(total + values.len() * 3);
+    for value in values {
+        key.extend_from_slice(&(value.len() as u16).to_be_bytes());
+        key.extend_from_slice(value);
+        key.push(0);
+    }
+    Ok(key)
+}
+
+fn check_length(length: usize, told: usize) -> Result<()> {
+    if length > KEY_BYTES_MAX {
+        return invalid(format!("Key length of {told} is longer than maximum of {KEY_BYTES_MAX}"));
+    }
+    Ok(())
+}
