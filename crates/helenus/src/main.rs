@@ -1,2 +1,52 @@
-//! The one binary.
-fn main() {}
+//! The one binary: a server, and the tools around it.
+//!
+//! Exit codes: 0 done, 1 it failed, 2 the command line or the configuration is wrong.
+
+mod commands;
+
+use clap::{Args, Command, FromArgMatches};
+use commands::stress::{self, StressOptions};
+use commands::{admin, serve};
+use std::process::ExitCode;
+
+const ABOUT: &str =
+    "A wide-column database that speaks Cassandra's CQL and keeps Cassandra's files, in one small program";
+
+const EXAMPLES: &str = "Examples:
+  helenus serve                          data in ./data, clients on 127.0.0.1:9042
+  helenus serve --memory --listen 127.0.0.1:0
+  helenus admin status";
+
+fn command_line() -> Command {
+    let stress = StressOptions::augment_args(Command::new("stress").about("Load a server and measure it"));
+    Command::new("helenus")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(serve::command())
+        .subcommand(admin::command())
+        .subcommand(stress)
+}
+
+fn main() -> ExitCode {
+    let matches = command_line().get_matches();
+    let done = match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("admin", matches)) => admin::run(matches),
+        Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
+            Ok(options) => stress::run(&options),
+            Err(error) => error.exit(),
+        },
+        _ => return ExitCode::from(2),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("helenus: {error:#}");
+            let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some();
+            ExitCode::from(if wrong_use { 2 } else { 1 })
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! The doors: sockets in, `Backend` calls, frames out.
 //!
 //! `native` serves the CQL native protocol. Doors decode, ask the `Backend`, and encode what it gives; no rule of CQL is
-//! known here. `config` is the table of options.
+//! known here. `admin` is the owner's socket, `config` the table of
+//! options.
 
+pub mod admin;
 pub mod config;
 mod error;
 pub mod native;

@@ -54,8 +54,14 @@ fn every_option_is_read_with_its_default_in_the_table() {
 #[test]
 fn wrong_values_are_named_with_what_is_allowed() {
     for (yaml, error) in [
-        ("commitlog_sync: sometimes", "commitlog_sync: sometimes is not allowed; it takes periodic, batch, group"),
-        ("native_transport_port: 70000", "native_transport_port: 70000 is not allowed; it takes a whole number, 0 to 65535"),
+        (
+            "commitlog_sync: sometimes",
+            "commitlog_sync: sometimes is not allowed; it takes periodic, batch, group",
+        ),
+        (
+            "native_transport_port: 70000",
+            "native_transport_port: 70000 is not allowed; it takes a whole number, 0 to 65535",
+        ),
         (
             "read_request_timeout: 5",
             "read_request_timeout: 5 is not allowed; it takes a duration such as 10s (d, h, m, s, ms), at least 10ms",
@@ -147,7 +153,9 @@ fn cassandras_directories_and_earlier_names_are_understood() {
 #[test]
 fn the_command_line_wins_over_the_file() {
     let mut settings = Settings::default();
-    settings.read_yaml("f", "commitlog_sync: batch\nrpc_address: 127.0.0.2\ndata_file_directories: [/x/data]").unwrap();
+    settings
+        .read_yaml("f", "commitlog_sync: batch\nrpc_address: 127.0.0.2\ndata_file_directories: [/x/data]")
+        .unwrap();
     settings.set_flag("commitlog_sync", "periodic").unwrap();
     settings.set_flag("listen", "127.0.0.3:1").unwrap();
     settings.set_flag("data", "/y").unwrap();
@@ -156,7 +164,10 @@ fn the_command_line_wins_over_the_file() {
     assert_eq!(config.listen.to_string(), "127.0.0.3:1");
     assert_eq!(config.storage, Storage::Directory(PathBuf::from("/y")));
     let error = settings.set_flag("listen", "9042").unwrap_err().to_string();
-    assert_eq!(error, "--listen: 9042 is not allowed; it takes IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one");
+    assert_eq!(
+        error,
+        "--listen: 9042 is not allowed; it takes IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one"
+    );
     settings.set_flag("memory", "true").unwrap();
     assert!(ServerConfig::new(&settings, 1 << 30, 1).is_err(), "--memory with --data");
 }
@@ -164,7 +175,12 @@ fn the_command_line_wins_over_the_file() {
 #[test]
 fn keys_without_effect_are_collected() {
     let mut settings = Settings::default();
-    settings.read_yaml("f", "num_tokens: 16\nendpoint_snitch: SimpleSnitch\nkey_cache_size_in_mb: 5\nrow_cache_size: 0MiB").unwrap();
+    settings
+        .read_yaml(
+            "f",
+            "num_tokens: 16\nendpoint_snitch: SimpleSnitch\nkey_cache_size_in_mb: 5\nrow_cache_size: 0MiB",
+        )
+        .unwrap();
     let found: Vec<_> = settings.without_effect.iter().map(|(key, why)| (key.as_str(), *why)).collect();
     assert_eq!(
         found,

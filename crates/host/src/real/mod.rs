@@ -3,7 +3,9 @@
 mod files;
 mod locks;
 mod machine;
+mod size;
 mod tasks;
 mod time;
 
 pub use machine::host;
+pub use size::{cores, memory_bytes};

@@ -183,7 +183,11 @@ pub const GUARDED: &[Guarded] = &[
     guarded("network_authorizer", &["allowallnetworkauthorizer"], "permissions are not built yet"),
     guarded("cidr_authorizer", &["allowallcidrauthorizer"], "limits by address are not built yet"),
     guarded("role_manager", &["cassandrarolemanager"], "roles are not built yet"),
-    guarded("client_encryption_options.enabled", &["false"], "TLS is not built yet: clients would talk in the clear"),
+    guarded(
+        "client_encryption_options.enabled",
+        &["false"],
+        "TLS is not built yet: clients would talk in the clear",
+    ),
     guarded("native_transport_port_ssl", &[], "TLS is not built yet: clients would talk in the clear"),
     guarded("transparent_data_encryption_options.enabled", &["false"], "files would be written in the clear"),
     guarded("audit_logging_options.enabled", &["false"], "nothing would be audited"),

@@ -35,7 +35,8 @@ impl Yaml {
                 format!("[{}]", items.join(", "))
             }
             Yaml::Map(map) => {
-                let entries: Vec<_> = map.iter().map(|(key, value)| format!("{key}: {}", value.text())).collect();
+                let entries: Vec<_> =
+                    map.iter().map(|(key, value)| format!("{key}: {}", value.text())).collect();
                 format!("{{{}}}", entries.join(", "))
             }
         }

@@ -116,7 +116,7 @@ options! {
         "Batches beyond it are answered with a warning.";
     "batch_size_fail_threshold", None, ANY_SIZE, "50KiB", ["batch_size_fail_threshold_in_kb" "KiB"],
         "Batches beyond it are refused.";
-    "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "10MiB",
+    "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "32MiB",
         ["prepared_statements_cache_size_mb" "MiB"],
         "Memory for prepared statements; those not used for longest are forgotten first.";
 }

@@ -18,11 +18,17 @@ pub fn options_page() -> String {
     };
     for option in OPTIONS {
         let flag = option.flag.map(|flag| format!("`--{flag}`")).unwrap_or_default();
-        line(format_args!("| `{}` | {flag} | {} | {} |\n", option.key, option.default, option.kind.allowed()));
+        line(format_args!(
+            "| `{}` | {flag} | {} | {} |\n",
+            option.key,
+            option.default,
+            option.kind.allowed()
+        ));
     }
     line(format_args!("\n"));
     for option in OPTIONS {
-        let old: Vec<_> = option.old.iter().map(|(old, unit)| format!(" Also as `{old}` ({unit}).")).collect();
+        let old: Vec<_> =
+            option.old.iter().map(|(old, unit)| format!(" Also as `{old}` ({unit}).")).collect();
         line(format_args!("- `{}`: {}{}\n", option.key, option.help, old.concat()));
     }
     line(format_args!(
@@ -36,9 +42,14 @@ pub fn options_page() -> String {
         (NoEffect::NotBuilt, "Keys of Cassandra's that are not built yet"),
         (NoEffect::NothingHere, "Keys of Cassandra's that mean nothing on one machine"),
     ] {
-        let names: Vec<_> =
-            names_without_effect().filter(|(_, why)| *why == kind).map(|(name, _)| format!("`{name}`")).collect();
-        line(format_args!("\n## {title}\n\nTaken without effect, and named at the start.\n\n{}\n", names.join(", ")));
+        let names: Vec<_> = names_without_effect()
+            .filter(|(_, why)| *why == kind)
+            .map(|(name, _)| format!("`{name}`"))
+            .collect();
+        line(format_args!(
+            "\n## {title}\n\nTaken without effect, and named at the start.\n\n{}\n",
+            names.join(", ")
+        ));
     }
     page
 }

@@ -140,7 +140,7 @@ impl ServerConfig {
             memory_limit,
             memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(memory_limit / 4)),
             cache_bytes: read.size("file_cache_size").unwrap_or(memory_limit / 4),
-            statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(10 << 20),
+            statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(32 << 20),
             cluster_name: read.text("cluster_name").unwrap_or("Test Cluster").to_owned(),
             timeouts: Timeouts {
                 read: seconds("read_request_timeout", 5),

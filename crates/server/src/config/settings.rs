@@ -154,11 +154,13 @@ impl Settings {
         let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);
         let with_unit = match unit {
             Some(unit) if text.bytes().all(|byte| byte.is_ascii_digit()) => format!("{text}{unit}"),
-            Some(unit) => return Err(ConfigError::WrongValue {
-                name: key.to_owned(),
-                value: text,
-                allowed: format!("a whole number of {unit}; its newer name is {}", found.key),
-            }),
+            Some(unit) => {
+                return Err(ConfigError::WrongValue {
+                    name: key.to_owned(),
+                    value: text,
+                    allowed: format!("a whole number of {unit}; its newer name is {}", found.key),
+                });
+            }
             None => text,
         };
         let value = parse(found, key.to_owned(), &with_unit)?;

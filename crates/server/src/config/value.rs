@@ -102,9 +102,7 @@ impl Kind {
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
             }
             Kind::Listen => text.parse::<std::net::SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
-            Kind::Path | Kind::Text | Kind::Host => {
-                (!text.is_empty()).then(|| Value::Text(text.to_owned()))
-            }
+            Kind::Path | Kind::Text | Kind::Host => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
         }
     }
 
@@ -116,14 +114,18 @@ impl Kind {
                 format!("{example}, {} to {}", size_text(min), size_text(max))
             }
             Kind::Duration { min_ms: 0 } => "a duration such as 10s (d, h, m, s, ms)".to_owned(),
-            Kind::Duration { min_ms } => format!("a duration such as 10s (d, h, m, s, ms), at least {min_ms}ms"),
+            Kind::Duration { min_ms } => {
+                format!("a duration such as 10s (d, h, m, s, ms), at least {min_ms}ms")
+            }
             Kind::Integer { min, max: i64::MAX } => format!("a whole number, at least {min}"),
             Kind::Integer { min, max } => format!("a whole number, {min} to {max}"),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Choice(words) => words.join(", "),
             Kind::Path => "a path".to_owned(),
             Kind::DirectoryNamed(name) => {
-                format!("one directory whose name is {name}: Helenus keeps its data in DIR/data and DIR/commitlog")
+                format!(
+                    "one directory whose name is {name}: Helenus keeps its data in DIR/data and DIR/commitlog"
+                )
             }
             Kind::Text => "a text".to_owned(),
             Kind::Host => "a host name or an IP address".to_owned(),
@@ -157,7 +159,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// A number of bytes in the largest unit that says it exactly.
 pub fn size_text(bytes: u64) -> String {
-    let exact = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes % factor == 0;
+    let exact = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes.is_multiple_of(*factor);
     let (unit, factor) = SIZES.iter().find(exact).unwrap_or(&("B", 1));
     format!("{}{unit}", bytes / factor)
 }
@@ -169,14 +171,17 @@ mod tests {
     #[test]
     fn sizes_and_durations_are_read_as_cassandra_reads_them() {
         let size = Kind::Size { min: 0, max: u64::MAX };
-        for (text, bytes) in [("16MiB", 16 << 20), ("1GiB", 1 << 30), ("10KiB", 10_240), ("7B", 7), ("0B", 0)] {
+        for (text, bytes) in [("16MiB", 16 << 20), ("1GiB", 1 << 30), ("10KiB", 10_240), ("7B", 7), ("0B", 0)]
+        {
             assert_eq!(size.parse(text), Some(Value::Size(bytes)));
         }
         for text in ["16", "16MB", "16 MiB", "-1B", "1.5GiB", "MiB", "", "99999999999GiB"] {
             assert_eq!(size.parse(text), None, "{text}");
         }
         let duration = Kind::Duration { min_ms: 0 };
-        for (text, ms) in [("10s", 10_000), ("5ms", 5), ("2m", 120_000), ("3h", 10_800_000), ("1d", 86_400_000)] {
+        for (text, ms) in
+            [("10s", 10_000), ("5ms", 5), ("2m", 120_000), ("3h", 10_800_000), ("1d", 86_400_000)]
+        {
             assert_eq!(duration.parse(text), Some(Value::Duration(Duration::from_millis(ms))));
         }
         for text in ["10", "10 s", "10sec", "s", "-1s"] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use helenus_wire::native::{
-    EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Outgoing, Refusal, Request,
+    EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Header, Outgoing, Refusal, Request,
     ResponseHead, Version, decode_request,
 };
 
@@ -27,6 +27,15 @@ pub(super) enum Handled {
     Faulty,
     /// It was the STARTUP that fixes the version.
     Started(Version),
+}
+
+/// A request for the backend.
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    head: ResponseHead<'static>,
+    header: Header,
+    /// The body, decompressed.
+    body: &'a [u8],
 }
 
 /// All of a connection but its framing and its stream.
@@ -136,21 +145,15 @@ impl Requests {
                 if message.tracing {
                     head.tracing_id = Some(tracing_id(&self.shared.host));
                 }
-                self.ask(request, head, envelope, body, tools);
+                self.ask(&Asked { request, head, header, body }, tools);
             }
         }
         Handled::Answered
     }
 
     /// Has the backend answer, here if it can without waiting.
-    fn ask(
-        &mut self,
-        request: &Request<'_>,
-        head: ResponseHead<'static>,
-        envelope: &Envelope<'_>,
-        body: &[u8],
-        tools: &mut Tools,
-    ) {
+    fn ask(&mut self, asked: &Asked<'_>, tools: &mut Tools) {
+        let Asked { request, head, header, body } = *asked;
         let compression = self.session.body_compression();
         let caller = Caller {
             backend: self.shared.backend.as_ref(),
@@ -175,8 +178,8 @@ impl Requests {
                 let job = Job {
                     mailbox: Arc::clone(&self.mailbox),
                     head,
-                    opcode: envelope.header.opcode,
-                    flags: envelope.header.flags,
+                    opcode: header.opcode,
+                    flags: header.flags,
                     body: body.to_vec(),
                     keyspace: self.session.keyspace.clone(),
                     identity: self.session.identity.clone(),

@@ -1,0 +1,252 @@
+//! `helenus serve`: opens the database, then its doors; ends when told to, with nothing left to replay.
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use helenus_cql::backend::Backend;
+use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::{Database, DatabaseOptions, MemoryShares, OpenReport, SyncMode};
+use helenus_host::{Host, Next, Worker};
+use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
+use helenus_server::config::{
+    Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, size_text,
+};
+use helenus_server::native::NativeServer;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const EXAMPLES: &str = "Examples:
+  helenus serve                                    data in ./data, clients on 127.0.0.1:9042
+  helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042
+  helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
+  helenus serve --config cassandra.yaml            Cassandra's own key names
+
+SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.";
+
+/// The command, its flags made from the table of options.
+pub fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("YAML file with Cassandra's key names; flags win over it");
+    let flags = OPTIONS.iter().filter_map(|option| {
+        let flag = option.flag?;
+        let arg =
+            Arg::new(option.key).long(flag).help(format!("{} [default: {}]", option.help, option.default));
+        Some(match option.kind {
+            Kind::Boolean => Arg::help(arg.action(ArgAction::SetTrue), option.help),
+            _ => arg.value_name(option.kind.placeholder()),
+        })
+    });
+    Command::new("serve").about("Start a server").after_help(EXAMPLES).args(flags).arg(config)
+}
+
+/// Runs the server until a signal ends it.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let real = helenus_host::real::host();
+    let settings = settings(&real, matches)?;
+    print_without_effect(&settings);
+    let config =
+        ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
+    let host = match config.storage {
+        Storage::Memory => helenus_host::memory::host(),
+        Storage::Directory(_) => real,
+    };
+    let database = open(&host, &config)?;
+    let backend: Arc<dyn Backend> = LocalBackend::new(Arc::clone(&database), local_options(&config));
+    let native = Arc::new(NativeServer::start(&host, backend, config.listen, config.limits.clone())?);
+    let admin = start_admin(&host, &database, &native, &config)?;
+    print_where(&native, &admin, &config);
+    wait_for_signal()?;
+    native.stop();
+    admin.stop();
+    database.close().context("closing the database")?;
+    println!("stopped     nothing to replay");
+    Ok(())
+}
+
+fn settings(host: &Host, matches: &ArgMatches) -> Result<Settings> {
+    let mut settings = Settings::default();
+    if let Some(file) = matches.get_one::<String>("config") {
+        let text =
+            read_text(host, Path::new(file)).with_context(|| format!("cannot read --config {file}"))?;
+        settings.read_yaml(file, &text)?;
+    }
+    for option in OPTIONS.iter().filter(|option| option.flag.is_some()) {
+        if option.kind == Kind::Boolean {
+            if matches.get_flag(option.key) {
+                settings.set_flag(option.key, "true")?;
+            }
+        } else if let Some(text) = matches.get_one::<String>(option.key) {
+            settings.set_flag(option.key, text)?;
+        }
+    }
+    Ok(settings)
+}
+
+fn read_text(host: &Host, path: &Path) -> Result<String> {
+    let file = host.disk.open(path)?;
+    let mut bytes = vec![0; usize::try_from(file.size()?)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn print_without_effect(settings: &Settings) {
+    for (kind, text) in [
+        (NoEffect::NothingHere, "mean nothing on one machine"),
+        (NoEffect::NotBuilt, "are not built yet and have no effect"),
+    ] {
+        let keys: Vec<_> = settings
+            .without_effect
+            .iter()
+            .filter(|(_, why)| *why == kind)
+            .map(|(key, _)| key.as_str())
+            .collect();
+        if !keys.is_empty() {
+            println!("ignored     keys that {text}: {}", keys.join(", "));
+        }
+    }
+}
+
+fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
+    let mut options = DatabaseOptions::new(match &config.storage {
+        Storage::Memory => PathBuf::from("/memory"),
+        Storage::Directory(directory) => directory.clone(),
+    });
+    options.sync = match (&config.storage, config.sync) {
+        (Storage::Memory, _) => None,
+        (_, SyncChoice::Periodic(period)) => {
+            let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+            Some(SyncMode::Periodic { period_ms })
+        }
+        (_, SyncChoice::Batch) => Some(SyncMode::Batch),
+        (_, SyncChoice::Group) => Some(SyncMode::Group),
+    };
+    options.segment_bytes = config.segment_bytes;
+    options.skip_damaged_log = config.skip_damaged_log;
+    options.mutation_bytes_max = config.mutation_bytes_max;
+    options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
+    let begun_ns = host.clock.monotonic_ns();
+    let progress = Progress::start(host);
+    let opened = Database::open(host.clone(), options);
+    progress.end();
+    let (database, report) = opened?;
+    print_opened(&report, host.clock.monotonic_ns().saturating_sub(begun_ns));
+    Ok(database)
+}
+
+fn local_options(config: &ServerConfig) -> LocalOptions {
+    LocalOptions { prepared_bytes_max: config.statements_bytes, ..LocalOptions::default() }
+}
+
+fn print_opened(report: &OpenReport, took_ns: u64) {
+    for (segment, offset) in &report.skipped {
+        println!("skipped     damaged log: {} from byte {offset} to its end", segment.display());
+    }
+    if report.replayed > 0 {
+        let (log, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
+        println!("replayed    {} updates from {log:.1} MiB of log in {ms} ms", report.replayed);
+    }
+}
+
+fn start_admin(
+    host: &Host,
+    database: &Arc<Database>,
+    native: &Arc<NativeServer>,
+    config: &ServerConfig,
+) -> Result<AdminServer> {
+    let (path, directory, sync) = match &config.storage {
+        Storage::Memory => (socket_for_memory(native.address().port()), None, None),
+        Storage::Directory(directory) => {
+            (socket_for_data(directory), Some(directory.clone()), Some(config.sync.name()))
+        }
+    };
+    let counted = Arc::clone(native);
+    let facts = Facts {
+        version: env!("CARGO_PKG_VERSION"),
+        listening: native.address(),
+        directory,
+        sync,
+        connections: Box::new(move || counted.connections_count()),
+    };
+    AdminServer::start(host, Arc::clone(database), &path, facts).context("the admin socket")
+}
+
+fn print_where(native: &NativeServer, admin: &AdminServer, config: &ServerConfig) {
+    let address = native.address();
+    println!("listening   {address}  (CQL native protocol v3, v4, v5)");
+    match &config.storage {
+        Storage::Memory => {
+            println!("storing in  memory ({}); nothing survives the server", size_text(config.memory_limit));
+        }
+        Storage::Directory(directory) => {
+            println!("storing in  {}", directory.display());
+            println!("sync        {}: {}", config.sync.name(), config.sync.promise());
+        }
+    }
+    let in_place =
+        matches!(&config.storage, Storage::Directory(directory) if admin.path().starts_with(directory));
+    if !in_place {
+        println!("admin       {}", admin.path().display());
+    }
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        ip => ip.to_string(),
+    };
+    println!("connect     cqlsh {host} {}", address.port());
+}
+
+/// Blocks until the first SIGTERM or SIGINT. A second one while the server ends, ends it at once.
+fn wait_for_signal() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        anyhow::Ok(())
+    })?;
+    println!("stopping    answering what has come, writing memtables");
+    Ok(())
+}
+
+/// Says that opening takes longer than a second, and goes on saying so.
+struct Progress {
+    opened: Arc<AtomicBool>,
+    task: Arc<dyn helenus_host::TaskHandle>,
+}
+
+impl Progress {
+    fn start(host: &Host) -> Progress {
+        let opened = Arc::new(AtomicBool::new(false));
+        let ticker = Ticker { opened: Arc::clone(&opened), seconds: 0 };
+        Progress { opened, task: host.tasks.start("opening", Box::new(ticker)) }
+    }
+
+    fn end(self) {
+        self.opened.store(true, Ordering::Release);
+        self.task.wake();
+        self.task.join();
+    }
+}
+
+struct Ticker {
+    opened: Arc<AtomicBool>,
+    seconds: u64,
+}
+
+impl Worker for Ticker {
+    fn step(&mut self) -> Next {
+        if self.opened.load(Ordering::Acquire) {
+            return Next::Done;
+        }
+        if self.seconds > 0 {
+            println!("opening     reading files and replaying the commit log, {} s so far", self.seconds);
+        }
+        self.seconds += 1;
+        Next::WaitAtMost(1_000_000_000)
+    }
+}

@@ -1,0 +1,14 @@
+//! The admin socket: a Unix socket beside the data, for the owner's tools on this machine.
+//!
+//! One line of JSON a request, one line of JSON an answer, any number of them on a connection. `protocol` says what the lines
+//! hold, `socket` where the socket is and who may use it, `serve` answers, `client` asks.
+
+mod client;
+mod protocol;
+mod serve;
+mod socket;
+
+pub use client::ask;
+pub use protocol::{AdminAnswer, AdminRequest, Flushed, ServerStatus, TableLine};
+pub use serve::{AdminServer, Facts};
+pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -1,0 +1,132 @@
+//! Where the admin socket is, and who may use it: the owner of the server and nobody else.
+//!
+//! `DIR/admin.sock`. Where that path is too long for a socket, or there is no directory, a file in a folder of the user's own:
+//! `$XDG_RUNTIME_DIR/helenus`, or `/tmp/helenus-<uid>`, which must be the user's with mode 0700 or it is not used.
+
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, chmod, lstat, mkdir, unlink};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// The longest path a Unix socket can have: `sun_path` less its zero byte.
+const PATH_BYTES_MAX: usize = 107;
+
+/// Why there is no admin socket, or no answer from it.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// A file or folder operation failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Somebody else's folder, or one that others can write.
+    #[error("{} is not a folder of yours with mode 0700; remove it, or set XDG_RUNTIME_DIR", path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Nobody answers.
+    #[error("no server answers at {}: {source}; start one with helenus serve, or give its --data or --socket", path.display())]
+    NoServer {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What came back is not an answer.
+    #[error("{} answered with something else than an answer: {problem}", path.display())]
+    NotAnAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl AdminError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> AdminError {
+        let path = path.to_owned();
+        move |source| AdminError::Io { action, path, source }
+    }
+}
+
+/// The socket of the server of a directory. Server and tools come to the same answer however they name the directory, as
+/// long as it exists.
+pub fn socket_for_data(directory: &Path) -> PathBuf {
+    let inside = directory.join("admin.sock");
+    if inside.as_os_str().len() <= PATH_BYTES_MAX {
+        return inside;
+    }
+    let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let number = fnv(absolute.as_os_str().as_encoded_bytes());
+    runtime_folder().join(format!("{number:016x}.sock"))
+}
+
+/// The socket of a server without a directory.
+pub fn socket_for_memory(port: u16) -> PathBuf {
+    runtime_folder().join(format!("memory-{port}.sock"))
+}
+
+fn runtime_folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Path::new(&folder).join("helenus"),
+        None => PathBuf::from(format!("/tmp/helenus-{}", geteuid().as_raw())),
+    }
+}
+
+/// FNV-1a: a name for a long path, the same in every version of the program.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+/// Binds the socket for its owner alone. A file that is left from a server that was killed is replaced: the caller holds the
+/// directory's lock, or the port, so no other server lives behind it.
+pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
+    if let Some(folder) = path.parent().filter(|folder| **folder == runtime_folder()) {
+        own(folder)?;
+    }
+    match lstat(path) {
+        Err(Errno::NOENT) => {}
+        Ok(found) if found.st_mode & 0o170_000 == 0o140_000 => {
+            unlink(path).map_err(|error| AdminError::io("remove", path)(error.into()))?;
+        }
+        Ok(_) => return Err(AdminError::io("bind", path)(std::io::ErrorKind::AlreadyExists.into())),
+        Err(error) => return Err(AdminError::io("look at", path)(error.into())),
+    }
+    let listener = UnixListener::bind(path).map_err(AdminError::io("bind", path))?;
+    // Until here the mode is the umask's; `may_use` looks at who connects whatever the mode says.
+    chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| AdminError::io("chmod", path)(error.into()))?;
+    Ok(listener)
+}
+
+/// Makes the folder, or makes sure that it is ours alone.
+fn own(folder: &Path) -> Result<(), AdminError> {
+    match mkdir(folder, Mode::RWXU) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => {
+            let found = lstat(folder).map_err(|error| AdminError::io("look at", folder)(error.into()))?;
+            let is_folder = found.st_mode & 0o170_000 == 0o040_000;
+            let is_private = found.st_mode & 0o077 == 0;
+            if is_folder && is_private && found.st_uid == geteuid().as_raw() {
+                Ok(())
+            } else {
+                Err(AdminError::NotOurs { path: folder.to_owned() })
+            }
+        }
+        Err(error) => Err(AdminError::io("make", folder)(error.into())),
+    }
+}
+
+/// Whether the user at the other end may use the socket: the server's own, or root.
+pub(super) fn may_use(uid: u32) -> bool {
+    uid == geteuid().as_raw() || uid == 0
+}

@@ -1,0 +1,93 @@
+//! The admin socket on a database of its own: verbs, wrong lines, stale files, long paths.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_server::admin::*;
+
+fn facts() -> Facts {
+    Facts {
+        version: "1.2.3",
+        listening: "127.0.0.1:9042".parse().unwrap(),
+        directory: Some("/somewhere".into()),
+        sync: Some("group"),
+        connections: Box::new(|| 3),
+    }
+}
+
+fn database(directory: &Path) -> Arc<Database> {
+    Database::open(helenus_host::real::host(), DatabaseOptions::new(directory)).unwrap().0
+}
+
+#[test]
+fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let host = helenus_host::real::host();
+    let path = socket_for_data(directory.path());
+    assert_eq!(path, directory.path().join("admin.sock"));
+    let database = database(directory.path());
+    let server = AdminServer::start(&host, database.clone(), &path, facts()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let AdminAnswer::Status(status) = ask(&path, &AdminRequest::Status).unwrap() else { panic!("status") };
+    assert_eq!((status.version.as_str(), status.connections), ("1.2.3", 3));
+    assert_eq!(status.host_id, database.host_id().to_string());
+
+    let flush = |keyspace: Option<&str>, table: Option<&str>| {
+        let (keyspace, table) = (keyspace.map(str::to_owned), table.map(str::to_owned));
+        ask(&path, &AdminRequest::Flush { keyspace, table }).unwrap()
+    };
+    assert!(matches!(flush(None, None), AdminAnswer::Flushed(_)));
+    assert!(matches!(flush(Some("system_schema"), Some("tables")), AdminAnswer::Flushed(_)));
+    assert_eq!(flush(Some("nowhere"), None), AdminAnswer::Error("keyspace nowhere does not exist".into()));
+    let missing = AdminAnswer::Error("table system_schema.t does not exist".into());
+    assert_eq!(flush(Some("system_schema"), Some("t")), missing);
+    server.stop();
+    assert!(!path.exists(), "the socket goes with the server");
+    assert!(ask(&path, &AdminRequest::Status).unwrap_err().to_string().contains("no server answers at"));
+    database.close().unwrap();
+}
+
+#[test]
+fn wrong_lines_are_answered_and_the_connection_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let host = helenus_host::real::host();
+    let path = socket_for_data(directory.path());
+    let _server = AdminServer::start(&host, database(directory.path()), &path, facts()).unwrap();
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"hello\n{\"verb\":\"explode\"}\n{\"verb\":\"status\"}\n").unwrap();
+    let lines: Vec<_> = BufReader::new(stream).lines().take(3).map(Result::unwrap).collect();
+    assert!(lines[0].starts_with(r#"{"error":"not a request: "#), "{}", lines[0]);
+    assert!(lines[1].contains("unknown variant"), "{}", lines[1]);
+    assert!(lines[2].starts_with(r#"{"status":{"#), "{}", lines[2]);
+}
+
+#[test]
+fn a_socket_left_by_a_killed_server_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let host = helenus_host::real::host();
+    let path = socket_for_data(directory.path());
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "as a killed server leaves it");
+    let _server = AdminServer::start(&host, database(directory.path()), &path, facts()).unwrap();
+    assert!(matches!(ask(&path, &AdminRequest::Status), Ok(AdminAnswer::Status(_))));
+}
+
+#[test]
+fn a_path_too_long_for_a_socket_moves_it_to_the_users_folder() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = directory.path().join("d".repeat(120));
+    std::fs::create_dir(&long).unwrap();
+    let host = helenus_host::real::host();
+    let path = socket_for_data(&long);
+    assert!(!path.starts_with(&long) && path == socket_for_data(&long));
+    let _server = AdminServer::start(&host, database(&long), &path, facts()).unwrap();
+    assert!(matches!(ask(&path, &AdminRequest::Status), Ok(AdminAnswer::Status(_))));
+    let folder = std::fs::metadata(path.parent().unwrap()).unwrap();
+    assert_eq!(folder.permissions().mode() & 0o777, 0o700);
+}
