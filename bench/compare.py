@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Helenus and Cassandra 5.0.6 under the same loads in one run, side by side, with what Helenus is to reach.
+
+    bench/compare.py [--binary target/release/helenus] [--runs 5] [--seconds 5] [--rows 1000000] [--wide 1000000]
+                     [--write docs/performance.md]
+
+Both servers run at once and are loaded in turn by `helenus stress`, which checks every answer; a wrong one ends the
+run. Figures are medians of --runs. Both sync their log periodically, as Cassandra does by default; rows named `group`
+are Helenus in its own default mode. Cassandra is warmed for --warm seconds first, and has written, flushed and compacted
+its table to one SSTable, caches off. Needs a JDK 17 (tests/tools/cassandra.sh). Prints a table in Markdown.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+from servers import ROOT, Cassandra, Helenus, machine, memory_mib, removed
+
+SLICES = [  # table, reversed, start
+    ("asc", False, "first"), ("asc", False, "middle"), ("asc", False, "random"), ("asc", True, "first"),
+    ("asc", True, "random"), ("desc", True, "first"), ("desc", True, "random"), ("desc", False, "random"),
+]
+
+
+class Row:
+    """A line of the table: a figure of each side, and what ours is to be: so many times better, or at most so much."""
+
+    def __init__(self, what, unit, ratio=None, at_most=None, higher=False, note=""):
+        self.what, self.unit, self.ratio, self.at_most, self.note = what, unit, ratio, at_most, note
+        self.higher = higher  # whether more is better
+        self.figures = {"Helenus": [], "Cassandra": []}
+
+    def add(self, side, figure):
+        self.figures[side].append(figure)
+
+    def text(self):
+        ours, theirs = (statistics.median(figures) if figures else None for figures in self.figures.values())
+        times = (ours / theirs if self.higher else theirs / ours) if ours and theirs else None
+        target = met = ""
+        if self.at_most is not None:
+            target = f"<= {shown(self.at_most, self.unit)}"
+            met = ours is not None and ours <= self.at_most
+        elif self.ratio is not None:
+            target = f">= {self.ratio:g} x"
+            met = times is not None and times >= self.ratio
+        cells = [self.what, shown(ours, self.unit), shown(theirs, self.unit), f"{times:.1f} x" if times else "", target,
+                 {True: "yes", False: "**no**"}.get(met, ""), self.note]
+        return "| " + " | ".join(cells) + " |"
+
+
+def shown(figure, unit):
+    if figure is None:
+        return ""
+    return f"{figure:,.{0 if figure >= 100 else 1 if figure >= 10 else 2}f} {unit}"
+
+
+class Comparison:
+    def __init__(self, options, folder):
+        self.options, self.folder, self.rows = options, folder, []
+        self.client_us = []
+        self.ours = Helenus(options.binary, folder / "helenus", "periodic")
+        self.theirs = Cassandra(folder / "cassandra", options.heap)
+        self.sides = [self.ours, self.theirs]
+
+    def row(self, *args, **kwargs):
+        self.rows.append(Row(*args, **kwargs))
+        return self.rows[-1]
+
+    def stress(self, server, *args, rows=None):
+        """One run of the client; its figures."""
+        command = [self.options.stress or self.options.binary, "stress", *args, "--host", server.address, "--json",
+                   "--server-pid", str(server.pid), "--rows", str(rows or self.options.rows)]
+        done = subprocess.run(command, stdout=subprocess.PIPE)
+        if done.returncode != 0:
+            found = done.stdout.decode().strip()
+            raise SystemExit(f"{' '.join(map(str, command))}\nended with status {done.returncode}: {found}")
+        figures = json.loads(done.stdout)
+        print(f"  {server.name:9} {figures['workload']}, {figures['in_flight']} in flight: "
+              f"{figures['ops_per_s']:,.0f} ops/s, p50 {figures['latency_us']['p50']:,.1f} us, client "
+              f"{figures['client_cpu_us_per_op']:.2f} us/op", file=sys.stderr, flush=True)
+        return figures
+
+    def seconds(self):
+        return ["--duration", str(self.options.seconds), "--warmup", str(self.options.seconds / 5)]
+
+    def starts(self):
+        """Starts on empty directories, and memory at rest."""
+        empty = self.row("start to first answered SELECT, empty directory", "ms", at_most=50)
+        for _ in range(max(3, self.options.runs)):
+            ours = Helenus(self.options.binary, removed(self.folder / "start"), "periodic")
+            empty.add("Helenus", ours.start() * 1e3)
+            ours.stop()
+        self.ours.start()
+        empty.add("Cassandra", self.theirs.start() * 1e3)
+        time.sleep(5)
+        idle = self.row("resident memory, idle", "MiB", at_most=30, note=f"Cassandra: heap {self.options.heap}")
+        for server in self.sides:
+            idle.add(server.name, memory_mib(server.pid)[0])
+
+    def warm(self):
+        """Lets the JIT see what is coming, and writes the rows that are read."""
+        for server in self.sides:
+            self.stress(server, "insert", "--fresh")
+        for name in ("insert", "read"):
+            self.stress(self.theirs, name, "--duration", str(self.options.warm / 2))
+
+    def single_rows(self):
+        """Inserts and reads by key."""
+        for name, ratio in (("insert", 3), ("read", 3)):
+            many = self.row(f"{name} 5 columns, 128 in flight", "ops/s", ratio, higher=True, note="6 x is the aim")
+            tail = self.row("the same, p99", "us", 6)
+            cost = self.row("the same, server CPU an operation", "us", 10)
+            one = self.row(f"{name} 5 columns, one at a time, p50", "us", 2 if name == "read" else None)
+            for _ in range(self.options.runs):
+                for server in self.sides:
+                    figures = self.stress(server, name, *self.seconds())
+                    self.client_us.append(figures["client_cpu_us_per_op"])
+                    many.add(server.name, figures["ops_per_s"])
+                    tail.add(server.name, figures["latency_us"]["p99"])
+                    cost.add(server.name, figures["server"]["cpu_us_per_op"])
+                    figures = self.stress(server, name, "--in-flight", "1", *self.seconds())
+                    one.add(server.name, figures["latency_us"]["p50"])
+
+    def loads(self):
+        """The wide partition into an empty table, its flush included."""
+        wide = self.options.wide
+        for order, ratio in (("asc", 3), ("desc", 2.5)):
+            row = self.row(f"load of a {wide:,}-row partition, batches of 100, flush included, {order.upper()}", "rows/s",
+                           ratio, higher=True)
+            for number in range(self.options.runs):
+                for server in self.sides:
+                    keyspace = f"load_{order}_{number}"
+                    figures = self.stress(server, "load", "--order", order, "--keyspace", keyspace, "--fresh", rows=wide)
+                    seconds = figures["seconds"] + server.flush(keyspace)
+                    row.add(server.name, wide / seconds)
+        peak = self.row("resident memory, most so far", "MiB")
+        for server in self.sides:
+            peak.add(server.name, memory_mib(server.pid)[1])
+
+    def wide_reads(self):
+        """Slices and names of the loaded partitions, one at a time, from one SSTable a table."""
+        wide = self.options.wide
+        for server in self.sides:
+            for order in ("asc", "desc"):
+                server.compact(f"load_{order}_0")
+        measured = [(slice_row(self, *shape), ["slice", "--start", shape[2], *(["--reversed"] if shape[1] else [])],
+                     shape[0]) for shape in SLICES]
+        for order in ("asc", "desc"):
+            row = self.row(f"100 names on 100 random pages, {order.upper()} table, p50", "us", 6)
+            measured.append((row, ["names"], order))
+        for row, args, order in measured:
+            for _ in range(self.options.runs):
+                for server in self.sides:
+                    figures = self.stress(server, *args, "--order", order, "--keyspace", f"load_{order}_0",
+                                          "--in-flight", "1", *self.seconds(), rows=wide)
+                    row.add(server.name, figures["latency_us"]["p50"])
+
+    def restarts(self):
+        """Our start with data: after a clean stop, and after a kill with writes in the log."""
+        clean = self.row("start with data after a clean stop", "ms", at_most=500)
+        self.ours.stop()
+        clean.add("Helenus", self.ours.start() * 1e3)
+        self.stress(self.ours, "insert", rows=min(self.options.rows, 200_000))
+        log_mib = sum(file.stat().st_blocks * 512 for file in (self.ours.folder / "data/commitlog").glob("*")) / 2**20
+        self.ours.process.kill()
+        self.ours.process.wait()
+        killed = self.row("start after a kill", "ms", note=f"{log_mib:.0f} MiB of log files")
+        killed.add("Helenus", self.ours.start() * 1e3)
+        self.stress(self.ours, "read", *self.seconds(), rows=min(self.options.rows, 200_000))
+
+    def group(self):
+        """Our default mode: what waits for the disk."""
+        self.ours.stop()
+        self.ours.sync = "group"
+        self.ours.start()
+        for in_flight, unit, pick in (("128", "ops/s", lambda f: f["ops_per_s"]),
+                                      ("1", "us", lambda f: f["latency_us"]["p50"])):
+            name = "insert 5 columns, group, " + ("128 in flight" if in_flight == "128" else "one at a time, p50")
+            row = self.row(name, unit, higher=in_flight == "128", note="every answer waits for a sync")
+            for _ in range(self.options.runs):
+                row.add("Helenus", pick(self.stress(self.ours, "insert", "--in-flight", in_flight, *self.seconds())))
+
+    def table(self):
+        head = ["| what | Helenus | Cassandra 5.0.6 | ratio | target | met | |", "|---|---|---|---|---|---|---|"]
+        return "\n".join(head + [row.text() for row in self.rows])
+
+
+def slice_row(comparison, order, is_reversed, start):
+    direction = "descending names" if is_reversed else "ascending names"
+    where = {"first": "no start", "middle": "from the middle", "random": "from anywhere"}[start]
+    return comparison.row(f"slice of 100, {order.upper()} table, {direction}, {where}, p50", "us", 2)
+
+
+def page(comparison, command, load):
+    """docs/performance.md."""
+    options = comparison.options
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    client = statistics.median(comparison.client_us)
+    return f"""# Figures
+
+Measured on {date.today():%d %b %Y}, commit {commit.stdout.strip()}: {machine()}; client and servers on it, load average {load:.1f} at the beginning.
+Command:
+
+    {command}
+
+Helenus and Apache Cassandra 5.0.6 (BTI SSTables, heap {options.heap}, caches off, one SSTable a wide table, {options.warm:g} s of warm-up)
+in one run, loaded in turn by `helenus stress` over protocol v4 with prepared statements, medians of {options.runs} runs of {options.seconds:g} s.
+Both logs sync periodically, but for the rows named group. Every answer was checked: rows, order and values. Single rows have keys
+of 7 bytes and five values of 34 ({options.rows:,} of them); wide rows names of 10 and values of 25 ({options.wide:,} in a partition). The client
+cost {client:.2f} us of CPU an operation at 128 in flight (median), included in what the machine could give. A ratio says how many times better Helenus is.
+Times drift on a shared machine: compare within one run, as ratios.
+
+{comparison.table()}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
+    parser.add_argument("--stress", type=Path, help="another binary that has `stress`")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--warm", type=float, default=60, help="seconds of load before Cassandra is measured")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--wide", type=int, default=1_000_000)
+    parser.add_argument("--heap", default="4G", help="Cassandra's")
+    parser.add_argument("--folder", type=Path, help="where the servers keep their data; a temporary one by default")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there")
+    options = parser.parse_args()
+    if not options.binary.exists():
+        sys.exit(f"no binary at {options.binary}: run `cargo build --release`")
+    load = float(Path("/proc/loadavg").read_text().split()[0])
+    with tempfile.TemporaryDirectory(prefix="helenus-compare-", dir=options.folder) as folder:
+        comparison = Comparison(options, Path(folder))
+        try:
+            for step in ("starts", "warm", "single_rows", "loads", "wide_reads", "restarts", "group"):
+                print(f"{step}:", file=sys.stderr, flush=True)
+                getattr(comparison, step)()
+        finally:
+            for server in comparison.sides:
+                server.stop()
+    text = page(comparison, " ".join(["bench/compare.py", *sys.argv[1:]]), load)
+    print(text)
+    if options.write:
+        options.write.write_text(text)
+
+
+main()
