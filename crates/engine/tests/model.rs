@@ -16,7 +16,7 @@ use support::judge::{Ask, Judge, Kind, Maker, Shape, Timed};
 use support::random::{Random, from_environment};
 use support::{create, table_of};
 
-const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "", "a\0"];
+const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "a\0"];
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -25,8 +25,12 @@ enum Op {
     Read(usize, Ask),
     Flush(usize),
     Truncate(usize),
-    Restart { clean: bool },
-    Advance { seconds: u64 },
+    Restart {
+        clean: bool,
+    },
+    Advance {
+        seconds: u64,
+    },
     ColdReads(u64),
 }
 
@@ -68,12 +72,10 @@ fn operations(random: &mut Random, shapes: &[Shape], count: usize) -> Vec<Op> {
                 (index, key, (0..changes).map(|_| maker.change()).collect())
             };
             match what {
-                0..55 => Op::Write(
-                    (0..parts).map(|part| maker((index + part) % shapes.len(), random)).collect(),
-                ),
-                55..88 => {
-                    Op::Read(index, Maker { random, shape: &shapes[index], keys }.ask())
+                0..55 => {
+                    Op::Write((0..parts).map(|part| maker((index + part) % shapes.len(), random)).collect())
                 }
+                55..88 => Op::Read(index, Maker { random, shape: &shapes[index], keys }.ask()),
                 88..93 => Op::Flush(index),
                 93..94 => Op::Truncate(index),
                 94..96 => Op::Restart { clean: random.chance(50) },

@@ -9,11 +9,11 @@ use super::sync::SyncWorker;
 use super::ticket::Ticket;
 use crate::announce::Announcer;
 use crate::error::{Error, Result};
-use crate::folder::make_folder;
+use crate::folder::make_folder_below;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::{Table, TableId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +63,8 @@ pub struct CommitLog {
     making: Mutex<()>,
     /// Held while bytes go to the operating system, so that they go in order and together.
     writing: Mutex<()>,
+    /// Held while files are synced: a sync that ends before an older one would vouch for what that one still does.
+    syncing: Mutex<()>,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     pub(super) announcer: Arc<Announcer>,
@@ -76,6 +78,8 @@ struct State {
     /// Segments before the active one, oldest first.
     closed: VecDeque<Closed>,
     next_number: u32,
+    /// Where the last segment before the active one ended.
+    end_of_last: LogPosition,
     /// Last bytes of closed segments, still to be handed to the operating system, oldest first.
     pending: VecDeque<Chunk>,
     /// Closed segments whose last bytes are written but not yet synced.
@@ -141,6 +145,8 @@ impl Active {
 pub(crate) struct LeftOver {
     /// Segments by number with the last position of each table in them.
     pub(crate) segments: Vec<(u32, HashMap<TableId, LogPosition>)>,
+    /// Where the last of them ends.
+    pub(crate) end: Option<LogPosition>,
     /// How far each table is flushed.
     pub(crate) flushed: BTreeMap<TableId, LogPosition>,
     /// Server timestamps up to this may have been given out.
@@ -155,7 +161,8 @@ impl CommitLog {
         left: LeftOver,
         announcer: Arc<Announcer>,
     ) -> Result<Arc<CommitLog>> {
-        make_folder(&*host.disk, &options.dir)?;
+        let base = options.dir.parent().unwrap_or(&options.dir);
+        make_folder_below(&*host.disk, base, &options.dir)?;
         remove_spares(&*host.disk, &options.dir)?;
         let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
         let closed = left.segments.into_iter().map(|(number, dirty)| Closed {
@@ -167,6 +174,7 @@ impl CommitLog {
             active: None,
             closed: closed.collect(),
             next_number,
+            end_of_last: left.end.unwrap_or(LogPosition::START),
             pending: VecDeque::new(),
             unsynced: Vec::new(),
             flushed: left.flushed,
@@ -181,6 +189,7 @@ impl CommitLog {
             state: Mutex::new(state),
             making: Mutex::new(()),
             writing: Mutex::new(()),
+            syncing: Mutex::new(()),
             written: AtomicU64::new(start),
             synced: AtomicU64::new(start),
             announcer,
@@ -235,7 +244,9 @@ impl CommitLog {
         let mut content = Vec::new();
         record::put_timestamp_reserve(timestamp_us, &mut content);
         let position = self.append_content(&content, None)?;
-        self.state.lock().timestamp_reserve_us = timestamp_us;
+        let mut state = self.state.lock();
+        state.timestamp_reserve_us = state.timestamp_reserve_us.max(timestamp_us);
+        drop(state);
         Ok(Ticket::new(self.clone(), position))
     }
 
@@ -252,7 +263,7 @@ impl CommitLog {
     }
 
     /// Forgets a dropped table: its writes no longer keep segments.
-    pub fn forget(self: &Arc<Self>, table: TableId) -> Result<()> {
+    pub fn forget(&self, table: TableId) -> Result<()> {
         let mut state = self.state.lock();
         state.flushed.remove(&table);
         let State { active, closed, .. } = &mut *state;
@@ -261,6 +272,15 @@ impl CommitLog {
         }
         drop(state);
         self.remove_segments()
+    }
+
+    /// Forgets the writes of all tables but these: the others were dropped in an earlier run.
+    pub fn keep_tables(&self, exists: impl Fn(TableId) -> bool) {
+        let mut state = self.state.lock();
+        state.flushed.retain(|table, _| exists(*table));
+        for segment in &mut state.closed {
+            segment.dirty.retain(|table, _| exists(*table));
+        }
     }
 
     /// The position behind the last record.
@@ -286,8 +306,11 @@ impl CommitLog {
 
     /// Hands all appended records to the operating system. After this they survive the death of the process.
     pub fn write_out(&self) -> Result<()> {
+        self.write_out_alone(&self.writing.lock())
+    }
+
+    fn write_out_alone(&self, _writing: &MutexGuard<'_, ()>) -> Result<()> {
         self.check_failure()?;
-        let _writing = self.writing.lock();
         while let Some(chunk) = self.next_chunk() {
             if let Err(error) = chunk.segment.file.write_all_at(&chunk.bytes, u64::from(chunk.at)) {
                 return Err(self.fail(format!("write {}: {error}", chunk.segment.path.display())));
@@ -326,10 +349,15 @@ impl CommitLog {
 
     /// Writes out and syncs what has been appended so far.
     pub(super) fn sync_now(&self) -> Result<()> {
-        self.write_out()?;
+        let _syncing = self.syncing.lock();
         let (files, target) = {
+            let writing = self.writing.lock();
+            self.write_out_alone(&writing)?;
+            // Everything up to `written` is in one of these: no bytes are on their way while `writing` is held, and a
+            // segment that was closed meanwhile is among the pending ones.
             let mut state = self.state.lock();
             let mut files = std::mem::take(&mut state.unsynced);
+            files.extend(state.pending.iter().map(|chunk| chunk.segment.clone()));
             files.extend(state.active.iter().map(|active| active.segment.clone()));
             (files, self.written.load(Ordering::Acquire))
         };
@@ -421,7 +449,7 @@ impl CommitLog {
             return Ok(());
         }
         let grown = state.active.as_ref().map_or(SEGMENT_BYTES_FIRST, |a| a.segment.size.saturating_mul(2));
-        let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 64;
+        let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 96;
         let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
         debug_assert!(content_bytes_max(size) > bytes);
         let (disk, dir) = (&*self.host.disk, &self.options.dir);
@@ -432,6 +460,7 @@ impl CommitLog {
         let segment = spare.into_segment(disk, dir, state.next_number)?;
         state.next_number += 1;
         if let Some(old) = state.active.take() {
+            state.end_of_last = LogPosition::new(old.segment.number, old.end());
             state.closed.push_back(Closed {
                 path: old.segment.path.clone(),
                 number: old.segment.number,
@@ -449,6 +478,9 @@ impl CommitLog {
         };
         // What older segments said and may be removed with them.
         let mut content = Vec::new();
+        record::put_continues(state.end_of_last, &mut content);
+        active.put(&content);
+        content.clear();
         record::put_flushed(state.flushed.iter().map(|(table, position)| (*table, *position)), &mut content);
         active.put(&content);
         content.clear();
@@ -474,20 +506,29 @@ impl CommitLog {
 
     /// Removes segments from the oldest on, as long as all their tables are flushed beyond them.
     fn remove_segments(&self) -> Result<()> {
-        let removed: Vec<Closed> = {
+        let end = {
             let mut state = self.state.lock();
-            let State { closed, flushed, .. } = &mut *state;
+            let State { active, closed, flushed, .. } = &mut *state;
             for segment in closed.iter_mut() {
                 segment.dirty.retain(|table, last| flushed.get(table).is_none_or(|position| position < last));
             }
-            let count = closed.iter().take_while(|segment| segment.dirty.is_empty()).count();
+            match active {
+                Some(active) if closed.front().is_some_and(|segment| segment.dirty.is_empty()) => {
+                    LogPosition::new(active.segment.number, active.end())
+                }
+                // Without an active segment nothing else says what the last of these say of flushes and timestamps.
+                _ => return Ok(()),
+            }
+        };
+        // The active segment says it too, at its head: that must last before they go.
+        self.sync_up_to(end)?;
+        let removed: Vec<Closed> = {
+            let closed = &mut self.state.lock().closed;
+            let before = |segment: &&Closed| segment.dirty.is_empty() && segment.number < end.segment();
+            let count = closed.iter().take_while(before).count();
             closed.drain(..count).collect()
         };
-        if removed.is_empty() {
-            return Ok(());
-        }
         for segment in &removed {
-            debug_assert!(segment.number < self.position().segment() || self.position().offset() == 0);
             self.host.disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
         }
         self.host.disk.sync_dir(&self.options.dir).map_err(Error::io("sync", &self.options.dir))

@@ -43,6 +43,7 @@ const SYNCED: u8 = 3;
 const TRUNCATE: u8 = 4;
 const FLUSHED: u8 = 5;
 const TIMESTAMP: u8 = 6;
+const CONTINUES: u8 = 7;
 
 /// Marks a SYNCED record, so that it can be found behind damage.
 pub(super) const SYNCED_MAGIC: [u8; 8] = *b"\x03syncd\xA5\x5A";
@@ -62,6 +63,8 @@ pub enum Record {
     Flushed(Vec<(TableId, LogPosition)>),
     /// Server timestamps up to this one may have been given out, microseconds.
     TimestampReserve(i64),
+    /// Where the segment before this one ended.
+    Continues(LogPosition),
 }
 
 /// One partition's update as logged.
@@ -124,6 +127,11 @@ pub(super) fn put_timestamp_reserve(timestamp_us: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&timestamp_us.to_le_bytes());
 }
 
+pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
+    out.push(CONTINUES);
+    out.extend_from_slice(&end.0.to_le_bytes());
+}
+
 /// The checksum of a record in a segment.
 pub(super) fn checksum(segment: u32, content: &[u8]) -> u32 {
     let mut crc = Crc32::default();
@@ -182,6 +190,7 @@ pub(super) fn parse(content: &[u8]) -> Option<Record> {
             Record::Flushed(positions)
         }
         TIMESTAMP => Record::TimestampReserve(i64::from_le_bytes(input.array()?)),
+        CONTINUES => Record::Continues(LogPosition(u64::from_le_bytes(input.array()?))),
         _ => return None,
     };
     input.0.is_empty().then_some(record)

@@ -1,8 +1,13 @@
 //! Replay: reading the log that the last run left.
 //!
-//! A record that cannot be read is judged by what stands behind it. If a later record proves that this place was once
-//! synced (a `Synced` record of a greater offset, or another segment after this one), it is damage: refused with
-//! segment and offset, or skipped when told to. Otherwise it is the torn end of what no one was promised.
+//! What is replayed is a beginning of what was logged, without holes. A place that cannot be read, or the end of a
+//! segment that the next one says was further on, is judged by what stands behind it. If a later record proves that
+//! the place was once synced (a `Synced` record of a greater offset, or one in a later segment), it is damage: refused
+//! with segment and offset, or skipped when told to. Otherwise it is the torn end of what no one was promised, and so is
+//! all that follows: it is removed.
+//!
+//! What is read here may only have been written by a process that died, not synced. It is synced before anything is
+//! done with it: what a reader sees, or a flush makes last, must not be taken back by the next power cut.
 
 use super::append::LeftOver;
 use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
@@ -45,19 +50,98 @@ pub(crate) fn read_log(disk: &dyn Disk, dir: &Path, options: ReplayOptions) -> R
         .filter_map(|path| segment_number(&path).map(|number| (number, path)))
         .collect();
     segments.sort();
-    let count = segments.len();
-    for (index, (number, path)) in segments.into_iter().enumerate() {
-        let last = index + 1 == count;
-        let mut reader = SegmentReader::open(disk, number, path)?;
-        let from = replay.records.len();
-        let end = reader.read(last, options, &mut replay)?;
-        if last && !reader.rest_is_zero(end) {
-            reader.trim(disk, end)?;
+    if !segments.is_empty() {
+        disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+    }
+    let log = Log { disk, dir, segments };
+    for (index, (number, path)) in log.segments.iter().enumerate() {
+        let reader = SegmentReader::open(disk, *number, path.clone())?;
+        let is_last = index + 1 == log.segments.len();
+        let (mut records, mut stop) = reader.read(is_last)?;
+        if let Some(hole) = hole_before(&records, left.end) {
+            // What is missing stood at the end of the segment before this one.
+            let (hole_index, problem) = (index.saturating_sub(1), "records are missing at the segment's end");
+            if !log.is_proven(hole_index)? {
+                log.remove_from(index)?;
+                break;
+            }
+            log.damaged((hole_index, hole), problem, options, &mut replay)?;
         }
-        let dirty = note_records(&replay.records[from..], &mut left);
-        left.segments.push((number, dirty));
+        left.end = Some(LogPosition::new(*number, stop.at as u32));
+        if let Some(problem) = stop.problem {
+            if reader.was_synced_beyond(stop.at) || log.is_proven(index)? {
+                log.damaged((index, stop.at), problem, options, &mut replay)?;
+                // That the next segment continues further on is known already.
+                left.end = None;
+            } else {
+                log.remove_from(index + 1)?;
+                reader.trim(disk, stop.at)?;
+                stop.ends_log = true;
+            }
+        }
+        replay.bytes += (stop.at as u64).saturating_sub(u64::from(SEGMENT_HEAD));
+        let dirty = note_records(&records, &mut left);
+        left.segments.push((*number, dirty));
+        replay.records.append(&mut records);
+        if stop.ends_log {
+            break;
+        }
     }
     Ok((replay, left))
+}
+
+/// The place in the segment before where records are missing, by what this segment's head says of it.
+fn hole_before(records: &[(LogPosition, Record)], before: Option<LogPosition>) -> Option<usize> {
+    let before = before?;
+    let continues = records.iter().find_map(|(_, record)| match record {
+        Record::Continues(end) => Some(*end),
+        _ => None,
+    })?;
+    (continues.segment() == before.segment() && continues > before).then_some(before.offset() as usize)
+}
+
+/// The segments of a log, in order.
+struct Log<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    segments: Vec<(u32, PathBuf)>,
+}
+
+impl Log<'_> {
+    /// Whether a segment after this one proves that all of this one was synced. Read only when in doubt.
+    fn is_proven(&self, index: usize) -> Result<bool> {
+        for (number, path) in self.segments.iter().skip(index + 1) {
+            if SegmentReader::open(self.disk, *number, path.clone())?.was_synced_beyond(SEGMENT_HEAD as usize)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes segments behind the end, the last first: a cut in between leaves no hole.
+    fn remove_from(&self, index: usize) -> Result<()> {
+        for (_, path) in self.segments.iter().skip(index).rev() {
+            self.disk.remove(path).map_err(Error::io("remove", path))?;
+            self.disk.sync_dir(self.dir).map_err(Error::io("sync", self.dir))?;
+        }
+        Ok(())
+    }
+
+    fn damaged(
+        &self,
+        (index, at): (usize, usize),
+        problem: &'static str,
+        options: ReplayOptions,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        let path = self.segments.get(index).map(|(_, path)| path.clone()).unwrap_or_default();
+        if options.skip_damaged {
+            replay.skipped.push((path, at as u64));
+            return Ok(());
+        }
+        Err(Error::LogDamaged { path, offset: at as u64, problem })
+    }
 }
 
 /// Collects what the records say of flushes and timestamps, and the tables with writes.
@@ -78,7 +162,7 @@ fn note_records(records: &[(LogPosition, Record)], left: &mut LeftOver) -> HashM
             Record::TimestampReserve(reserve) => {
                 left.timestamp_reserve_us = left.timestamp_reserve_us.max(*reserve);
             }
-            Record::Layout(..) | Record::Synced(_) => {}
+            Record::Layout(..) | Record::Synced(_) | Record::Continues(_) => {}
         }
     }
     dirty
@@ -90,59 +174,55 @@ struct SegmentReader {
     bytes: Vec<u8>,
 }
 
+/// Where the records of a segment end, and why, if not by zeroes.
+struct Stop {
+    at: usize,
+    problem: Option<&'static str>,
+    ends_log: bool,
+}
+
 impl SegmentReader {
     fn open(disk: &dyn Disk, number: u32, path: PathBuf) -> Result<SegmentReader> {
-        let file = disk.open(&path).map_err(Error::io("open", &path))?;
+        let file = disk.open_write(&path).map_err(Error::io("open", &path))?;
+        file.sync().map_err(Error::io("sync", &path))?;
         let size = file.size().map_err(Error::io("read", &path))?;
         let mut bytes = vec![0; size as usize];
         file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
         Ok(SegmentReader { number, path, bytes })
     }
 
-    /// Reads the records; returns where they end.
-    fn read(&mut self, last: bool, options: ReplayOptions, replay: &mut Replay) -> Result<usize> {
+    /// Reads the records up to the first place that holds none.
+    fn read(&self, is_last: bool) -> Result<(Vec<(LogPosition, Record)>, Stop)> {
+        let mut records = Vec::new();
         match check_head(&self.bytes, self.number) {
             HeadState::Good => {}
-            HeadState::Unfinished if last => return Ok(0),
+            HeadState::Unfinished if is_last && self.rest_is_zero(0) => {
+                return Ok((records, Stop { at: 0, problem: None, ends_log: true }));
+            }
             HeadState::Unfinished | HeadState::Bad => {
-                return self.damaged(0, "the segment's head is not one", options, replay);
+                let problem = Some("the segment's head is not one");
+                return Ok((records, Stop { at: 0, problem, ends_log: false }));
             }
         }
         let mut at = SEGMENT_HEAD as usize;
-        loop {
+        let problem = loop {
             match self.record_at(at) {
                 Found::Record(record, end) => {
-                    replay.records.push((LogPosition::new(self.number, end as u32), record));
-                    replay.bytes += (end - at) as u64;
+                    records.push((LogPosition::new(self.number, end as u32), record));
                     at = end;
                 }
-                Found::End if !self.was_synced_beyond(at, last) => return Ok(at),
-                Found::End if !last && self.rest_is_zero(at) => return Ok(at),
-                Found::End => return self.damaged(at, "zeroes where a record was synced", options, replay),
-                Found::Bad(_) if !self.was_synced_beyond(at, last) => return Ok(at),
-                Found::Bad(problem) => return self.damaged(at, problem, options, replay),
+                Found::End if self.rest_is_zero(at) => break None,
+                Found::End => break Some("zeroes before the segment's last record"),
+                Found::Bad(problem) => break Some(problem),
             }
-        }
+        };
+        Ok((records, Stop { at, problem, ends_log: false }))
     }
 
-    /// Cuts what no one was promised off the segment: with another one after it, it would look like damage.
+    /// Cuts what no one was promised off the segment: later it would look like damage.
     fn trim(&self, disk: &dyn Disk, end: usize) -> Result<()> {
         let file = disk.open_write(&self.path).map_err(Error::io("open", &self.path))?;
         file.set_size(end as u64).and_then(|()| file.sync()).map_err(Error::io("cut", &self.path))
-    }
-
-    fn damaged(
-        &self,
-        at: usize,
-        problem: &'static str,
-        options: ReplayOptions,
-        replay: &mut Replay,
-    ) -> Result<usize> {
-        if options.skip_damaged {
-            replay.skipped.push((self.path.clone(), at as u64));
-            return Ok(at);
-        }
-        Err(Error::LogDamaged { path: self.path.clone(), offset: at as u64, problem })
     }
 
     fn record_at(&self, at: usize) -> Found {
@@ -167,11 +247,8 @@ impl SegmentReader {
         }
     }
 
-    /// Whether something behind `at` proves that this place was synced.
-    fn was_synced_beyond(&self, at: usize, last: bool) -> bool {
-        if !last {
-            return true;
-        }
+    /// Whether something in this segment behind `at` proves that this place was synced.
+    fn was_synced_beyond(&self, at: usize) -> bool {
         let mut from = at;
         while let Some(found) = find(self.bytes.get(from..).unwrap_or_default(), &SYNCED_MAGIC) {
             let start = from + found;

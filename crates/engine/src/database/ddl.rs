@@ -52,11 +52,20 @@ impl Database {
         next.epoch = present.epoch + 1;
         let (added, dropped) = self.stores_after(&next)?;
         let ticket = shared.write(&mutation)?;
+        // Only now: a definition that the log has not taken must not get into a file.
+        for table in next.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+            if let Some(store) = added.get(&table.id) {
+                store.redefine(table);
+            }
+        }
         shared.tables.store(Arc::new(added));
         shared.schema.store(Arc::new(next));
         if !dropped.is_empty() {
-            // What was dropped is gone once its record is safe: files are removed only then.
-            ticket.wait()?;
+            // Files go only once their record is on the disk, in every mode: a table must not come back empty.
+            match (&shared.log, ticket.position()) {
+                (Some(log), Some(position)) => log.sync_up_to(position)?,
+                _ => ticket.wait()?,
+            }
         }
         for store in dropped {
             store.drop_files(shared)?;
@@ -81,7 +90,7 @@ impl Database {
         store.truncate(shared)
     }
 
-    /// The stores that a new schema needs: present ones redefined, new ones opened, and those that go.
+    /// The stores that a new schema needs: present ones, new ones opened, and those that go.
     #[allow(clippy::type_complexity, reason = "a pair used once, by the function above")]
     fn stores_after(
         &self,
@@ -91,10 +100,7 @@ impl Database {
         let mut stores = HashMap::new();
         for table in next.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
             let store = match present.get(&table.id) {
-                Some(store) => {
-                    store.redefine(table);
-                    store.clone()
-                }
+                Some(store) => store.clone(),
                 None => Arc::new(TableStore::open(&self.shared, table)?),
             };
             stores.insert(table.id, store);

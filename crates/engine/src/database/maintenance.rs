@@ -54,6 +54,8 @@ impl Database {
             Some(_) => self.shared.flush_all(),
         };
         let closed = self.shared.log.as_ref().map_or(Ok(()), |log| log.close());
+        // Handles of tables may outlive the database; the directory is free for the next one all the same.
+        *self.shared.lock.lock() = None;
         flushed.and(closed)
     }
 }

@@ -88,7 +88,7 @@ impl Database {
             flush_failure: Mutex::new(None),
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
             file_numbers: AtomicU64::new(1),
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
             host,
         });
         let database = Arc::new(Database { shared, flusher: OnceLock::new() });
@@ -113,6 +113,9 @@ impl Database {
         self.open_stores()?;
         for (position, record) in rest {
             replayer.apply(position, record, &mut report)?;
+        }
+        if let Some(log) = &shared.log {
+            log.keep_tables(|table| shared.table(table).is_some());
         }
         self.describe_system_tables()?;
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
@@ -276,7 +279,11 @@ impl Replayer<'_> {
                     store.truncate_replayed(self.shared)?;
                 }
             }
-            Record::Truncate(_) | Record::Synced(_) | Record::Flushed(_) | Record::TimestampReserve(_) => {}
+            Record::Truncate(_)
+            | Record::Synced(_)
+            | Record::Flushed(_)
+            | Record::TimestampReserve(_)
+            | Record::Continues(_) => {}
         }
         Ok(())
     }

@@ -45,8 +45,8 @@ pub(crate) struct Shared {
     pub(crate) flush_failure: Mutex<Option<String>>,
     pub(super) ids: Mutex<SsTableIds>,
     pub(super) file_numbers: AtomicU64,
-    /// Holds the directory's lock for as long as the database lives.
-    pub(super) _lock: Box<dyn Send + Sync>,
+    /// The directory's lock, until the database is closed.
+    pub(super) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
 impl Shared {

@@ -134,7 +134,9 @@ fn check_storable(mutation: &Mutation) -> Result<()> {
             if let Change::PartitionDeletion(deletion) = change?
                 && DeletionTimeBytes::new(deletion).is_none()
             {
-                return refuse("the deletion of a partition cannot have a timestamp below 0 or a time after 2106");
+                return refuse(
+                    "the deletion of a partition cannot have a timestamp below 0 or a time after 2106",
+                );
             }
         }
     }

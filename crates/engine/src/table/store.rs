@@ -5,7 +5,7 @@ use super::flush::write_memtable;
 use crate::commitlog::LogPosition;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::folder::make_folder;
+use crate::folder::make_folder_below;
 use arc_swap::ArcSwap;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
@@ -25,8 +25,20 @@ pub struct TableStore {
     view: ArcSwap<View>,
     folder: PathBuf,
     /// Held by whoever changes the set of sources.
-    changing: Mutex<()>,
+    changing: Mutex<Unfinished>,
     dropped: AtomicBool,
+}
+
+/// What a change of the sources that failed has left to do.
+#[derive(Default)]
+struct Unfinished {
+    /// Whether the folder and its name are known to last.
+    folder_lasts: bool,
+    /// The folder may hold SSTables that are not in the view, or a transaction that is neither done nor undone. A later
+    /// start would take them for the table's: they go before anything else is changed.
+    files: bool,
+    /// The table was emptied at this place of the log, which does not say yet that it is done.
+    truncated: Option<LogPosition>,
 }
 
 impl TableStore {
@@ -45,7 +57,7 @@ impl TableStore {
             table: ArcSwap::new(table.clone()),
             view: ArcSwap::from_pointee(View::new(&shared.memory, sstables)),
             folder,
-            changing: Mutex::new(()),
+            changing: Mutex::default(),
             dropped: AtomicBool::new(false),
         })
     }
@@ -71,20 +83,33 @@ impl TableStore {
 
     /// Writes everything in memory to SSTables. Returns how many were written.
     pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
-        let _changing = self.changing.lock();
+        let mut changing = self.changing.lock();
         if self.is_dropped() {
             return Ok(0);
         }
+        self.finish(shared, &mut changing)?;
         self.seal_current(shared);
         let mut written = 0;
         // Oldest first, so that the position of what is flushed only grows.
         while let Some(memtable) = self.view.load().memtables[1..].last().cloned() {
+            // Until the flush is noted in the log, what it wrote is to be removed again.
+            changing.files = true;
+            if !changing.folder_lasts {
+                make_folder_below(&*shared.host.disk, &shared.options.dir, &self.folder)?;
+                changing.folder_lasts = true;
+            }
             let table = self.table();
+            if let Some(log) = &shared.log {
+                // An SSTable must not outlast the records of what is in it: a mutation of several tables would be there in
+                // part, and a column of the table's present definition be unknown to the schema.
+                log.sync_up_to(log.position())?;
+            }
             let sstable = self.write(shared, &table, &memtable)?;
             written += u64::from(sstable.is_some());
             if let (Some(log), Some(position)) = (&shared.log, memtable.sealed_at()) {
                 log.mark_flushed(table.id, position)?;
             }
+            changing.files = false;
             self.view.rcu(|view| view.with_flushed(&memtable, sstable.clone()));
         }
         Ok(written)
@@ -111,7 +136,6 @@ impl TableStore {
         table: &Arc<Table>,
         memtable: &Arc<crate::memtable::Memtable>,
     ) -> Result<Option<Arc<SsTable>>> {
-        make_folder(&*shared.host.disk, &self.folder)?;
         let descriptor = Descriptor::new(shared.next_sstable_id());
         let mut transaction = self.begin(shared, Operation::Flush);
         transaction.add(&descriptor, Component::ALL.len())?;
@@ -139,40 +163,53 @@ impl TableStore {
     /// The log's record and the empty view come in one step, so that every write is either before both or after both;
     /// files go once the record is synced, and then replay is told to pass over what was before.
     pub(crate) fn truncate(&self, shared: &Shared) -> Result<()> {
-        let _changing = self.changing.lock();
+        let mut changing = self.changing.lock();
         let table = self.table().id;
-        let (old, position) = {
+        let position = {
             let _gate = shared.gate.write();
             let ticket = match &shared.log {
                 Some(log) => Some(log.append_truncate(table)?),
                 None => None,
             };
-            let old = self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())));
-            (old, ticket.and_then(|ticket| ticket.position()))
+            self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+            ticket.and_then(|ticket| ticket.position())
         };
+        changing.files = true;
+        changing.truncated = position;
         if let (Some(log), Some(position)) = (&shared.log, position) {
             log.sync_up_to(position)?;
-            self.remove_files(shared, &old)?;
-            return log.mark_flushed(table, position);
         }
-        self.remove_files(shared, &old)
+        self.finish(shared, &mut changing)
+    }
+
+    /// Does what an earlier change left undone: removes every SSTable of the folder that is not in the view.
+    fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
+        let disk = &shared.host.disk;
+        if changing.files && disk.is_dir(&self.folder) {
+            recover(&**disk, &self.folder)?;
+            let mut useless = descriptors(shared, &self.folder)?;
+            for sstable in &self.view.load().sstables {
+                useless.remove(sstable.descriptor());
+            }
+            self.remove_files(shared, &useless)?;
+        }
+        changing.files = false;
+        if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
+            log.mark_flushed(self.table().id, position)?;
+        }
+        changing.truncated = None;
+        Ok(())
     }
 
     /// At replay: nothing that was flushed so far is to remain.
     pub(crate) fn truncate_replayed(&self, shared: &Shared) -> Result<()> {
-        let old = self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())));
-        self.remove_files(shared, &old)
+        self.empty(shared)
     }
 
     /// Removes the table's files and folder for good.
     pub(crate) fn drop_files(&self, shared: &Shared) -> Result<()> {
-        let _changing = self.changing.lock();
         self.dropped.store(true, Ordering::Release);
-        let old = {
-            let _gate = shared.gate.write();
-            self.view.swap(Arc::new(View::new(&shared.memory, Vec::new())))
-        };
-        self.remove_files(shared, &old)?;
+        self.empty(shared)?;
         let disk = &shared.host.disk;
         if disk.is_dir(&self.folder) && disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
             disk.remove_dir(&self.folder).map_err(Error::io("remove", &self.folder))?;
@@ -180,16 +217,32 @@ impl TableStore {
         Ok(())
     }
 
-    fn remove_files(&self, shared: &Shared, old: &View) -> Result<()> {
-        if old.sstables.is_empty() {
+    fn empty(&self, shared: &Shared) -> Result<()> {
+        let mut changing = self.changing.lock();
+        {
+            let _gate = shared.gate.write();
+            self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+        }
+        changing.files = true;
+        changing.truncated = None;
+        self.finish(shared, &mut changing)
+    }
+
+    /// Readers that hold an older view keep the open files; the names can go.
+    fn remove_files(&self, shared: &Shared, sstables: &BTreeSet<Descriptor>) -> Result<()> {
+        if sstables.is_empty() {
             return Ok(());
         }
+        let files = shared.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
         let mut transaction = self.begin(shared, Operation::Remove);
-        for sstable in &old.sstables {
-            transaction.remove(sstable.descriptor(), Component::ALL.len(), 0)?;
+        for descriptor in sstables {
+            let prefix = descriptor.prefix();
+            let name = |path: &PathBuf| {
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
+            };
+            transaction.remove(descriptor, files.iter().filter(|path| name(path)).count(), 0)?;
         }
         transaction.commit()?;
-        // Readers that hold the old view keep the open files; the names can go.
         transaction.finish()?;
         Ok(())
     }

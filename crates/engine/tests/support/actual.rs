@@ -153,7 +153,9 @@ pub fn command_of(table: &Arc<Table>, ask: &Ask, now_s: i64) -> ReadCommand {
     };
     let filter = match &ask.select {
         Select::All => ClusteringFilter::Slices(vec![Slice::all()]),
-        Select::Names(names) => ClusteringFilter::Names(names.iter().map(|name| name_key(table, name)).collect()),
+        Select::Names(names) => {
+            ClusteringFilter::Names(names.iter().map(|name| name_key(table, name)).collect())
+        }
         Select::Slices(slices) => ClusteringFilter::Slices(
             slices
                 .iter()
@@ -234,7 +236,11 @@ impl RowSink for Collector<'_> {
         let statics = static_row.map(|row| self.live_cells(row)).unwrap_or_default();
         // A partition that goes on from the last page.
         if self.found.last().is_some_and(|last| last.key == key) {
-            assert_eq!(self.found.last().unwrap().statics, statics, "the static row is the same on each page");
+            assert_eq!(
+                self.found.last().unwrap().statics,
+                statics,
+                "the static row is the same on each page"
+            );
             return Ok(());
         }
         self.found.push(FoundPartition { key: key.to_vec(), statics, rows: Vec::new() });
@@ -271,7 +277,12 @@ impl RowSink for Collector<'_> {
 }
 
 /// Reads page by page. Each page is tried without waiting first, as a door does.
-pub fn read(database: &Database, table: &Arc<Table>, ask: &Ask, now_s: i64) -> Result<Vec<FoundPartition>, Error> {
+pub fn read(
+    database: &Database,
+    table: &Arc<Table>,
+    ask: &Ask,
+    now_s: i64,
+) -> Result<Vec<FoundPartition>, Error> {
     let mut command = command_of(table, ask, now_s);
     let mut found: Vec<FoundPartition> = Vec::new();
     for _ in 0..100_000 {

@@ -187,7 +187,8 @@ impl Ask {
 
     /// Whether a filtering sink refuses a row.
     pub fn refuses(&self, clustering: &Values) -> bool {
-        self.filtered && clustering.iter().flatten().fold(1u32, |h, b| h.wrapping_mul(31) + u32::from(*b)) % 2 == 1
+        self.filtered
+            && clustering.iter().flatten().fold(1u32, |h, b| h.wrapping_mul(31) + u32::from(*b)) % 2 == 1
     }
 }
 
@@ -512,15 +513,17 @@ impl Maker<'_> {
         }
         if self.random.chance(40) {
             let number = self.random.below(3) as i32;
-            let value = self.random.chance(80).then(|| {
-                if self.random.chance(10) { Vec::new() } else { number.to_be_bytes().to_vec() }
-            });
+            let value = self
+                .random
+                .chance(80)
+                .then(|| if self.random.chance(10) { Vec::new() } else { number.to_be_bytes().to_vec() });
             cells.push(CellWrite { column: "w", path: None, value });
         }
         if self.shape.has_map && self.random.chance(40) {
             for path in ["", "p", "q", "r\0"] {
                 if self.random.chance(35) {
-                    let value = self.random.chance(75).then(|| self.random.pick(&["", "1", "2"]).as_bytes().to_vec());
+                    let value =
+                        self.random.chance(75).then(|| self.random.pick(&["", "1", "2"]).as_bytes().to_vec());
                     cells.push(CellWrite { column: "m", path: Some(path.as_bytes().to_vec()), value });
                 }
             }
