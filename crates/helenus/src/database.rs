@@ -6,8 +6,8 @@ use crate::wide::WideTable;
 use helenus_cql::backend::{
     Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
 };
-use helenus_cql::error::CqlError;
-use helenus_cql::local::{LocalBackend, LocalOptions};
+use helenus_cql::CqlError;
+use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database as Engine, DatabaseOptions, MemoryShares, SyncMode};
 use helenus_host::Host;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! What can go wrong in the embedded database.
 
-use helenus_cql::error::CqlError;
+use helenus_cql::CqlError;
 
 /// An error of the embedded database.
 #[derive(Debug, thiserror::Error)]

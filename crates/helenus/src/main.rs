@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
   helenus admin status";
 
 fn command_line() -> Command {
-    let stress = StressOptions::augment_args(Command::new("stress").about("Load a server and measure it"));
+    let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -44,9 +44,21 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("helenus: {error:#}");
+            eprintln!("helenus: {}", text_of(&error));
             let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some();
             ExitCode::from(if wrong_use { 2 } else { 1 })
         }
     }
+}
+
+/// An error with its causes, but for those that the text before them tells already.
+fn text_of(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }

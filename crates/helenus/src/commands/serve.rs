@@ -35,6 +35,7 @@ pub fn command() -> Command {
             Arg::new(option.key).long(flag).help(format!("{} [default: {}]", option.help, option.default));
         Some(match option.kind {
             Kind::Boolean => Arg::help(arg.action(ArgAction::SetTrue), option.help),
+            Kind::Choice(words) => arg.value_name(option.kind.placeholder()).value_parser(words.to_vec()),
             _ => arg.value_name(option.kind.placeholder()),
         })
     });
