@@ -7,6 +7,7 @@ pub mod functions;
 mod local;
 pub(crate) mod plan;
 pub mod syntax;
+pub mod virtual_table;
 
 pub use error::{CqlError, Result};
 pub use local::{LocalBackend, LocalOptions};

@@ -233,7 +233,8 @@ fn assignment(
     scope: &Scope<'_>,
 ) -> Assignment {
     match argument {
-        Argument::Typed(given, _) => compatible(ty, given),
+        // Functions see collections whole, however they are stored.
+        Argument::Typed(given, _) => compatible(ty, &given.freeze()),
         Argument::Term(term) => {
             let receiver = Receiver {
                 keyspace: place.keyspace.clone(),

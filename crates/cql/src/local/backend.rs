@@ -15,6 +15,7 @@ use crate::plan::ddl::{DdlPlan, DdlSettings};
 use crate::plan::modify::Collector;
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize};
 use crate::syntax::parse;
+use crate::virtual_table::{NodeInfo, VirtualTables};
 use helenus_engine::{Database, SchemaChange, Ticket, is_system_keyspace};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::Schema;
@@ -29,6 +30,7 @@ pub struct LocalBackend {
     database: Arc<Database>,
     statements: Statements,
     ddl: DdlSettings,
+    virtuals: VirtualTables,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of this server's time UUIDs.
     node: u64,
@@ -60,8 +62,10 @@ impl LocalBackend {
         // The variant of RFC 4122 in the clock sequence, and a node that is no network card's.
         let node = u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
         let ids = database.clone();
+        let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(&ids, node)));
         Arc::new(LocalBackend {
+            virtuals: VirtualTables::new(&database, node_info),
             database,
             statements: Statements::new(options.prepared_bytes_max, options.statements_bytes_max),
             ddl: DdlSettings { datacenter: options.datacenter, table_options: options.table_options, new_id },
@@ -75,10 +79,15 @@ impl LocalBackend {
         &self.database
     }
 
+    /// The tables that are not stored. Doors register theirs, and say where they listen.
+    pub fn virtual_tables(&self) -> &VirtualTables {
+        &self.virtuals
+    }
+
     /// Parses and analyses a text under the present schema.
     fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<(Prepared, bool)> {
         let statement = parse(query)?;
-        let schema = self.database.schema();
+        let schema = self.virtuals.shown_in(&self.database.schema());
         let analysed = analyse(&statement, &Scope { schema: &schema, keyspace })?;
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
         let prepared = Prepared {
@@ -154,8 +163,9 @@ impl LocalBackend {
         bindings: Bindings<'_>,
         run: impl FnOnce(&Execution<'_>) -> Result<Outcome>,
     ) -> Result<Ran> {
-        let schema = self.database.schema();
-        let execution = Execution { database: &self.database, schema: &schema, request, bindings };
+        let schema = self.virtuals.shown_in(&self.database.schema());
+        let virtuals = &self.virtuals;
+        let execution = Execution { database: &self.database, schema: &schema, virtuals, request, bindings };
         run(&execution).map(Ran::from)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::analysis::Bindings;
 use crate::backend::Request;
+use crate::virtual_table::VirtualTables;
 use helenus_engine::Database;
 use helenus_model::schema::Schema;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) database: &'a Database,
     /// The schema that the statement was analysed under.
     pub(crate) schema: &'a Arc<Schema>,
+    /// The tables that are not stored.
+    pub(crate) virtuals: &'a VirtualTables,
     /// The request.
     pub(crate) request: &'a Request<'a>,
     /// Its values, and what functions may ask for.

@@ -48,7 +48,7 @@ impl Typing<'_, '_> {
             }
             RelationKind::IsNotNull(_) => invalid(format!("Unsupported restriction: {}", text(relation))),
             RelationKind::Custom(index, _) => invalid(format!(
-                "Invalid index name {} for {}.{}, it does not exist",
+                "Invalid index expression, index {} not found for {}.{}",
                 index.as_str(),
                 self.table.keyspace,
                 self.table.name

@@ -8,6 +8,5 @@ mod selected;
 mod source;
 mod typing;
 
-pub(crate) use result::result_columns;
 pub(crate) use selected::{Leaf, Selected, Selection};
 pub(crate) use source::{Shape, Source};

@@ -16,15 +16,6 @@ pub(crate) enum Leaf {
     Time(TimeFunction, Source),
 }
 
-impl Leaf {
-    /// Where it is taken from.
-    pub(crate) fn source(&self) -> &Source {
-        match self {
-            Leaf::Column(source) | Leaf::Time(_, source) => source,
-        }
-    }
-}
-
 /// An output column.
 #[derive(Clone, Debug)]
 pub(crate) enum Selected {
@@ -32,6 +23,8 @@ pub(crate) enum Selected {
     Leaf(Leaf),
     /// The term of this number.
     Term(usize),
+    /// The field of this number of a user-defined type's value.
+    Field(Box<Selected>, usize),
     /// Computed.
     Call(Arc<dyn Scalar>, Vec<Selected>),
     /// The result of the aggregate of this number.
@@ -62,8 +55,6 @@ pub(crate) struct Selection {
     pub(crate) first: Vec<Leaf>,
     /// The columns of the table that are used, each once, in the order of their first use.
     pub(crate) used: Vec<Source>,
-    /// Every output column is a column of the table.
-    pub(crate) is_plain: bool,
     /// The description for drivers.
     pub(crate) result: Arc<ResultColumns>,
 }

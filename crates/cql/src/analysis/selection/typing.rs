@@ -8,7 +8,8 @@ use crate::analysis::{Markers, Receiver, Scope, Term, exact_type, native_type, t
 use crate::backend::ResultColumn;
 use crate::error::{CqlError, Result};
 use crate::functions::{Aggregate, Argument, Found, lookup};
-use crate::syntax::ast::{self, FunctionName, Native, Selectable, Selectors, TimeFunction};
+use crate::syntax::ast::{self, FunctionName, Native, PathStep, Selectable, Selectors, TimeFunction};
+use crate::syntax::print_selectable;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::borrow::Cow;
@@ -73,8 +74,7 @@ impl Selection {
         if !aggregates.is_empty() {
             columns.iter_mut().for_each(|selected| take_first(selected, &mut first));
         }
-        let is_plain = columns.iter().all(|selected| matches!(selected, Selected::Leaf(Leaf::Column(_))));
-        Ok(Selection { columns, terms, aggregates, first, used, is_plain, result: result_columns(described) })
+        Ok(Selection { columns, terms, aggregates, first, used, result: result_columns(described) })
     }
 }
 
@@ -102,6 +102,7 @@ fn take_first(selected: &mut Selected, first: &mut Vec<Leaf>) {
             });
             *selected = Selected::First(index);
         }
+        Selected::Field(inner, _) => take_first(inner, first),
         Selected::Call(_, arguments) => arguments.iter_mut().for_each(|argument| take_first(argument, first)),
         Selected::Term(_) | Selected::Aggregate(_) | Selected::First(_) => {}
     }
@@ -134,6 +135,10 @@ impl Typing<'_, '_> {
             Selectable::Cast(inner, to, pos) => self.cast(inner, *to, *pos),
             Selectable::Function(name, arguments, _) => self.function(name, arguments),
             Selectable::Tuple(items, _) if items.len() == 1 => {
+                // Without a type from outside it might be a tuple of one as well.
+                if expected.is_none() {
+                    return Err(cannot_infer(&print_selectable(selectable)));
+                }
                 let inner = self.selectable(&items[0], expected)?;
                 Ok(Typed { name: format!("({})", inner.name), ..inner })
             }
@@ -144,7 +149,7 @@ impl Typing<'_, '_> {
                 }
                 _ => unsupported("type hints of anything but constants and bind markers"),
             },
-            Selectable::Path(..) => unsupported("fields and elements"),
+            Selectable::Path(inner, steps) => self.path(inner, steps),
             Selectable::Tuple(..) | Selectable::List(..) | Selectable::Set(..) | Selectable::MapOrUdt(..) => {
                 unsupported("tuples and collections of selected values")
             }
@@ -156,9 +161,7 @@ impl Typing<'_, '_> {
         let text = term_text(&term);
         let exact = exact_type(&term, &self.table.keyspace, self.scope);
         let Some(ty) = exact.or_else(|| expected.cloned()) else {
-            return Err(CqlError::Invalid(format!(
-                "Cannot infer type for term {text} in selection clause (try using a cast to force a type)"
-            )));
+            return Err(cannot_infer(&text));
         };
         let receiver = Receiver::named(self.table, "[selection]", ty.clone());
         self.terms.push(Term::prepare(&term, &receiver, self.scope, self.markers)?);
@@ -195,6 +198,34 @@ impl Typing<'_, '_> {
         let name = format!("{}({})", function.as_str(), column.name);
         let selected = Selected::Leaf(Leaf::Time(function, self.source(column)));
         Ok(Typed { selected, ty, name, aggregates: false })
+    }
+
+    /// Fields of user-defined types; elements wait.
+    fn path(&mut self, inner: &Selectable<'_>, steps: &[PathStep<'_>]) -> Result<Typed> {
+        let mut typed = self.selectable(inner, None)?;
+        for step in steps {
+            let PathStep::Field(field) = step else { return unsupported("elements of collections") };
+            let CqlType::Udt(udt) = &typed.ty else {
+                return Err(CqlError::Invalid(format!(
+                    "Invalid field selection: {} of type {} is not a user type",
+                    typed.name, typed.ty
+                )));
+            };
+            let index = udt.fields.iter().position(|(name, _)| **name == *field.as_str());
+            let Some((index, (name, ty))) = index.and_then(|index| Some((index, udt.fields.get(index)?)))
+            else {
+                return Err(CqlError::Invalid(format!(
+                    "{} of type {} has no field {}",
+                    typed.name,
+                    typed.ty,
+                    field.as_str()
+                )));
+            };
+            let (ty, name) = (ty.clone(), format!("{}.{name}", typed.name));
+            let selected = Selected::Field(Box::new(typed.selected), index);
+            typed = Typed { selected, ty, name, aggregates: typed.aggregates };
+        }
+        Ok(typed)
     }
 
     fn cast(&mut self, inner: &Selectable<'_>, to: Native, pos: ast::Pos) -> Result<Typed> {
@@ -285,6 +316,12 @@ impl Typing<'_, '_> {
             ty: None,
         }
     }
+}
+
+fn cannot_infer(text: &str) -> CqlError {
+    CqlError::Invalid(format!(
+        "Cannot infer type for term {text} in selection clause (try using a cast to force a type)"
+    ))
 }
 
 fn unsupported<T>(what: &str) -> Result<T> {

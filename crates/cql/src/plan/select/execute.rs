@@ -11,6 +11,7 @@ use crate::analysis::{Bound, Term};
 use crate::backend::{Outcome, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::Execution;
+use crate::virtual_table::{self, VirtualContext};
 use helenus_engine::ReadRequest;
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -115,8 +116,14 @@ impl SelectPlan {
             deadline_ns: request.deadline_ns,
             cancelled: request.cancelled,
         };
-        let view = execution.database.view(&self.table);
-        let read = view.and_then(|view| execution.database.read(command, &view, how, sink, None));
+        let cx = VirtualContext { schema: execution.schema, database: execution.database };
+        let read = match execution.virtuals.rows(self.table.id, &cx) {
+            Some(rows) => virtual_table::read(command, &rows, sink),
+            None => {
+                let view = execution.database.view(&self.table);
+                view.and_then(|view| execution.database.read(command, &view, how, sink, None))
+            }
+        };
         read.map_err(|error| match (sink.failure.take(), error) {
             (Some(failure), _) => failure,
             (None, helenus_engine::Error::TimedOut) => {

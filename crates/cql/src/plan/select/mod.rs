@@ -12,4 +12,4 @@ mod row;
 mod sink;
 mod sort;
 
-pub(crate) use prepare::SelectPlan;
+pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};

@@ -8,7 +8,7 @@ use crate::syntax::ast::TimeFunction;
 use helenus_model::cell::Cell;
 use helenus_model::row::RowView;
 use helenus_model::schema::Column;
-use helenus_model::types::put_value;
+use helenus_model::types::{Fields, put_value};
 use std::borrow::Cow;
 
 /// A row with what belongs to its partition.
@@ -192,6 +192,11 @@ impl<'a> RowAt<'a> {
             Selected::Term(index) => at(computing.terms, *index),
             Selected::Aggregate(index) => at(computing.folded, *index),
             Selected::First(index) => at(computing.first, *index),
+            Selected::Field(inner, index) => {
+                let value = self.selected(inner, computing, scratch)?;
+                let field = value.as_deref().and_then(|value| Fields::of(value).nth(*index).flatten());
+                field.map(|field| Cow::Owned(field.to_vec()))
+            }
             Selected::Call(function, arguments) => {
                 let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(arguments.len());
                 for argument in arguments {

@@ -1,0 +1,18 @@
+//! Tables whose rows are made when they are asked for: what drivers read of the server, figures of the engine and of the
+//! doors.
+//!
+//! `table` is the seam: what a virtual table is, and the rows it gives. `registry` keeps those there are and shows them
+//! in the schema. `read` runs a read over their rows. `local` and `peers` answer for the tables of `system`,
+//! `described` for `system_virtual_schema`.
+
+mod described;
+mod local;
+mod peers;
+mod read;
+mod registry;
+mod table;
+
+pub use local::NodeInfo;
+pub(crate) use read::read;
+pub use registry::VirtualTables;
+pub use table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};

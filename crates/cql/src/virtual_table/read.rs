@@ -1,0 +1,128 @@
+//! Runs a read over the rows of a virtual table, by the rules of the engine's reads: the same filters, limits and pages.
+//! Partitions come in the order of their keys.
+
+use super::table::{VirtualPartition, VirtualRows};
+use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_model::filter::ClusteringFilter;
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// Runs `command` over `rows`.
+///
+/// # Errors
+/// Those of the sink.
+pub(crate) fn read(
+    command: &ReadCommand,
+    rows: &VirtualRows,
+    sink: &mut dyn RowSink,
+) -> helenus_engine::Result<ReadEnd> {
+    let mut reading =
+        Reading { command, rows: command.resume.as_ref().map_or(0, |resume| resume.rows), rows_in_page: 0 };
+    let mut resume = command.resume.as_ref();
+    let partitions: Vec<&VirtualPartition> = match &command.partitions {
+        Partitions::Keys(keys) => keys.iter().filter_map(|key| rows.partitions.get(&key.bytes)).collect(),
+        Partitions::Range(range) => {
+            let within = |partition: &&VirtualPartition| {
+                range.start <= partition.key.decorated && partition.key.decorated < range.end
+            };
+            rows.partitions.values().filter(within).collect()
+        }
+    };
+    for partition in partitions {
+        let mut from = None;
+        if let Some(at) = resume {
+            if partition.key.bytes != at.key {
+                continue;
+            }
+            resume = None;
+            match &at.clustering {
+                None => continue,
+                Some(clustering) => from = Some((&clustering[..], at.rows_in_partition)),
+            }
+        }
+        if let Some(end) = reading.partition(partition, from, sink)? {
+            return Ok(end);
+        }
+    }
+    Ok(ReadEnd::Complete)
+}
+
+struct Reading<'a> {
+    command: &'a ReadCommand,
+    rows: u64,
+    rows_in_page: u64,
+}
+
+impl Reading<'_> {
+    /// Reads a partition, from behind a row if it was begun on an earlier page. Says how the read ends, if it does.
+    fn partition(
+        &mut self,
+        partition: &VirtualPartition,
+        from: Option<(&[u8], u64)>,
+        sink: &mut dyn RowSink,
+    ) -> helenus_engine::Result<Option<ReadEnd>> {
+        let command = self.command;
+        let mut given = from.map_or(0, |(_, given)| given);
+        sink.partition(&partition.key.bytes, None)?;
+        let mut rows: Vec<_> = match from {
+            None => partition.rows.iter().collect(),
+            Some((after, _)) if command.reversed => {
+                partition.rows.range::<[u8], _>((Unbounded, Excluded(after))).collect()
+            }
+            Some((after, _)) => partition.rows.range::<[u8], _>((Excluded(after), Unbounded)).collect(),
+        };
+        if command.reversed {
+            rows.reverse();
+        }
+        for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
+            if sink.row(row.view())? == Taken::Counted {
+                given += 1;
+                self.rows += 1;
+                self.rows_in_page += 1;
+            }
+            if self.rows >= command.limits.rows {
+                return Ok(Some(ReadEnd::Complete));
+            }
+            if given >= command.limits.per_partition {
+                break;
+            }
+            if self.page_ends(sink) {
+                return Ok(Some(self.page(partition, Some(position.clone()), given)));
+            }
+        }
+        if sink.partition_end(given)? == Taken::Counted {
+            self.rows += 1;
+            self.rows_in_page += 1;
+        }
+        if self.rows >= command.limits.rows {
+            return Ok(Some(ReadEnd::Complete));
+        }
+        Ok(self.page_ends(sink).then(|| self.page(partition, None, 0)))
+    }
+
+    fn page_ends(&self, sink: &dyn RowSink) -> bool {
+        self.command.page_rows.is_some_and(|rows| self.rows_in_page >= rows || sink.is_full())
+    }
+
+    fn page(
+        &self,
+        partition: &VirtualPartition,
+        clustering: Option<Vec<u8>>,
+        rows_in_partition: u64,
+    ) -> ReadEnd {
+        ReadEnd::Page(Resume {
+            key: partition.key.bytes.clone(),
+            clustering,
+            rows: self.rows,
+            rows_in_partition,
+        })
+    }
+}
+
+fn selects(filter: &ClusteringFilter, position: &[u8]) -> bool {
+    match filter {
+        ClusteringFilter::Names(names) => names.iter().any(|name| name == position),
+        ClusteringFilter::Slices(slices) => {
+            slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The virtual tables there are.
+
+use super::table::{VirtualContext, VirtualRows, VirtualTable};
+use super::{described, local, peers};
+use crate::virtual_table::NodeInfo;
+use helenus_engine::Database;
+use helenus_model::schema::{Keyspace, Schema, TableId};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The virtual tables of a backend.
+pub struct VirtualTables {
+    tables: RwLock<BTreeMap<TableId, Arc<dyn VirtualTable>>>,
+    /// The last schema shown, for the schema that it was made from.
+    shown: RwLock<Option<(Arc<Schema>, Arc<Schema>)>>,
+}
+
+impl VirtualTables {
+    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, and `system_virtual_schema`.
+    pub(crate) fn new(database: &Database, node: NodeInfo) -> VirtualTables {
+        let tables = VirtualTables { tables: RwLock::default(), shown: RwLock::default() };
+        tables.describe_node(database, node);
+        peers::tables(database).into_iter().for_each(|table| tables.register(table));
+        described::tables().into_iter().for_each(|table| tables.register(table));
+        tables
+    }
+
+    /// What `system.local` says of this server: once the doors know where they listen.
+    pub fn describe_node(&self, database: &Database, node: NodeInfo) {
+        local::tables(database, node).into_iter().for_each(|table| self.register(table));
+    }
+
+    /// Adds a table, or puts it in the place of the one of its id. Its keyspace is `system_views`, or another that the
+    /// engine has no tables in; or it answers instead of a stored table of the same id.
+    pub fn register(&self, table: Arc<dyn VirtualTable>) {
+        self.tables.write().insert(table.table().id, table);
+        *self.shown.write() = None;
+    }
+
+    /// The schema with the virtual tables in it.
+    pub(crate) fn shown_in(&self, schema: &Arc<Schema>) -> Arc<Schema> {
+        if let Some((of, shown)) = &*self.shown.read()
+            && Arc::ptr_eq(of, schema)
+        {
+            return shown.clone();
+        }
+        let mut shown = (**schema).clone();
+        for table in self.tables.read().values() {
+            let table = table.table();
+            if schema.table(&table.keyspace, &table.name).is_some() {
+                continue;
+            }
+            let keyspace = shown.keyspaces.entry(table.keyspace.clone());
+            let keyspace = keyspace.or_insert_with(|| Arc::new(virtual_keyspace(&table.keyspace)));
+            Arc::make_mut(keyspace).tables.insert(table.name.clone(), table.clone());
+        }
+        let shown = Arc::new(shown);
+        *self.shown.write() = Some((schema.clone(), shown.clone()));
+        shown
+    }
+
+    /// The rows of a table, if it is virtual.
+    pub(crate) fn rows(&self, table: TableId, cx: &VirtualContext<'_>) -> Option<VirtualRows> {
+        let found = self.tables.read().get(&table).cloned()?;
+        let mut rows = VirtualRows::new(found.table().clone());
+        found.rows(cx, &mut rows);
+        Some(rows)
+    }
+}
+
+fn virtual_keyspace(name: &str) -> Keyspace {
+    Keyspace {
+        name: name.into(),
+        durable_writes: true,
+        replication: BTreeMap::new(),
+        tables: BTreeMap::new(),
+        types: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,170 @@
+//! What a virtual table is.
+
+use helenus_engine::Database;
+use helenus_engine::read::PartitionKey;
+use helenus_model::byte_comparable::clustering_key;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{Liveness, NO_EXPIRY};
+use helenus_model::row::RowBuf;
+use helenus_model::schema::{Column, ColumnKind, Schema, Table, TableId, TableOptions};
+use helenus_model::types::{CqlType, Elements};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A table whose rows are made when they are asked for. Registered with `LocalBackend::virtual_tables`.
+pub trait VirtualTable: Send + Sync {
+    /// Its definition: see [`virtual_definition`].
+    fn table(&self) -> &Arc<Table>;
+
+    /// Adds all rows as of now.
+    fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows);
+}
+
+/// What a virtual table may look at.
+#[derive(Clone, Copy)]
+pub struct VirtualContext<'a> {
+    /// The schema, virtual tables included.
+    pub schema: &'a Schema,
+    /// The database.
+    pub database: &'a Database,
+}
+
+/// The rows of a virtual table, by partition.
+pub struct VirtualRows {
+    table: Arc<Table>,
+    pub(super) partitions: BTreeMap<Vec<u8>, VirtualPartition>,
+}
+
+/// One partition: its key and its rows by ordered clustering.
+pub(super) struct VirtualPartition {
+    pub(super) key: PartitionKey,
+    pub(super) rows: BTreeMap<Vec<u8>, RowBuf>,
+}
+
+/// When the values of virtual tables were written, as far as anybody asks.
+const WRITTEN_US: i64 = 0;
+
+impl VirtualRows {
+    pub(super) fn new(table: Arc<Table>) -> VirtualRows {
+        VirtualRows { table, partitions: BTreeMap::new() }
+    }
+
+    /// Adds a row: serialised values by column name, collections as one value. Columns that are not named are null. A
+    /// row whose key is not complete, or not of its types, is left out.
+    pub fn row(&mut self, values: &[(&str, Vec<u8>)]) {
+        let value = |column: &Column| {
+            values.iter().find(|(name, _)| *name == &*column.name).map(|(_, value)| &value[..])
+        };
+        let table = self.table.clone();
+        let mut key = Vec::new();
+        for column in &table.partition_key {
+            let Some(part) = value(column) else { return };
+            if table.partition_key.len() == 1 {
+                key.extend_from_slice(part);
+                continue;
+            }
+            let Ok(length) = u16::try_from(part.len()) else { return };
+            key.extend_from_slice(&length.to_be_bytes());
+            key.extend_from_slice(part);
+            key.push(0);
+        }
+        let mut row = RowBuf { liveness: Liveness::at(WRITTEN_US), ..RowBuf::default() };
+        let mut ordered = Vec::new();
+        if clustering_key(table.clustering.iter().map(value), &table.clustering, &mut ordered).is_err() {
+            return;
+        }
+        row.key.clone_from(&ordered);
+        for column in &table.clustering {
+            let span = value(column).map_or(Span::NULL, |value| row.push_bytes(value));
+            row.clustering.push(span);
+        }
+        let mut regulars: Vec<&Column> = table.regulars.iter().collect();
+        regulars.sort_by_key(|column| column.id);
+        for column in regulars {
+            if let Some(value) = value(column) {
+                put_cells(column, value, &mut row);
+            }
+        }
+        let partition = self.partitions.entry(key.clone());
+        let partition = partition
+            .or_insert_with(|| VirtualPartition { key: PartitionKey::new(key), rows: BTreeMap::new() });
+        partition.rows.insert(ordered, row);
+    }
+}
+
+/// The cells of a value: one, or one an element.
+fn put_cells(column: &Column, value: &[u8], row: &mut RowBuf) {
+    let cell = |path, value| Cell {
+        column: column.id,
+        ttl_s: 0,
+        timestamp_us: WRITTEN_US,
+        local_deletion_s: NO_EXPIRY,
+        path,
+        value,
+    };
+    match &column.ty {
+        CqlType::Set { frozen: false, .. } => {
+            for element in Elements::of_list(value).flatten() {
+                let path = row.push_bytes(element);
+                row.cells.push(cell(path, Span::EMPTY));
+            }
+        }
+        CqlType::Map { frozen: false, .. } => {
+            let mut parts = Elements::of_map(value);
+            while let (Some(Some(key)), Some(Some(value))) = (parts.next(), parts.next()) {
+                let (path, value) = (row.push_bytes(key), row.push_bytes(value));
+                row.cells.push(cell(path, value));
+            }
+        }
+        _ => {
+            let value = row.push_bytes(value);
+            row.cells.push(cell(Span::NULL, value));
+        }
+    }
+}
+
+/// The definition of a virtual table: columns by name and type, the first `key` of them the partition key, the next
+/// `clustering` the clustering. Its id is the name-based UUID of its name, as for Cassandra's system tables.
+pub fn virtual_definition(
+    (keyspace, name): (&str, &str),
+    comment: &str,
+    (key, clustering): (usize, usize),
+    columns: &[(&str, CqlType)],
+) -> Arc<Table> {
+    let mut digest = md5::compute(format!("{keyspace}{name}")).0;
+    digest[6] = (digest[6] & 0x0F) | 0x30;
+    digest[8] = (digest[8] & 0x3F) | 0x80;
+    let mut table = Table {
+        id: TableId(Uuid::from_bytes(digest)),
+        keyspace: keyspace.into(),
+        name: name.into(),
+        partition_key: Vec::new(),
+        clustering: Vec::new(),
+        statics: Vec::new(),
+        regulars: Vec::new(),
+        options: TableOptions { comment: comment.into(), gc_grace_seconds: 0, ..TableOptions::default() },
+        dropped: BTreeMap::new(),
+        flags: vec!["compound".into()],
+        next_column_id: 0,
+    };
+    for (index, (name, ty)) in columns.iter().enumerate() {
+        let column = |kind, position| Column {
+            name: (*name).into(),
+            kind,
+            position,
+            ty: ty.clone(),
+            reversed: false,
+            id: Table::UNNUMBERED,
+        };
+        if index < key {
+            table.partition_key.push(column(ColumnKind::PartitionKey, index));
+        } else if index < key + clustering {
+            table.clustering.push(column(ColumnKind::Clustering, index - key));
+        } else {
+            table.regulars.push(column(ColumnKind::Regular, 0));
+        }
+    }
+    table.arrange();
+    Arc::new(table)
+}

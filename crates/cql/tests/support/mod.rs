@@ -1,0 +1,131 @@
+//! A server of memory for tests: statements in, rows out.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use helenus_cql::{CqlError, LocalBackend, LocalOptions};
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_host::sim::Machine;
+use std::sync::Arc;
+
+/// The keyspace of every request.
+pub const KEYSPACE: &str = "cqlsel_conformance";
+
+#[derive(Default)]
+struct Collected {
+    rows: Vec<Vec<Option<Vec<u8>>>>,
+    row: Vec<Option<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl RowsOut for Collected {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        self.bytes += value.map_or(0, <[u8]>::len);
+        self.row.push(value.map(<[u8]>::to_vec));
+    }
+
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn clear(&mut self) {
+        *self = Collected::default();
+    }
+}
+
+/// Rows and what came with them.
+pub struct Answer {
+    pub columns: Arc<ResultColumns>,
+    pub rows: Vec<Vec<Option<Vec<u8>>>>,
+    pub warnings: Vec<String>,
+    pub paging_state: Option<Vec<u8>>,
+}
+
+/// A backend over a database of its own machine.
+pub struct Server {
+    machine: Machine,
+    backend: Arc<LocalBackend>,
+    identity: Identity,
+}
+
+impl Server {
+    pub fn open(seed: u64) -> Server {
+        let machine = Machine::new(seed);
+        let (database, _) =
+            Database::open(machine.host(), DatabaseOptions::new("/db")).expect("the database opens");
+        let backend = LocalBackend::new(database, LocalOptions::default());
+        Server { machine, backend, identity: Identity::default() }
+    }
+
+    fn request<'a>(&'a self, page: Option<(u32, Option<&'a [u8]>)>) -> Request<'a> {
+        Request {
+            keyspace: Some(KEYSPACE),
+            identity: &self.identity,
+            client: None,
+            consistency: 1,
+            serial_consistency: None,
+            values: Values::Positional(&[]),
+            page_size: page.map(|(size, _)| size),
+            paging_state: page.and_then(|(_, state)| state),
+            timestamp_us: None,
+            now_s: None,
+            may_block: true,
+            deadline_ns: None,
+            cancelled: None,
+        }
+    }
+
+    pub fn run(&self, query: &str) {
+        let mut out = Collected::default();
+        match self.backend.query(query, &self.request(None), &mut out) {
+            Ok(Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket)) => ticket.wait().expect("written"),
+            Ok(_) => {}
+            Err(error) => panic!("{query}: {error}"),
+        }
+    }
+
+    pub fn select(&self, query: &str, page: Option<(u32, Option<&[u8]>)>) -> Result<Answer, CqlError> {
+        let mut out = Collected::default();
+        match self.backend.query(query, &self.request(page), &mut out)? {
+            Outcome::Rows { columns, paging_state, warnings, .. } => {
+                Ok(Answer { columns, rows: out.rows, warnings, paging_state })
+            }
+            _ => panic!("{query}: no rows"),
+        }
+    }
+
+    /// Ends the machine's tasks.
+    pub fn end(&self) {
+        self.machine.end_tasks();
+    }
+
+    /// All rows, asked for in pages.
+    pub fn paged(&self, query: &str, size: u32) -> Vec<Vec<Option<Vec<u8>>>> {
+        let mut rows = Vec::new();
+        let mut state: Option<Vec<u8>> = None;
+        loop {
+            let page =
+                self.select(query, Some((size, state.as_deref()))).unwrap_or_else(|e| panic!("{query}: {e}"));
+            assert!(page.rows.len() <= size as usize, "{query}: a page of {}", page.rows.len());
+            rows.extend(page.rows);
+            state = page.paging_state;
+            if state.is_none() {
+                return rows;
+            }
+        }
+    }
+
+    pub fn flush(&self) {
+        let database = self.backend.database();
+        let schema = database.schema();
+        for table in schema.keyspaces[KEYSPACE].tables.values() {
+            database.flush(table.id).expect("flushed");
+        }
+    }
+}
