@@ -1,1 +1,111 @@
+//! Schema statements leave the same `system_schema` behind as on a Cassandra 5.0.6, and listeners hear of them.
 
+use super::harness::{Session, code, request};
+use crate::backend::{Backend, Identity, Outcome};
+use crate::error::CqlError;
+use helenus_engine::{SchemaChange, SchemaChangeKind};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+fn made() -> Session {
+    let mut session = Session::new(3);
+    include_str!("schema.cql").lines().filter(|line| !line.is_empty()).for_each(|line| session.ok(line));
+    session
+}
+
+fn compare(session: &mut Session) {
+    let mut wrong = Vec::new();
+    let mut answers = include_str!("schema_answers.txt").lines().peekable();
+    while let Some(query) = answers.next() {
+        let mut expected = Vec::new();
+        while let Some(row) = answers.next_if(|line| line.starts_with("  ")) {
+            expected.push(row.trim_start().to_owned());
+        }
+        let found: Vec<String> = session.run(query).unwrap().iter().map(|row| row.join(", ")).collect();
+        for row in expected.iter().filter(|row| !found.contains(row)) {
+            wrong.push(format!("cassandra only: {row}"));
+        }
+        for row in found.iter().filter(|row| !expected.contains(row)) {
+            wrong.push(format!("here only:      {row}"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn system_schema_says_what_cassandra_s_says() {
+    compare(&mut made());
+}
+
+#[test]
+fn the_schema_survives_a_crash() {
+    compare(&mut made().crashed());
+}
+
+#[test]
+fn listeners_and_answers_tell_what_changed() {
+    let session = Session::with(&[]);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ears = heard.clone();
+    session.backend.on_schema_change(Box::new(move |change| ears.lock().push(change.clone())));
+    let identity = Identity::default();
+    let told = |query: &str| {
+        let request = request(&identity, Some("ks"), &[]);
+        match session.backend.query(query, &request, &mut super::harness::Rows::default()).unwrap() {
+            Outcome::SchemaChanged(change, ticket) => {
+                ticket.wait().unwrap();
+                change
+            }
+            _ => panic!("{query} is no schema change"),
+        }
+    };
+    let change = |kind, name: Option<&str>| SchemaChange {
+        kind,
+        keyspace: "ks".into(),
+        name: name.map(Into::into),
+        is_type: false,
+    };
+    let created = change(SchemaChangeKind::Created, Some("t"));
+    assert_eq!(told("CREATE TABLE t (k int PRIMARY KEY)"), Some(created.clone()));
+    assert_eq!(told("CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)"), None);
+    let updated = change(SchemaChangeKind::Updated, Some("t"));
+    assert_eq!(told("ALTER TABLE t ADD v int"), Some(updated.clone()));
+    let dropped = change(SchemaChangeKind::Dropped, Some("t"));
+    assert_eq!(told("DROP KEYSPACE ks"), Some(change(SchemaChangeKind::Dropped, None)));
+    let heard = heard.lock();
+    assert!(
+        [created, updated, dropped, change(SchemaChangeKind::Dropped, None)]
+            .iter()
+            .all(|c| heard.contains(c))
+    );
+}
+
+#[test]
+fn a_schema_change_is_never_made_where_it_may_not_block() {
+    let session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY)"]);
+    let identity = Identity::default();
+    for query in ["CREATE TABLE u (k int PRIMARY KEY)", "DROP TABLE t", "TRUNCATE t"] {
+        let request = super::harness::request(&identity, Some("ks"), &[]);
+        let request = crate::backend::Request { may_block: false, ..request };
+        let refused = session.backend.query(query, &request, &mut super::harness::Rows::default());
+        assert!(matches!(refused, Err(CqlError::WouldBlock)), "{query}");
+    }
+    assert!(session.backend.schema().table("ks", "u").is_none());
+}
+
+#[test]
+fn what_is_not_supported_yet_says_so() {
+    let mut session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY, v int)"]);
+    for (query, what) in [
+        ("CREATE INDEX ON t (v)", "CREATE INDEX is not supported yet"),
+        ("CREATE ROLE r", "CREATE ROLE is not supported yet"),
+        ("LIST USERS", "LIST USERS is not supported yet"),
+        ("INSERT INTO t (k) VALUES (1) IF NOT EXISTS", "IF NOT EXISTS of INSERT is not supported yet"),
+        ("UPDATE t SET v = 1 WHERE k = 1 IF v = 2", "IF conditions are not supported yet"),
+        ("INSERT INTO t JSON '{}'", "INSERT JSON is not supported yet"),
+        ("INSERT INTO t (k) VALUES (1 + 1)", "arithmetic is not supported yet: 1 + 1"),
+    ] {
+        let error = session.run(query).unwrap_err();
+        assert_eq!((code(&error), error.to_string().as_str()), ("2200", what), "{query}");
+    }
+}

@@ -1,1 +1,261 @@
+//! INSERT, UPDATE, DELETE and BATCH: what they write, with and without bound values.
 
+use super::harness::{Rows, Session, request};
+use crate::backend::{Backend, Batch, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Request, Values};
+use crate::error::CqlError;
+
+const T: &str = "CREATE TABLE t (k int, c int, s text static, v text, n int, PRIMARY KEY (k, c))";
+
+fn bytes(value: &[u8]) -> BoundValue<'_> {
+    BoundValue::Bytes(value)
+}
+
+#[test]
+fn bound_values_are_written_and_unset_ones_left_alone() {
+    let mut session = Session::with(&[T]);
+    let insert = "INSERT INTO t (k, c, v, n) VALUES (?, ?, ?, ?)";
+    let (one, two, five) = (1_i32.to_be_bytes(), 2_i32.to_be_bytes(), 5_i32.to_be_bytes());
+    session.execute(insert, &[bytes(&one), bytes(&two), bytes(b"a"), bytes(&five)]).unwrap();
+    assert_eq!(session.rows("SELECT * FROM t"), "1,2,null,5,'a'");
+    session.execute(insert, &[bytes(&one), bytes(&two), BoundValue::Unset, BoundValue::Null]).unwrap();
+    assert_eq!(session.rows("SELECT * FROM t"), "1,2,null,null,'a'");
+    // An UPDATE of nothing makes no row; an INSERT does.
+    let update = "UPDATE t SET v = ?, n = ? WHERE k = ? AND c = 9";
+    session.execute(update, &[BoundValue::Unset, BoundValue::Unset, bytes(&one)]).unwrap();
+    assert_eq!(session.rows("SELECT c FROM t"), "2");
+    session.run_with(insert, &[bytes(&one), bytes(&five), BoundValue::Unset, BoundValue::Unset]).unwrap();
+    assert_eq!(session.rows("SELECT c FROM t"), "2;5");
+}
+
+#[test]
+fn wrong_bound_values_are_refused_in_cassandra_s_words() {
+    let mut session = Session::with(&[T]);
+    let insert = "INSERT INTO t (k, c, v) VALUES (?, ?, ?) USING TIMESTAMP ? AND TTL ?";
+    let one = 1_i32.to_be_bytes();
+    let (good, long) = (bytes(&one), 5_i64.to_be_bytes());
+    let null = BoundValue::Null;
+    let too_long = vec![b'x'; 65_536];
+    let negative = (-1_i32).to_be_bytes();
+    let far = (630_720_001_i32).to_be_bytes();
+    let cases: &[(&[BoundValue<'_>], &str)] = &[
+        (&[good, good], "there were 5 markers(?) in CQL but 2 bound variables"),
+        (&[bytes(b"abc"), good, null, null, null], "Expected 4 or 0 byte int (3)"),
+        (&[null, good, null, null, null], "Invalid null value in condition for column k"),
+        (&[bytes(b""), good, null, null, null], "Key may not be empty"),
+        (&[BoundValue::Unset, good, null, null, null], "Invalid unset value for column k"),
+        (&[good, null, null, null, null], "Invalid null value in condition for column c"),
+        (&[good, good, bytes(&[0xff]), BoundValue::Unset, BoundValue::Unset], "String didn't validate."),
+        (&[good, good, null, null, BoundValue::Unset], "Invalid null value of timestamp"),
+        (
+            &[good, good, null, bytes(&long), bytes(&negative)],
+            "A TTL must be greater or equal to 0, but was -1",
+        ),
+        (
+            &[good, good, null, bytes(&long), bytes(&far)],
+            "ttl is too large. requested (630720001) maximum (630720000)",
+        ),
+    ];
+    for (values, expected) in cases {
+        let error = session.execute(insert, values).unwrap_err().to_string();
+        assert_eq!(error, *expected);
+    }
+    session.ok("CREATE TABLE x (k text, j text, c text, PRIMARY KEY ((k, j), c))");
+    session.ok("CREATE TABLE y (k text PRIMARY KEY, v text)");
+    let told = session.execute("INSERT INTO y (k) VALUES (?)", &[bytes(&too_long)]).unwrap_err().to_string();
+    assert_eq!(told, "Key length of 65536 is longer than maximum of 65535");
+    let values = [bytes(&too_long), bytes(b"a"), bytes(b"b")];
+    let told = session.execute("INSERT INTO x (k, j, c) VALUES (?, ?, ?)", &values).unwrap_err().to_string();
+    assert_eq!(told, "Key length of 65537 is longer than maximum of 65535");
+    let values = [bytes(b"a"), bytes(b""), bytes(&too_long)];
+    let told = session.execute("INSERT INTO x (k, j, c) VALUES (?, ?, ?)", &values).unwrap_err().to_string();
+    assert_eq!(told, "Key length of 65536 is longer than maximum of 65535");
+    let values = [bytes(b""), bytes(b""), bytes(b"")];
+    session.execute("INSERT INTO x (k, j, c) VALUES (?, ?, ?)", &values).unwrap();
+    assert_eq!(session.rows("SELECT * FROM x"), "'','',''");
+    let told = session.run_with("INSERT INTO y (k) VALUES (?)", &[]).unwrap_err().to_string();
+    assert_eq!(told, "Invalid amount of bind variables");
+}
+
+#[test]
+fn timestamps_decide_and_ttls_expire() {
+    let mut session =
+        Session::with(&[T, "CREATE TABLE d (k int PRIMARY KEY, v int) WITH default_time_to_live = 100"]);
+    session.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 'new') USING TIMESTAMP 20");
+    session.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 'old') USING TIMESTAMP 10");
+    assert_eq!(session.rows("SELECT v, writetime(v) FROM t"), "'new',20");
+    session.ok("DELETE FROM t USING TIMESTAMP 20 WHERE k = 1 AND c = 1");
+    assert_eq!(session.rows("SELECT v FROM t"), "");
+    session.ok("INSERT INTO t (k, c, v) VALUES (1, 2, 'x') USING TTL 50");
+    session.ok("INSERT INTO d (k, v) VALUES (1, 1)");
+    session.ok("INSERT INTO d (k, v) VALUES (2, 2) USING TTL 0");
+    assert_eq!(session.rows("SELECT v, ttl(v) FROM t"), "'x',50");
+    assert_eq!(session.rows("SELECT k, ttl(v) FROM d"), "1,100;2,null");
+    session.machine.advance(51_000_000_000);
+    assert_eq!(session.rows("SELECT v FROM t"), "");
+    session.machine.advance(50_000_000_000);
+    assert_eq!(session.rows("SELECT k FROM d"), "2");
+}
+
+#[test]
+fn deletes_take_rows_ranges_columns_and_partitions() {
+    let mut session = Session::with(&[
+        "CREATE TABLE r (k int, a int, b int, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a ASC, b DESC)",
+    ]);
+    let fill = |session: &mut Session| {
+        for a in 0..3 {
+            for b in 0..3 {
+                session.ok(&format!("INSERT INTO r (k, a, b, v) VALUES (1, {a}, {b}, 0)"));
+            }
+        }
+    };
+    for (delete, left) in [
+        ("DELETE FROM r WHERE k = 1 AND a = 1", "0,2;0,1;0,0;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1 AND a > 0", "0,2;0,1;0,0"),
+        ("DELETE FROM r WHERE k = 1 AND a >= 1 AND a < 2", "0,2;0,1;0,0;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1 AND a = 1 AND b > 0", "0,2;0,1;0,0;1,0;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1 AND a = 1 AND b <= 1", "0,2;0,1;0,0;1,2;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1 AND a = 1 AND b > 1 AND b < 1", "0,2;0,1;0,0;1,2;1,1;1,0;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1 AND a IN (0, 2) AND b IN (0, 1)", "0,2;1,2;1,1;1,0;2,2"),
+        ("DELETE FROM r WHERE k = 1 AND (a, b) IN ((0, 1), (1, 1))", "0,2;0,0;1,2;1,0;2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k IN (1, 2) AND a IN (0, 1)", "2,2;2,1;2,0"),
+        ("DELETE FROM r WHERE k = 1", ""),
+    ] {
+        fill(&mut session);
+        session.ok(delete);
+        assert_eq!(session.rows("SELECT a, b FROM r WHERE k = 1"), left, "{delete}");
+    }
+    fill(&mut session);
+    session.ok("DELETE v FROM r WHERE k = 1 AND a = 0 AND b = 0");
+    assert_eq!(session.rows("SELECT v FROM r WHERE k = 1 AND a = 0 AND b IN (0, 1)"), "0;null");
+}
+
+#[test]
+fn collections_are_replaced_added_to_and_taken_from() {
+    let mut session = Session::with(&[
+        "CREATE TYPE addr (street text, zip int)",
+        "CREATE TABLE x (k int PRIMARY KEY, l list<int>, s set<text>, m map<text, int>, u addr, f frozen<set<int>>)",
+    ]);
+    session.ok("INSERT INTO x (k, l, s, m, u, f) VALUES (1, [1, 2], {'b', 'a', 'b'}, {'z': 1, 'a': 2}, {street: 'x', zip: 5}, {3, 1, 3})");
+    let all = "SELECT l, s, m, u, f FROM x";
+    assert_eq!(session.rows(all), "[1, 2],{'a', 'b'},{'a': 2, 'z': 1},{street: 'x', zip: 5},{1, 3}");
+    session.ok("UPDATE x SET l = l + [3], s = s + {'c'}, m = m + {'q': 9}, u.zip = 6 WHERE k = 1");
+    session.ok("UPDATE x SET l = [-1, 0] + l, s = s - {'a'}, m = m - {'z'} WHERE k = 1");
+    session.ok("UPDATE x SET m['a'] = 7, m['b'] = 8, m['a'] = 7 WHERE k = 1");
+    assert_eq!(
+        session.rows(all),
+        "[-1, 0, 1, 2, 3],{'b', 'c'},{'a': 7, 'b': 8, 'q': 9},{street: 'x', zip: 6},{1, 3}"
+    );
+    session.ok("DELETE m['b'], s['c'], u.street FROM x WHERE k = 1");
+    assert_eq!(session.rows(all), "[-1, 0, 1, 2, 3],{'b'},{'a': 7, 'q': 9},{street: null, zip: 6},{1, 3}");
+    session.ok("UPDATE x SET l = [9], s = {}, m = null, u = null WHERE k = 1");
+    assert_eq!(session.rows(all), "[9],null,null,null,{1, 3}");
+    session.ok("DELETE l, f FROM x WHERE k = 1");
+    assert_eq!(session.rows(all), "null,null,null,null,null");
+}
+
+#[test]
+fn a_batch_is_one_mutation_with_one_timestamp() {
+    let mut session = Session::with(&[T, "CREATE TABLE o (k int PRIMARY KEY, v int)"]);
+    let identity = Identity::default();
+    let values = [BoundValue::Bytes(&[0, 0, 0, 7])];
+    let prepared =
+        session.backend.prepare("INSERT INTO o (k, v) VALUES (?, 1)", Some("ks"), &identity).unwrap();
+    let entry = |query| BatchEntry::Query(query, Values::Positional(&[]));
+    let batch = Batch {
+        kind: BatchKind::Logged,
+        entries: vec![
+            entry("INSERT INTO t (k, c, v) VALUES (1, 1, 'a')"),
+            entry("UPDATE t SET n = 5 WHERE k = 1 AND c = 1"),
+            entry("INSERT INTO t (k, c, v) VALUES (1, 2, 'b')"),
+            BatchEntry::Prepared(prepared, Values::Positional(&values)),
+        ],
+    };
+    let request = Request { timestamp_us: Some(77), ..request(&identity, Some("ks"), &[]) };
+    let Outcome::Done(ticket) = session.backend.batch(&batch, &request).unwrap() else { panic!() };
+    ticket.wait().unwrap();
+    assert_eq!(
+        session.rows("SELECT c, v, writetime(v), n, writetime(n) FROM t"),
+        "1,'a',77,5,77;2,'b',77,null,null"
+    );
+    assert_eq!(session.rows("SELECT k, writetime(v) FROM o"), "7,77");
+    let wrong = Batch { kind: BatchKind::Logged, entries: vec![entry("SELECT * FROM t")] };
+    let error = session.backend.batch(&wrong, &request).err().unwrap().to_string();
+    assert_eq!(error, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+    let wrong = Batch { kind: BatchKind::Logged, entries: vec![entry("INSERT INTO o (k) VALUES (?)")] };
+    let error = session.backend.batch(&wrong, &request).err().unwrap().to_string();
+    assert_eq!(error, "There were 1 markers(?) in CQL but 0 bound variables");
+}
+
+#[test]
+fn a_batch_too_large_is_refused_and_nothing_of_it_written() {
+    let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v text)"]);
+    let value = "x".repeat(30_000);
+    let insert = |k| format!("INSERT INTO o (k, v) VALUES ({k}, '{value}');");
+    let error = session.error(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1), insert(2)));
+    assert_eq!(error, "Batch too large");
+    assert_eq!(session.rows("SELECT k FROM o"), "");
+    // To one partition it is a single mutation, whatever its size.
+    session.ok(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1), insert(1)));
+    assert_eq!(session.rows("SELECT k FROM o"), "1");
+}
+
+#[test]
+fn an_oversized_mutation_names_its_key() {
+    let mut session = Session::with(&["CREATE TABLE o (k text, j int, v text, PRIMARY KEY ((k, j)))"]);
+    let value = vec![b'x'; 17 << 20];
+    let error = session.execute("INSERT INTO o (k, j, v) VALUES ('a', 5, ?)", &[bytes(&value)]).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, CqlError::Invalid(_)));
+    assert!(text.starts_with("Rejected an oversized mutation (178"), "{text}");
+    assert!(text.ends_with("/16777216) for keyspace: ks. Top keys are: o.a:5"), "{text}");
+}
+
+#[test]
+fn a_prepared_statement_is_analysed_again_after_a_schema_change() {
+    let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v int)"]);
+    let identity = Identity::default();
+    let insert = "INSERT INTO ks.o (k, v) VALUES (?, ?)";
+    let prepared = session.backend.prepare(insert, Some("ks"), &identity).unwrap();
+    assert_eq!(
+        prepared.id,
+        md5::compute(insert).0,
+        "a statement that names its keyspace leaves the session's out"
+    );
+    assert_eq!(prepared.partition_key_markers, [0]);
+    let short = session.backend.prepare("INSERT INTO o (k, v) VALUES (?, ?)", Some("ks"), &identity).unwrap();
+    assert_eq!(short.id, md5::compute("ksINSERT INTO o (k, v) VALUES (?, ?)").0);
+    session.ok("ALTER TABLE o ADD w int");
+    let again = session.backend.prepared(&prepared.id).unwrap().unwrap();
+    assert_eq!(again.id, prepared.id);
+    assert!(again.epoch > prepared.epoch);
+    let (one, two) = (1_i32.to_be_bytes(), 2_i32.to_be_bytes());
+    let values = [bytes(&one), bytes(&two)];
+    let request = request(&identity, None, &values);
+    let Outcome::Done(ticket) = session.backend.execute(&again, &request, &mut Rows::default()).unwrap()
+    else {
+        panic!()
+    };
+    ticket.wait().unwrap();
+    assert_eq!(session.rows("SELECT k, v, w FROM o"), "1,2,null");
+    session.ok("DROP TABLE o");
+    assert!(session.backend.prepared(&prepared.id).unwrap().is_none());
+    assert!(session.backend.prepared(&[9; 16]).unwrap().is_none());
+}
+
+#[test]
+fn markers_are_described_as_cassandra_describes_them() {
+    let session = Session::with(&[
+        "CREATE TABLE x (a int, b text, c int, m map<text, int>, s set<int>, t text, PRIMARY KEY ((a, b), c))",
+    ]);
+    let identity = Identity::default();
+    let query = "UPDATE x USING TIMESTAMP ? AND TTL ? SET m[?] = ?, t = :named, s = s + ? WHERE b = ? AND a = ? AND c IN ?";
+    let prepared = session.backend.prepare(query, Some("ks"), &identity).unwrap();
+    let markers: Vec<String> =
+        prepared.markers.iter().map(|m| format!("{}.{}.{} {}", m.keyspace, m.table, m.name, m.ty)).collect();
+    assert_eq!(
+        markers.join("; "),
+        "ks.x.[timestamp] bigint; ks.x.[ttl] int; ks.x.key(m) text; ks.x.value(m) int; ks.x.named text; ks.x.s set<int>; \
+         ks.x.b text; ks.x.a int; ks.x.in(c) frozen<list<int>>"
+    );
+    assert_eq!(prepared.partition_key_markers, [7, 6]);
+}

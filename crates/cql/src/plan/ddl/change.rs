@@ -4,7 +4,7 @@
 //! schema changes, and it runs seldom.
 
 use super::create_table::invalid;
-use super::replication::too_many_replicas;
+use super::replication::{more_replicas, too_many_replicas};
 use super::{alter_table, create_table, keyspace, user_type};
 use crate::analysis::Scope;
 use crate::error::{CqlError, Result};
@@ -114,14 +114,15 @@ impl DdlPlan {
     pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
         let statement = parse(&self.text)?;
         self.check_keyspace()?;
-        let mut warnings = Vec::new();
+        let (mut warnings, mut within) = (Vec::new(), Vec::new());
         let changed = database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
+            within = self.dropped_within(schema);
             self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
-            warnings.extend(self.warning(&statement.kind, &next));
+            warnings = self.warnings(schema, &next);
             Ok(next)
         });
-        let (changes, ticket) = changed.map_err(|error| match error {
+        let (mut changes, ticket) = changed.map_err(|error| match error {
             DdlError::Refused(error) => error,
             DdlError::Engine(error) => CqlError::from(error),
         })?;
@@ -129,7 +130,25 @@ impl DdlPlan {
             warnings.clear();
         }
         let event = (!changes.is_empty()).then(|| self.event.clone());
+        if event.is_some() {
+            changes.splice(0..0, within);
+        }
         Ok(DdlOutcome { event, changes, ticket, warnings })
+    }
+
+    /// What goes with a keyspace that is dropped: listeners hear of it first (`SchemaChangeNotifier`).
+    fn dropped_within(&self, schema: &Schema) -> Vec<SchemaChange> {
+        let drops_keyspace = self.event.name.is_none() && self.event.kind == SchemaChangeKind::Dropped;
+        let Some(keyspace) = schema.keyspaces.get(&self.event.keyspace).filter(|_| drops_keyspace) else {
+            return Vec::new();
+        };
+        let change = |name: &Arc<str>, is_type| SchemaChange {
+            name: Some(name.clone()),
+            is_type,
+            ..self.event.clone()
+        };
+        let tables = keyspace.tables.keys().map(|name| change(name, false));
+        tables.chain(keyspace.types.keys().map(|name| change(name, true))).collect()
     }
 
     fn check_keyspace(&self) -> Result<()> {
@@ -207,11 +226,15 @@ impl DdlPlan {
         }
     }
 
-    fn warning(&self, statement: &StatementKind<'_>, schema: &Schema) -> Option<String> {
-        let is_keyspace =
-            matches!(statement, StatementKind::CreateKeyspace(_) | StatementKind::AlterKeyspace { .. });
-        let keyspace = schema.keyspaces.get(&self.event.keyspace).filter(|_| is_keyspace)?;
-        too_many_replicas(&keyspace.replication, &keyspace.name)
+    /// What to warn of after a keyspace was created or altered.
+    fn warnings(&self, before: &Schema, after: &Schema) -> Vec<String> {
+        let name = &self.event.keyspace;
+        let Some(now) = after.keyspaces.get(name).filter(|_| self.event.name.is_none()) else {
+            return Vec::new();
+        };
+        let more =
+            before.keyspaces.get(name).and_then(|old| more_replicas(&old.replication, &now.replication));
+        too_many_replicas(&now.replication, name).into_iter().chain(more).collect()
     }
 }
 

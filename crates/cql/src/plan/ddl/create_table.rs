@@ -1,7 +1,7 @@
 //! CREATE TABLE and DROP TABLE.
 
 use super::change::DdlSettings;
-use super::options::{check_names, table_options};
+use super::options::{check_names, new_table_options};
 use super::properties::Properties;
 use crate::analysis::resolve_type_in;
 use crate::error::{CqlError, Result};
@@ -112,7 +112,7 @@ impl Builder<'_> {
         let statement = self.statement;
         let properties = Properties::new(&statement.options.properties);
         check_names(&properties)?;
-        let options = table_options(&properties, &self.settings.table_options)?;
+        let options = new_table_options(&properties, &self.settings.table_options)?;
         let types = self.column_types()?;
         if statement.options.compact_storage {
             return invalid("COMPACT STORAGE is not supported yet");

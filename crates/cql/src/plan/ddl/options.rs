@@ -58,17 +58,6 @@ pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Res
     }
     if let Some(map) = properties.map("compaction")? {
         options.compaction = compaction(map)?;
-        // Leveled tables get a larger chance of false positives unless one is given.
-        let leveled =
-            options.compaction.get("class").is_some_and(|c| c.ends_with(".LeveledCompactionStrategy"));
-        let is_new = base.compaction == options.compaction;
-        if leveled
-            && !is_new
-            && !properties.has("bloom_filter_fp_chance")
-            && base.bloom_filter_fp_chance == 0.01
-        {
-            options.bloom_filter_fp_chance = 0.1;
-        }
     }
     if let Some(map) = properties.map("compression")? {
         options.compression = compression(map)?;
@@ -114,6 +103,17 @@ pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Res
         options.extensions = map.iter().map(|(k, v)| (k.clone(), extension(v))).collect();
     }
     check(&options)?;
+    Ok(options)
+}
+
+/// The options of a new table. A leveled one gets a larger chance of false positives unless one is given
+/// (`CompactionParams.defaultBloomFilterFbChance`); an altered one keeps what it has.
+pub(super) fn new_table_options(properties: &Properties, base: &TableOptions) -> Result<TableOptions> {
+    let mut options = table_options(properties, base)?;
+    let class = options.compaction.get("class").map_or("", String::as_str);
+    if class.ends_with(".LeveledCompactionStrategy") && !properties.has("bloom_filter_fp_chance") {
+        options.bloom_filter_fp_chance = 0.1;
+    }
     Ok(options)
 }
 

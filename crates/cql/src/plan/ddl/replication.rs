@@ -118,6 +118,22 @@ fn check_factor(text: &str) -> Result<()> {
     }
 }
 
+/// All replicas of a keyspace, over its datacenters.
+fn replicas(replication: &BTreeMap<String, String>) -> i64 {
+    let factors = replication.iter().filter(|(name, _)| *name != CLASS);
+    factors.filter_map(|(_, factor)| factor.parse::<i64>().ok()).sum()
+}
+
+/// The warning for an alteration that asks for more replicas than before.
+pub(super) fn more_replicas(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> Option<String> {
+    let text =
+        "When increasing replication factor you need to run a full (-full) repair to distribute the data.";
+    (replicas(before) < replicas(after)).then(|| text.to_owned())
+}
+
 /// The warning for more replicas than there are nodes.
 pub(super) fn too_many_replicas(replication: &BTreeMap<String, String>, keyspace: &str) -> Option<String> {
     let (name, factor) = replication.iter().find(|(name, _)| *name != CLASS)?;
