@@ -1,6 +1,6 @@
 """The servers that compare.py measures: each a process in a directory of its own, started and stopped here.
 
-A server has `name`, `address` and `pid`, and answers `start`, `stop`, `flush` and `compact`.
+A server has `name`, `address` and `pid`, `start` and `stop`; those that store also `flush` and `compact`.
 """
 
 import os
@@ -108,11 +108,31 @@ class Helenus:
         """A load that fits in memory is one SSTable after its flush."""
 
 
+class Canned:
+    """`bench/src/canned`: answers without a database, the floor of sockets and client."""
+
+    def __init__(self, binary):
+        self.binary, self.name, self.process = Path(binary).resolve(), "floor", None
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self):
+        self.process = subprocess.Popen([self.binary], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.address = self.process.stdout.readline().decode().split()[1]
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
 class Cassandra:
     """The judge of the tests, with its own script."""
 
     def __init__(self, folder, heap, port=19342):
-        self.folder, self.heap, self.port = Path(folder), heap, port
+        self.folder, self.heap, self.port, self.sync = Path(folder), heap, port, "periodic"
         self.script = ROOT / "tests/tools/cassandra.sh"
         self.name, self.address = "Cassandra", f"127.0.0.1:{port}"
 
@@ -127,7 +147,7 @@ class Cassandra:
         """Starts; gives the seconds to the first answer, to a tenth: the script asks ten times a second."""
         self.run("jars")
         begin = time.monotonic()
-        self.run("start", self.folder, "--port", str(self.port), "--heap", self.heap)
+        self.run("start", self.folder, "--port", str(self.port), "--heap", self.heap, "--sync", self.sync)
         while not answers(self.address):
             time.sleep(0.000_5)
         return time.monotonic() - begin

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real Apache Cassandra 5.0.6, from its jars on Maven Central: the judge of our answers and of our files.
 #
-#   cassandra.sh start DIR [--port N] [--heap SIZE]   a node that keeps everything in DIR; returns when it answers CQL
+#   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch]
+#                                                     a node that keeps everything in DIR; returns when it answers CQL
 #   cassandra.sh stop DIR
 #   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
 #   cassandra.sh nodetool DIR ARGS...
@@ -10,7 +11,7 @@
 #
 # The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, trie memtables,
 # unified compaction. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
-# that it runs beside a server on 9042. --heap defaults to 1536M.
+# that it runs beside a server on 9042. --heap defaults to 1536M, --sync (of the commit log) to periodic.
 #
 # `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
 # sstableverify needs it, sstabledump and sstablemetadata do not.
@@ -22,6 +23,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 version=5.0.6
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/helenus/cassandra-$version
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+sync=periodic
 
 fail() { echo "cassandra.sh: $*" >&2; exit 1; }
 
@@ -57,6 +59,12 @@ jvm_options() {
   echo "-javaagent:$(ls "$cache"/lib/jamm-*.jar)"
 }
 
+# The lines of cassandra.yaml for $sync: batch refuses a period.
+commitlog_sync() {
+  echo "commitlog_sync: $sync"
+  [[ $sync != periodic ]] || echo "commitlog_sync_period: 10000ms"
+}
+
 # configuration DIR DATA_DIR PORT LOG_LEVEL: writes DIR/conf.
 configuration() {
   local dir=$1 data=$2 port=$3 level=$4
@@ -77,8 +85,7 @@ saved_caches_directory: '$dir/saved_caches'
 hints_directory: '$dir/hints'
 cdc_raw_directory: '$dir/cdc_raw'
 auto_snapshot: false
-commitlog_sync: periodic
-commitlog_sync_period: 10000ms
+$(commitlog_sync)
 storage_compatibility_mode: NONE
 sstable: {selected_format: bti}
 uuid_sstable_identifiers_enabled: true
@@ -120,7 +127,8 @@ start() {
     case $1 in
       --port) port=$2 ;;
       --heap) heap=$2 ;;
-      *) fail "start knows --port and --heap, not '$1'" ;;
+      --sync) [[ $2 =~ ^(periodic|batch)$ ]] || fail "--sync is periodic or batch, not '$2'"; sync=$2 ;;
+      *) fail "start knows --port, --heap and --sync, not '$1'" ;;
     esac
     shift 2
   done
