@@ -92,12 +92,17 @@ impl VirtualTable for Local {
     }
 }
 
-/// A set of tokens, evenly spread, as text in the order of text.
-fn tokens() -> Vec<u8> {
+/// The ends of the ring's pieces, evenly spread, as text in the order of text.
+pub(crate) fn ring_tokens() -> Vec<String> {
     const STEP: i64 = (i64::MAX / TOKENS) * 2;
     let mut tokens: Vec<String> =
-        (0..TOKENS).map(|index| (i64::MIN + STEP / 2 + index * STEP).to_string()).collect();
+        (0..TOKENS).map(|index| i64::MIN.wrapping_add(STEP / 2).wrapping_add(index.wrapping_mul(STEP)).to_string()).collect();
     tokens.sort();
+    tokens
+}
+
+fn tokens() -> Vec<u8> {
+    let tokens = ring_tokens();
     let mut out = Vec::new();
     pack(tokens.len(), tokens.iter().map(|token| Some(token.as_bytes())), &mut out);
     out

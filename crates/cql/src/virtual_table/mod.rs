@@ -13,6 +13,7 @@ mod registry;
 mod table;
 
 pub use local::NodeInfo;
+pub(crate) use local::ring_tokens;
 pub(crate) use read::read;
 pub use registry::VirtualTables;
 pub use table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// The virtual tables of a backend.
 pub struct VirtualTables {
     tables: RwLock<BTreeMap<TableId, Arc<dyn VirtualTable>>>,
+    node: RwLock<NodeInfo>,
     /// The last schema shown, for the schema that it was made from.
     shown: RwLock<Option<(Arc<Schema>, Arc<Schema>)>>,
 }
@@ -19,7 +20,8 @@ pub struct VirtualTables {
 impl VirtualTables {
     /// Those that drivers read: `system.local`, `peers`, `peers_v2`, and `system_virtual_schema`.
     pub(crate) fn new(database: &Database, node: NodeInfo) -> VirtualTables {
-        let tables = VirtualTables { tables: RwLock::default(), shown: RwLock::default() };
+        let tables =
+            VirtualTables { tables: RwLock::default(), node: RwLock::default(), shown: RwLock::default() };
         tables.describe_node(database, node);
         peers::tables(database).into_iter().for_each(|table| tables.register(table));
         described::tables().into_iter().for_each(|table| tables.register(table));
@@ -28,7 +30,13 @@ impl VirtualTables {
 
     /// What `system.local` says of this server: once the doors know where they listen.
     pub fn describe_node(&self, database: &Database, node: NodeInfo) {
+        *self.node.write() = node.clone();
         local::tables(database, node).into_iter().for_each(|table| self.register(table));
+    }
+
+    /// What is said of this server.
+    pub(crate) fn node(&self) -> NodeInfo {
+        self.node.read().clone()
     }
 
     /// Adds a table, or puts it in the place of the one of its id. Its keyspace is `system_views`, or another that the

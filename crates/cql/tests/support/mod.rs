@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod conformance;
+
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};

@@ -8,5 +8,6 @@ mod selected;
 mod source;
 mod typing;
 
+pub(crate) use result::result_columns;
 pub(crate) use selected::{Leaf, Selected, Selection};
 pub(crate) use source::{Shape, Source};

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs data.cql and queries.cql on a Cassandra 5.0.6 and writes its answers to expected.txt.
+"""Runs data.cql and queries.cql of a folder on a Cassandra 5.0.6 and writes its answers to expected.txt there.
+
+Usage: record.py FOLDER [ADDRESS]
 
 Values are written as hex of their serialised bytes, so that nothing of the driver's reading stands between. Needs
 cassandra-driver; the node listens on 127.0.0.1:9042 unless an address is given.
@@ -13,7 +15,7 @@ from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.protocol import ProtocolHandler, ResultMessage
 from cassandra.query import SimpleStatement, tuple_factory
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(sys.argv[1])
 KEYSPACE = "cqlsel_conformance"
 
 
@@ -63,7 +65,7 @@ def answer(session, query):
 
 
 def main():
-    address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1"
+    address = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
     profile = ExecutionProfile(row_factory=lambda names, rows: rows, request_timeout=60)
     cluster = Cluster([address], protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
     session = cluster.connect()

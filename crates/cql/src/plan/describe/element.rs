@@ -1,0 +1,86 @@
+//! Things that DESCRIBE shows.
+
+use super::create;
+use helenus_model::schema::{Keyspace, Table};
+use helenus_model::types::{UserType, quote_identifier};
+
+/// A thing of the schema.
+#[derive(Clone, Copy)]
+pub(super) enum Element<'s> {
+    Keyspace(&'s Keyspace),
+    Table(&'s Keyspace, &'s Table),
+    Type(&'s Keyspace, &'s UserType),
+}
+
+impl<'s> Element<'s> {
+    fn name(self) -> &'s str {
+        match self {
+            Element::Keyspace(keyspace) => &keyspace.name,
+            Element::Table(_, table) => &table.name,
+            Element::Type(_, ty) => &ty.name,
+        }
+    }
+
+    /// Keyspace, kind and name, as a listing shows them.
+    pub(super) fn listed(self) -> [String; 3] {
+        let (keyspace, kind) = match self {
+            Element::Keyspace(keyspace) => (keyspace, "keyspace"),
+            Element::Table(keyspace, _) => (keyspace, "table"),
+            Element::Type(keyspace, _) => (keyspace, "type"),
+        };
+        [
+            quote_identifier(&keyspace.name).into_owned(),
+            kind.to_owned(),
+            quote_identifier(self.name()).into_owned(),
+        ]
+    }
+
+    /// The statement that makes it again. `internals`: with id and dropped columns.
+    pub(super) fn statement(self, internals: bool) -> String {
+        match self {
+            Element::Keyspace(keyspace) => create::keyspace(keyspace),
+            Element::Table(_, table) => create::table(table, internals),
+            Element::Type(_, ty) => create::user_type(ty),
+        }
+    }
+}
+
+/// In the order of listings: by name, whatever its case.
+pub(super) fn sorted<'s>(elements: impl Iterator<Item = Element<'s>>) -> Vec<Element<'s>> {
+    let mut elements: Vec<Element<'s>> = elements.collect();
+    elements.sort_by_key(|element| element.name().to_lowercase());
+    elements
+}
+
+/// The tables of a keyspace.
+pub(super) fn tables(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    sorted(keyspace.tables.values().map(|table| Element::Table(keyspace, table)))
+}
+
+/// The types of a keyspace, by name.
+pub(super) fn types(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    sorted(keyspace.types.values().map(|ty| Element::Type(keyspace, ty)))
+}
+
+/// The types of a keyspace, each behind those it uses (`Types.sortedStream`).
+fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    let mut done: Vec<&UserType> = Vec::new();
+    let mut left: Vec<&UserType> = keyspace.types.values().map(|ty| &**ty).collect();
+    while !left.is_empty() {
+        let uses = |ty: &UserType, other: &UserType| {
+            ty.name != other.name && ty.fields.iter().any(|(_, field)| create::mentions(field, &other.name))
+        };
+        let free = left.iter().position(|ty| !left.iter().any(|other| uses(ty, other)));
+        // Types that use each other cannot be made; should they be there, they are shown in the order of their names.
+        done.push(left.remove(free.unwrap_or(0)));
+    }
+    done.into_iter().map(|ty| Element::Type(keyspace, ty)).collect()
+}
+
+/// A keyspace and all it holds.
+pub(super) fn whole(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    let mut elements = vec![Element::Keyspace(keyspace)];
+    elements.extend(types_by_use(keyspace));
+    elements.extend(tables(keyspace));
+    elements
+}

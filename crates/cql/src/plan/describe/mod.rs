@@ -1,0 +1,11 @@
+//! DESCRIBE: what cqlsh asks of the schema, answered in CQL (`DescribeStatement`).
+//!
+//! `plan` decides what is described, `element` is one thing that can be, `create` writes the statements that would make
+//! it again, `cluster` answers DESCRIBE CLUSTER.
+
+mod cluster;
+mod create;
+mod element;
+mod plan;
+
+pub(crate) use plan::DescribePlan;
