@@ -4,12 +4,12 @@
 //! acknowledged (in `periodic` mode, where a power cut may take what was acknowledged, the last that waited for a sync
 //! of its own), at most the last that was begun. That one state says it all: what was acknowledged is there, what was
 //! not is there whole or not at all, mutations of several partitions and tables too, truncated tables stay empty, and
-//! tables and rows are of the same moment. `CRASH_RUNS` and `CRASH_SEED` run more, or one.
+//! tables and rows are of the same moment. `CRASH_RUNS` and `CRASH_SEED` run more and longer, or another.
 
 mod support;
 
 use helenus_engine::{Database, DatabaseOptions, SyncMode, Ticket};
-use helenus_host::sim::{Cut, Machine, Survives, When};
+use helenus_host::sim::{Cut, Machine, Survives};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::{Schema, Table};
 use parking_lot::Mutex;
@@ -350,7 +350,8 @@ fn recover(
     machine.end_tasks();
 }
 
-fn run(seed: u64, mode: SyncMode, operations: usize) -> usize {
+/// Runs operations, then opens what a crash leaves at each sync: one of three images of it, or all if `thorough`.
+fn run(seed: u64, mode: SyncMode, operations: usize, thorough: bool) -> usize {
     let mut run = Run::new(seed, mode);
     for _ in 0..operations {
         run.operation();
@@ -370,15 +371,13 @@ fn run(seed: u64, mode: SyncMode, operations: usize) -> usize {
         );
         let kept = if mode == PERIODIC { synced } else { acknowledged };
         let torn = Survives::Torn { seed: random.next() };
-        for (survives, least) in
-            [(Survives::OnlySynced, kept), (torn, kept), (Survives::EverythingWritten, acknowledged)]
-        {
+        let left = [(Survives::OnlySynced, kept), (torn, kept), (Survives::EverythingWritten, acknowledged)];
+        let left = if thorough { left.to_vec() } else { vec![*random.pick(&left)] };
+        for (survives, least) in left {
             let again = random.chance(6).then_some(kept);
             let what = format!("{at}, {survives:?}");
             recover(&cut.machine.crash_image(survives), mode, &track.states, (least, begun), &what, again);
         }
-        // The same moment, seen by the process that goes on.
-        assert!(cut.when == When::Before || cut.when == When::After);
         cut.machine.end_tasks();
     }
     drop(track);
@@ -388,11 +387,11 @@ fn run(seed: u64, mode: SyncMode, operations: usize) -> usize {
 
 #[test]
 fn an_acknowledged_write_survives_a_cut_at_every_sync() {
-    let runs = from_environment("CRASH_RUNS", 3);
+    let runs = from_environment("CRASH_RUNS", 0);
     let first = from_environment("CRASH_SEED", 1);
-    for seed in first..first + runs {
+    for seed in first..first + runs.max(2) {
         for mode in [SyncMode::Group, SyncMode::Batch, PERIODIC] {
-            let cuts = run(seed, mode, 120);
+            let cuts = run(seed, mode, if runs > 0 { 120 } else { 60 }, runs > 0);
             eprintln!("seed {seed}, {mode:?}: {cuts} cuts");
         }
     }
