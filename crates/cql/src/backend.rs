@@ -10,6 +10,7 @@ use helenus_model::types::CqlType;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use uuid::Uuid;
 
 /// A database as the doors see it.
 pub trait Backend: Send + Sync {
@@ -20,7 +21,12 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// Syntax and analysis errors, as running the statement would give them.
-    fn prepare(&self, query: &str, keyspace: Option<&str>, identity: &Identity) -> Result<Arc<Prepared>, CqlError>;
+    fn prepare(
+        &self,
+        query: &str,
+        keyspace: Option<&str>,
+        identity: &Identity,
+    ) -> Result<Arc<Prepared>, CqlError>;
 
     /// A prepared statement by its id, analysed again if the schema has changed since. `None`: the client must
     /// prepare it (UNPREPARED).
@@ -37,7 +43,12 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// As `query`.
-    fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError>;
+    fn execute(
+        &self,
+        statement: &Prepared,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Outcome, CqlError>;
 
     /// Runs a batch.
     ///
@@ -50,6 +61,12 @@ pub trait Backend: Send + Sync {
 
     /// Calls `listener` whenever tickets may have become ready.
     fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
+
+    /// Writes what a traced request did into `system_traces`, where its client looks for it.
+    ///
+    /// # Errors
+    /// As a write.
+    fn record_trace(&self, trace: &Trace<'_>) -> Result<(), CqlError>;
 
     /// Hands what has been written so far to the operating system: called once for all requests that arrived
     /// together, before their answers leave.
@@ -118,6 +135,23 @@ pub struct Request<'a> {
     pub deadline_ns: Option<u64>,
     /// Set when the client has gone.
     pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// A traced request, once it has been answered.
+#[derive(Clone, Debug)]
+pub struct Trace<'a> {
+    /// The session's id, which the answer carried.
+    pub session: Uuid,
+    /// The client's address.
+    pub client: Option<SocketAddr>,
+    /// What was asked, in Cassandra's words: `Execute CQL3 query`.
+    pub request: &'static str,
+    /// What came with it: `query`, `consistency_level`, by name.
+    pub parameters: Vec<(&'static str, &'a str)>,
+    /// When it began, wall clock, microseconds.
+    pub started_us: i64,
+    /// How long it took until its answer was made, microseconds.
+    pub duration_us: i64,
 }
 
 /// What a statement did.

@@ -4,9 +4,10 @@ use super::engine_error::write_error;
 use super::identity::statement_id;
 use super::options::LocalOptions;
 use super::statements::Statements;
+use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Scope};
 use crate::backend::{
-    Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId,
+    Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId, Trace,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
@@ -314,6 +315,15 @@ impl Backend for LocalBackend {
 
     fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
         self.database.on_written(listener);
+    }
+
+    fn record_trace(&self, trace: &Trace<'_>) -> Result<()> {
+        let coordinator = self.virtuals.node().native_address;
+        match trace_mutation(&self.database, trace, coordinator) {
+            // Nobody waits for a trace to be safe: whoever reads it reads the memtable.
+            Some(mutation) => Ok(self.database.write(&mutation).map(drop)?),
+            None => Ok(()),
+        }
     }
 
     fn write_out(&self) -> Result<()> {

@@ -10,6 +10,7 @@ mod options;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use backend::LocalBackend;
 pub use options::LocalOptions;

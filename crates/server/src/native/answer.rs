@@ -10,9 +10,10 @@ use std::sync::atomic::AtomicBool;
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
     Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Request as Asked, StatementId,
-    Values,
+    Trace, Values,
 };
 use helenus_engine::Ticket;
+use helenus_host::Clock;
 use helenus_wire::WireError;
 use helenus_wire::native as wire;
 use helenus_wire::native::{
@@ -45,6 +46,7 @@ pub(super) struct Caller<'a> {
     /// Whether this thread may wait for the disk.
     pub may_block: bool,
     pub cancelled: &'a AtomicBool,
+    pub clock: &'a dyn Clock,
 }
 
 /// What a thread keeps from answer to answer.
@@ -105,7 +107,36 @@ pub(super) fn answer(
     tools: &mut Tools,
     out: &mut Vec<u8>,
 ) -> Reply {
-    let mut desk = Desk { caller, head, tools, out };
+    let began = head.tracing_id.map(|session| (session, caller.clock.wall_us(), caller.clock.monotonic_ns()));
+    let reply = answer_untraced(&mut Desk { caller, head, tools, out }, request);
+    if let Some((session, started_us, began_ns)) = began
+        && !matches!(reply, Reply::WouldBlock)
+    {
+        let duration_us = ((caller.clock.monotonic_ns() - began_ns) / 1000).max(1) as i64;
+        let (words, parameters) = traced_request(request);
+        let trace =
+            Trace { session, client: caller.client, request: words, parameters, started_us, duration_us };
+        // The request itself is answered; that its trace could not be kept shows as a trace that is not there.
+        let _kept = caller.backend.record_trace(&trace);
+    }
+    reply
+}
+
+/// What a request is called in a trace, and what came with it (Cassandra's `QueryMessage` and its kin).
+fn traced_request<'r>(request: &Request<'r>) -> (&'static str, Vec<(&'static str, &'r str)>) {
+    match request {
+        Request::Query(query) => ("Execute CQL3 query", vec![("query", query.query)]),
+        Request::Prepare(prepare) => ("Preparing CQL3 query", vec![("query", prepare.query)]),
+        Request::Execute(_) => ("Execute CQL3 prepared query", Vec::new()),
+        Request::Batch(_) => ("Execute batch of CQL3 queries", Vec::new()),
+        Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
+            ("Request", Vec::new())
+        }
+    }
+}
+
+fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
+    let caller = desk.caller;
     let result = match request {
         Request::Query(query) => desk.query(query),
         Request::Prepare(prepare) => desk.prepare(prepare),

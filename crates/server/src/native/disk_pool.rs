@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use helenus_cql::backend::{Backend, Identity};
-use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use helenus_wire::native::{
     Compression, ErrorCode, ErrorMessage, Flags, Opcode, Outgoing, ResponseHead, Version, decode_request,
 };
@@ -55,6 +55,7 @@ pub(super) struct DiskPool {
 
 struct Shared {
     backend: Arc<dyn Backend>,
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
@@ -68,7 +69,7 @@ struct State {
 
 impl DiskPool {
     pub fn new(host: Host, backend: Arc<dyn Backend>, threads_max: usize, queue_max: usize) -> DiskPool {
-        let shared = Arc::new(Shared { backend, state: Mutex::default() });
+        let shared = Arc::new(Shared { backend, clock: host.clock.clone(), state: Mutex::default() });
         DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
     }
 
@@ -133,7 +134,7 @@ impl Worker for Thread {
             let mailbox = Arc::clone(&job.mailbox);
             let (head, compression) = (job.head, job.compression);
             let tools = &mut self.tools;
-            let ran = catch_unwind(AssertUnwindSafe(|| run(self.shared.backend.as_ref(), job, tools)));
+            let ran = catch_unwind(AssertUnwindSafe(|| run(&self.shared, job, tools)));
             // The panic hook has written what happened; here one request fails and the thread goes on.
             mailbox.finish(ran.unwrap_or_else(|_| panicked(head, compression)));
         }
@@ -141,9 +142,9 @@ impl Worker for Thread {
     }
 }
 
-fn run(backend: &dyn Backend, job: Job, tools: &mut Tools) -> Finished {
+fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let caller = Caller {
-        backend,
+        backend: shared.backend.as_ref(),
         identity: &job.identity,
         client: job.client,
         keyspace: job.keyspace.as_deref(),
@@ -151,6 +152,7 @@ fn run(backend: &dyn Backend, job: Job, tools: &mut Tools) -> Finished {
         compression: job.compression,
         may_block: true,
         cancelled: &job.mailbox.gone,
+        clock: &*shared.clock,
     };
     let mut envelope = Vec::new();
     let (mut held, mut keyspace) = (None, None);

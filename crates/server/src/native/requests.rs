@@ -164,6 +164,7 @@ impl Requests {
             compression,
             may_block: false,
             cancelled: &self.mailbox.gone,
+            clock: &*self.shared.host.clock,
         };
         let reply = answer(&caller, head, request, tools, self.output.envelopes());
         self.output.appended();

@@ -70,6 +70,10 @@ impl Backend for Canned {
         Ok(None)
     }
 
+    fn record_trace(&self, _: &Trace<'_>) -> Result<(), CqlError> {
+        Ok(())
+    }
+
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
         let mut words = query.split(' ');
         let rows = |columns, warnings: Vec<String>, paging_state| {
