@@ -106,11 +106,17 @@ impl TableStore {
             }
             let sstable = self.write(shared, &table, &memtable)?;
             written += u64::from(sstable.is_some());
-            if let (Some(log), Some(position)) = (&shared.log, memtable.sealed_at()) {
-                log.mark_flushed(table.id, position)?;
+            let noted = match (&shared.log, memtable.sealed_at()) {
+                (Some(log), Some(position)) => log.mark_flushed(table.id, position),
+                _ => Ok(()),
+            };
+            if let Err(full @ Error::LogFull { .. }) = noted {
+                return Err(full);
             }
+            // After any other error the log may say that these writes are in files, so the files stay.
             changing.files = false;
             self.view.rcu(|view| view.with_flushed(&memtable, sstable.clone()));
+            noted?;
         }
         Ok(written)
     }
