@@ -140,7 +140,7 @@ impl Kind {
             Kind::Duration { .. } => "DURATION",
             Kind::Integer { .. } => "N",
             Kind::Boolean => "BOOL",
-            Kind::Choice(_) => "WORD",
+            Kind::Choice(_) => "MODE",
             Kind::Path | Kind::DirectoryNamed(_) => "PATH",
             Kind::Text => "TEXT",
             Kind::Host => "HOST",
