@@ -118,6 +118,10 @@ impl Backend for Canned {
         self.local.on_written(listener);
     }
 
+    fn record_trace(&self, trace: &Trace<'_>) -> Result<(), CqlError> {
+        self.local.record_trace(trace)
+    }
+
     fn write_out(&self) -> Result<(), CqlError> {
         Ok(())
     }

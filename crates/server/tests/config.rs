@@ -1,5 +1,4 @@
 //! Configuration: the table of options, Cassandra's own file, and everything that can be wrong in it.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
+use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions, MemoryShares, OpenReport, SyncMode};
 use helenus_host::{Host, Next, Worker};
@@ -11,6 +12,7 @@ use helenus_server::config::{
     Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, size_text,
 };
 use helenus_server::native::NativeServer;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,8 +56,12 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Storage::Directory(_) => real,
     };
     let database = open(&host, &config)?;
-    let backend: Arc<dyn Backend> = LocalBackend::new(Arc::clone(&database), local_options(&config));
+    let local = LocalBackend::new(Arc::clone(&database), local_options(&config));
+    describe_node(&local, &config, config.listen);
+    let backend: Arc<dyn Backend> = local.clone();
     let native = Arc::new(NativeServer::start(&host, backend, config.listen, config.limits.clone())?);
+    // Again, now that a free port has been picked; nobody knows it before it is printed.
+    describe_node(&local, &config, native.address());
     let admin = start_admin(&host, &database, &native, &config)?;
     print_where(&native, &admin, &config);
     wait_for_signal()?;
@@ -138,6 +144,26 @@ fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
 
 fn local_options(config: &ServerConfig) -> LocalOptions {
     LocalOptions { prepared_bytes_max: config.statements_bytes, ..LocalOptions::default() }
+}
+
+/// Tells clients, in `system.local`, where they reach this server.
+fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAddr) {
+    let own = if listens.ip().is_unspecified() { outward_address() } else { listens.ip() };
+    let native_address = SocketAddr::new(config.broadcast_address.unwrap_or(own), listens.port());
+    let cluster_name = config.cluster_name.clone();
+    let node = NodeInfo { cluster_name, native_address, ..NodeInfo::default() };
+    local.virtual_tables().describe_node(local.database(), node);
+}
+
+/// The address of this machine that leads out of it: the sender's of a datagram that is never sent. The loopback's where
+/// there is no way out.
+fn outward_address() -> IpAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+    let local = socket.and_then(|socket| {
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // TEST-NET-1: nobody's
+        socket.local_addr()
+    });
+    local.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
 fn print_opened(report: &OpenReport, took_ns: u64) {
