@@ -93,14 +93,14 @@ impl Native {
         )))
     }
 
-    fn new(name: &str, arguments: &[CqlType], returns: CqlType, does: Does) -> Arc<dyn Scalar> {
+    fn shared(name: &str, arguments: &[CqlType], returns: CqlType, does: Does) -> Arc<dyn Scalar> {
         Arc::new(Native { name: format!("system.{name}"), arguments: arguments.to_vec(), returns, does })
     }
 
     /// `token`, of a table.
     pub(super) fn token(table: &Table) -> Arc<dyn Scalar> {
         let types: Vec<CqlType> = table.partition_key.iter().map(|column| column.ty.clone()).collect();
-        Native::new("token", &types, CqlType::BigInt, Does::Token)
+        Native::shared("token", &types, CqlType::BigInt, Does::Token)
     }
 }
 
@@ -137,35 +137,39 @@ fn converted(name: &str) -> Option<&'static CqlType> {
 /// The functions of a name, in Cassandra's old or new spelling.
 pub(super) fn functions(name: &str) -> Vec<Arc<dyn Scalar>> {
     use CqlType::{Blob, Date, Time, TimeUuid, Timestamp, Uuid};
-    let now = |ty| vec![Native::new(name, &[], ty, Does::Now)];
+    let now = |ty| vec![Native::shared(name, &[], ty, Does::Now)];
     let of_times = |from: &[CqlType], to: CqlType| {
-        from.iter().map(|ty| Native::new(name, std::slice::from_ref(ty), to.clone(), Does::Time)).collect()
+        from.iter().map(|ty| Native::shared(name, std::slice::from_ref(ty), to.clone(), Does::Time)).collect()
     };
     match name {
         "now" | "current_timeuuid" | "currenttimeuuid" => now(TimeUuid),
         "current_timestamp" | "currenttimestamp" => now(Timestamp),
         "current_date" | "currentdate" => now(Date),
         "current_time" | "currenttime" => now(Time),
-        "uuid" => vec![Native::new(name, &[], Uuid, Does::Uuid)],
-        "min_timeuuid" | "mintimeuuid" => vec![Native::new(name, &[Timestamp], TimeUuid, Does::MinTimeUuid)],
-        "max_timeuuid" | "maxtimeuuid" => vec![Native::new(name, &[Timestamp], TimeUuid, Does::MaxTimeUuid)],
+        "uuid" => vec![Native::shared(name, &[], Uuid, Does::Uuid)],
+        "min_timeuuid" | "mintimeuuid" => {
+            vec![Native::shared(name, &[Timestamp], TimeUuid, Does::MinTimeUuid)]
+        }
+        "max_timeuuid" | "maxtimeuuid" => {
+            vec![Native::shared(name, &[Timestamp], TimeUuid, Does::MaxTimeUuid)]
+        }
         "to_date" | "todate" => of_times(&[Timestamp, TimeUuid], Date),
         "to_timestamp" | "totimestamp" => of_times(&[Date, TimeUuid], Timestamp),
         "to_unix_timestamp" | "tounixtimestamp" => of_times(&[Date, TimeUuid, Timestamp], CqlType::BigInt),
         _ => {
             let to_blob = name.strip_suffix("_as_blob").or_else(|| name.strip_suffix("asblob"));
             if let Some(from) = to_blob.and_then(converted) {
-                return vec![Native::new(name, std::slice::from_ref(from), Blob, Does::ToBlob)];
+                return vec![Native::shared(name, std::slice::from_ref(from), Blob, Does::ToBlob)];
             }
             let from_blob = name.strip_prefix("blob_as_").or_else(|| name.strip_prefix("blobas"));
             if let Some(to) = from_blob.and_then(converted) {
-                return vec![Native::new(name, &[Blob], to.clone(), Does::FromBlob)];
+                return vec![Native::shared(name, &[Blob], to.clone(), Does::FromBlob)];
             }
             let cast_to = name.strip_prefix("cast_as_").or_else(|| name.strip_prefix("castas"));
             let Some(to) = cast_to.and_then(converted) else { return Vec::new() };
             let name = format!("cast_as_{}", cast_to.unwrap_or_default());
             let from = cast::sources(to);
-            from.map(|(from, does)| Native::new(&name, &[from], to.clone(), Does::Cast(does))).collect()
+            from.map(|(from, does)| Native::shared(&name, &[from], to.clone(), Does::Cast(does))).collect()
         }
     }
 }

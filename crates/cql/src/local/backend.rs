@@ -164,9 +164,7 @@ impl LocalBackend {
         bindings: Bindings<'_>,
         run: impl FnOnce(&Execution<'_>) -> Result<Outcome>,
     ) -> Result<Ran> {
-        let schema = self.virtuals.shown_in(&self.database.schema());
-        let virtuals = &self.virtuals;
-        let execution = Execution { database: &self.database, schema: &schema, virtuals, request, bindings };
+        let execution = Execution { database: &self.database, virtuals: &self.virtuals, request, bindings };
         run(&execution).map(Ran::from)
     }
 

@@ -11,8 +11,6 @@ use std::sync::Arc;
 pub(crate) struct Execution<'a> {
     /// The database.
     pub(crate) database: &'a Database,
-    /// The schema that the statement was analysed under.
-    pub(crate) schema: &'a Arc<Schema>,
     /// The tables that are not stored.
     pub(crate) virtuals: &'a VirtualTables,
     /// The request.
@@ -22,6 +20,11 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
+    /// The present schema, virtual tables included.
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        self.virtuals.shown_in(&self.database.schema())
+    }
+
     /// The moment of this execution, seconds: decides what has expired, and when what is written will.
     pub(crate) fn now_s(&self) -> i64 {
         self.request.now_s.unwrap_or_else(|| self.database.now_s())

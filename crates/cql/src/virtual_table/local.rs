@@ -95,8 +95,9 @@ impl VirtualTable for Local {
 /// The ends of the ring's pieces, evenly spread, as text in the order of text.
 pub(crate) fn ring_tokens() -> Vec<String> {
     const STEP: i64 = (i64::MAX / TOKENS) * 2;
-    let mut tokens: Vec<String> =
-        (0..TOKENS).map(|index| i64::MIN.wrapping_add(STEP / 2).wrapping_add(index.wrapping_mul(STEP)).to_string()).collect();
+    let mut tokens: Vec<String> = (0..TOKENS)
+        .map(|index| i64::MIN.wrapping_add(STEP / 2).wrapping_add(index.wrapping_mul(STEP)).to_string())
+        .collect();
     tokens.sort();
     tokens
 }

@@ -4,7 +4,9 @@
 
 pub mod conformance;
 
-use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use helenus_cql::backend::{
+    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
+};
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
@@ -100,6 +102,26 @@ impl Server {
             }
             _ => panic!("{query}: no rows"),
         }
+    }
+
+    /// Prepares a statement.
+    pub fn prepare(&self, query: &str) -> Arc<Prepared> {
+        self.backend
+            .prepare(query, Some(KEYSPACE), &self.identity)
+            .unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    /// Runs a SELECT with values.
+    pub fn bound(
+        &self,
+        query: &str,
+        values: &[BoundValue<'_>],
+    ) -> Result<Vec<Vec<Option<Vec<u8>>>>, CqlError> {
+        let statement = self.prepare(query);
+        let mut out = Collected::default();
+        let request = Request { values: Values::Positional(values), ..self.request(None) };
+        self.backend.execute(&statement, &request, &mut out)?;
+        Ok(out.rows)
     }
 
     /// Ends the machine's tasks.

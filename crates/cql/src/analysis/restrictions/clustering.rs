@@ -1,7 +1,7 @@
 //! Which rows of a partition a WHERE clause means, as ordered positions: names where every clustering column has `=`
 //! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
 
-use super::restriction::{End, Operand, Restriction, Test, Value, invalid};
+use super::restriction::{End, Operand, Restriction, Test, Value, check_product, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
@@ -46,7 +46,7 @@ impl Restrictions {
     fn names(&self, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
         let mut prefixes: Vec<Prefix<'_>> = vec![Vec::new()];
         for restriction in self.clustering.iter() {
-            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?);
+            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?)?;
         }
         let mut names = Vec::with_capacity(prefixes.len());
         for prefix in &prefixes {
@@ -71,7 +71,7 @@ impl Restrictions {
                 let ends = Ends::bind(&restriction.columns, (start, end), bindings)?;
                 return self.sliced(&prefixes, &ends);
             }
-            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?);
+            prefixes = extended(&prefixes, &equal_values(restriction, bindings)?)?;
         }
         let ends = Ends { columns: &[], start: None, end: None };
         self.sliced(&prefixes, &ends)
@@ -138,12 +138,13 @@ fn missing(values: &[Value<'_>], restriction: &Restriction) -> Option<usize> {
 }
 
 /// Each prefix followed by each of the values.
-fn extended<'a>(prefixes: &[Prefix<'a>], values: &[Vec<Value<'a>>]) -> Vec<Prefix<'a>> {
+fn extended<'a>(prefixes: &[Prefix<'a>], values: &[Vec<Value<'a>>]) -> Result<Vec<Prefix<'a>>> {
+    check_product(prefixes.len(), values.len(), "clustering key")?;
     let mut longer = Vec::with_capacity(prefixes.len() * values.len());
     for prefix in prefixes {
         longer.extend(values.iter().map(|values| [&prefix[..], values].concat()));
     }
-    longer
+    Ok(longer)
 }
 
 fn encode(columns: &[Column], values: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
@@ -157,6 +158,9 @@ fn encode_one(column: &Column, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(
     component((&column.ty, column.reversed), value.as_deref(), out)
         .map_err(|error| CqlError::Invalid(error.to_string()))
 }
+
+/// A value of an end in one column, whether the end belongs to the range, and whether this is its last value.
+type Part<'a> = Option<(Value<'a>, bool, bool)>;
 
 /// A range over one or more clustering columns: the bound values of its ends, by value order.
 struct Ends<'a> {
@@ -225,12 +229,11 @@ impl<'a> Ends<'a> {
     /// Slices of the columns from `at` on. `base` holds values of the columns before; `tight` tells for both ends
     /// whether `base` equals the end's values so far, so that the end still bounds what follows.
     fn mixed(&self, base: &[u8], at: usize, tight: (bool, bool), out: &mut Vec<Slice>) -> Result<()> {
-        let part =
-            |end: &'_ Option<(Vec<Value<'a>>, bool)>, tight: bool| -> Option<(Value<'a>, bool, bool)> {
-                let (values, inclusive) = end.as_ref().filter(|_| tight)?;
-                let value = values.get(at)?;
-                Some((value.clone(), *inclusive, at + 1 == values.len()))
-            };
+        let part = |end: &'_ Option<(Vec<Value<'a>>, bool)>, tight: bool| -> Part<'a> {
+            let (values, inclusive) = end.as_ref().filter(|_| tight)?;
+            let value = values.get(at)?;
+            Some((value.clone(), *inclusive, at + 1 == values.len()))
+        };
         let (low, high) = (part(&self.start, tight.0), part(&self.end, tight.1));
         let Some(column) = self.columns.get(at).filter(|_| low.is_some() || high.is_some()) else {
             let (mut start, mut end) = (base.to_vec(), base.to_vec());
@@ -245,7 +248,7 @@ impl<'a> Ends<'a> {
             Ok(position)
         };
         // What lies strictly between the two ends in this column, or up to an end that is the last and belongs to it.
-        let edge = |part: &Option<(Value<'_>, bool, bool)>, is_low: bool| -> Result<Vec<u8>> {
+        let edge = |part: &Part<'_>, is_low: bool| -> Result<Vec<u8>> {
             let Some((value, inclusive, is_last)) = part else {
                 let mut position = base.to_vec();
                 end_bound(is_low, &mut position);
@@ -281,7 +284,7 @@ impl<'a> Ends<'a> {
     /// other alone bounds what follows; if not, nothing is left.
     fn end_of_equal(
         &self,
-        (low, high): (&Option<(Value<'a>, bool, bool)>, &Option<(Value<'a>, bool, bool)>),
+        (low, high): (&Part<'a>, &Part<'a>),
         base: &[u8],
         at: usize,
         out: &mut Vec<Slice>,

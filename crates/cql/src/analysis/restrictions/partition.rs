@@ -1,6 +1,6 @@
 //! Which partitions a WHERE clause means: keys, or a range of tokens.
 
-use super::restriction::{End, Operand, Test, Value, invalid};
+use super::restriction::{End, Operand, Test, Value, check_product, invalid};
 use super::statement::Restrictions;
 use crate::analysis::Bindings;
 use crate::error::Result;
@@ -81,6 +81,7 @@ impl Restrictions {
             }
             values.sort_by(|a, b| column.ty.compare(a, b).then_with(|| a.cmp(b)));
             values.dedup();
+            check_product(keys.len(), values.len(), "partition key")?;
             let mut longer = Vec::with_capacity(keys.len() * values.len());
             for key in &keys {
                 for value in &values {

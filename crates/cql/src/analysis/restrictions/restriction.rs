@@ -1,9 +1,10 @@
 //! One restriction: columns, and what is asked of their values.
 
 use crate::analysis::{Bindings, Bound, Term};
+use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
 use helenus_model::schema::Column;
-use helenus_model::types::{Elements, Fields};
+use helenus_model::types::{CqlType, Elements, Fields, TypeError, collection_size, normalise};
 use std::borrow::Cow;
 
 /// A bound value; `None` is null.
@@ -79,24 +80,48 @@ impl Candidates {
             Candidates::Each(operands) => {
                 operands.iter().map(|operand| operand.bind(bindings, (refusal, column))).collect()
             }
-            Candidates::Marker(term) => match term.bind(bindings)? {
-                Bound::Null => invalid(format!("Invalid null value for column {}", column.name)),
-                Bound::Unset => invalid(format!("Invalid unset value for column {}", column.name)),
-                Bound::Bytes(bytes) => Ok(elements(&bytes).map(|value| vec![value]).collect()),
-            },
-            Candidates::TupleMarker(term, name) => match term.bind(bindings)? {
-                Bound::Null => invalid("Invalid null value for IN restriction".to_owned()),
-                Bound::Unset => invalid(format!("Invalid unset value for {name}")),
-                Bound::Bytes(bytes) => {
-                    Ok(elements(&bytes).map(|value| value.map_or_else(Vec::new, fields)).collect())
-                }
-            },
+            Candidates::Marker(term) => {
+                let values = elements(term, bindings, |what| {
+                    format!("Invalid {what} value for column {}", column.name)
+                })?;
+                Ok(values.into_iter().map(|value| vec![value]).collect())
+            }
+            Candidates::TupleMarker(term, name) => {
+                let values = elements(term, bindings, |what| match what {
+                    "null" => "Invalid null value for IN restriction".to_owned(),
+                    _ => format!("Invalid {what} value for {name}"),
+                })?;
+                Ok(values.into_iter().map(|value| value.map_or_else(Vec::new, fields)).collect())
+            }
         }
     }
 }
 
-fn elements<'e>(bytes: &'e [u8]) -> impl Iterator<Item = Value<'static>> + 'e {
-    Elements::of_list(bytes).map(|value| value.map(|bytes| Cow::Owned(bytes.to_vec())))
+/// The elements of the list that a marker is bound to. They are checked one by one: a null among them is refused by
+/// whoever knows what it is for, with another text than a list's.
+fn elements<'a>(
+    term: &Term,
+    bindings: &Bindings<'a>,
+    refusal: impl Fn(&str) -> String,
+) -> Result<Vec<Value<'a>>> {
+    let Term::Marker(index, CqlType::List { element, .. }) = term else { return Ok(Vec::new()) };
+    let bytes = match bindings.values.get(*index) {
+        BoundValue::Null => return invalid(refusal("null")),
+        BoundValue::Unset => return invalid(refusal("unset")),
+        BoundValue::Bytes(bytes) => bytes,
+    };
+    let wrong = |error: TypeError| CqlError::Invalid(error.to_string());
+    let mut values = Vec::new();
+    for value in Elements::of_list(bytes) {
+        if let Some(value) = value {
+            element.validate(value).map_err(wrong)?;
+        }
+        values.push(value.map(|value| normalise(element, value)));
+    }
+    if bytes.len() < 4 || values.len() != collection_size(bytes) {
+        return Err(wrong(TypeError::CutShort { what: "list".to_owned() }));
+    }
+    Ok(values)
 }
 
 /// One end of a range.
@@ -223,6 +248,20 @@ impl Restriction {
     fn columns_in_common(&self, other: &Restriction) -> String {
         let common = self.columns.iter().filter(|column| other.columns.iter().any(|c| c.name == column.name));
         common.map(|column| &*column.name).collect::<Vec<_>>().join(" ,")
+    }
+}
+
+/// Most combinations of the values of several INs: what a statement of some kilobytes may ask for must not fill the
+/// memory.
+const PRODUCT_MAX: usize = 1 << 20;
+
+/// Refuses INs whose values make too many combinations.
+pub(super) fn check_product(one: usize, other: usize, of: &str) -> Result<()> {
+    match one.checked_mul(other) {
+        Some(product) if product <= PRODUCT_MAX => Ok(()),
+        _ => invalid(format!(
+            "The cartesian product of the IN restrictions on {of} has more than {PRODUCT_MAX} values; split the statement"
+        )),
     }
 }
 

@@ -31,11 +31,8 @@ pub(super) fn keyspace(keyspace: &Keyspace) -> String {
 
 /// CREATE TYPE.
 pub(super) fn user_type(ty: &UserType) -> String {
-    let fields: Vec<String> = ty
-        .fields
-        .iter()
-        .map(|(name, ty)| format!("    {} {ty}", quote_identifier(name)))
-        .collect();
+    let fields: Vec<String> =
+        ty.fields.iter().map(|(name, ty)| format!("    {} {ty}", quote_identifier(name))).collect();
     format!(
         "CREATE TYPE {}.{} (\n{}\n);",
         quote_identifier(&ty.keyspace),

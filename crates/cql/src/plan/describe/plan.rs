@@ -110,7 +110,7 @@ impl DescribePlan {
     /// # Errors
     /// What is to be described does not exist; a paging state that is of no use.
     pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
-        let (schema, request) = (execution.schema, execution.request);
+        let (schema, request) = (execution.schema(), execution.request);
         out.columns(&self.columns);
         if let What::Cluster { with_ranges } = self.what {
             for value in cluster::row(&execution.virtuals.node(), with_ranges) {
@@ -119,7 +119,7 @@ impl DescribePlan {
             out.end_row();
             return Ok(self.outcome(None));
         }
-        let elements = self.elements(schema, request.keyspace)?;
+        let elements = self.elements(&schema, request.keyspace)?;
         let first = request.paging_state.map_or(Ok(0), |state| offset(state, schema.version))?;
         let page = request.page_size.filter(|size| *size > 0).map_or(usize::MAX, |size| size as usize);
         let shown = elements.iter().skip(first).take(page);

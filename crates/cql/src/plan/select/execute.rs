@@ -11,9 +11,9 @@ use crate::analysis::{Bound, Term};
 use crate::backend::{Outcome, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::Execution;
-use crate::virtual_table::{self, VirtualContext};
-use helenus_engine::ReadRequest;
+use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
+use helenus_engine::{ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use std::sync::Arc;
 
@@ -116,8 +116,7 @@ impl SelectPlan {
             deadline_ns: request.deadline_ns,
             cancelled: request.cancelled,
         };
-        let cx = VirtualContext { schema: execution.schema, database: execution.database };
-        let read = match execution.virtuals.rows(self.table.id, &cx) {
+        let read = match self.virtual_rows(execution) {
             Some(rows) => virtual_table::read(command, &rows, sink),
             None => {
                 let view = execution.database.view(&self.table);
@@ -131,6 +130,15 @@ impl SelectPlan {
             }
             (None, error) => CqlError::from(error),
         })
+    }
+
+    fn virtual_rows(&self, execution: &Execution<'_>) -> Option<VirtualRows> {
+        if !is_system_keyspace(&self.table.keyspace) {
+            return None;
+        }
+        let schema = execution.schema();
+        let cx = VirtualContext { schema: &schema, database: execution.database };
+        execution.virtuals.rows(self.table.id, &cx)
     }
 
     /// A limit's value; no limit if there is none or it is unset.

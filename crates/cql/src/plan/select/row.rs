@@ -233,3 +233,36 @@ fn counter_total(context: &[u8]) -> i64 {
     let counts = shards.chunks_exact(32).filter_map(|shard| shard.last_chunk::<8>());
     counts.fold(0, |sum: i64, count| sum.wrapping_add(i64::from_be_bytes(*count)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(count: i64) -> Vec<u8> {
+        [&[7; 16][..], &1_i64.to_be_bytes(), &count.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn a_counter_is_the_sum_of_its_shards_whatever_its_header() {
+        let plain = [&[0, 0][..], &shard(5), &shard(-7)].concat();
+        assert_eq!(counter_total(&plain), -2);
+        let global = [&[0, 1, 0x80, 0][..], &shard(5)].concat();
+        assert_eq!(counter_total(&global), 5);
+        let clearing = [&(-1_i16).to_be_bytes()[..], &[0, 0], &shard(3)].concat();
+        assert_eq!(counter_total(&clearing), 3);
+        assert_eq!(counter_total(&[]), 0);
+        assert_eq!(counter_total(&[0, 9, 1]), 0);
+    }
+
+    #[test]
+    fn parts_of_a_composite_key_are_found_and_damage_is_null() {
+        let key = [0, 1, 9, 0, 0, 2, 8, 7, 0];
+        let at = |key| RowAt { key, key_columns: 2, statics: None, row: None, now_s: 0 };
+        let mut scratch = Vec::new();
+        assert_eq!(at(&key).value(&Source::Key(0), &mut scratch), Some(&[9][..]));
+        assert_eq!(at(&key).value(&Source::Key(1), &mut scratch), Some(&[8, 7][..]));
+        for length in 0..6 {
+            assert_eq!(at(&key[..length]).value(&Source::Key(1), &mut scratch), None);
+        }
+    }
+}
