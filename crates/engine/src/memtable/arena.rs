@@ -4,11 +4,10 @@
 //! allocated stays at its address until the arena is dropped, which happens when the last reader of the memtable has
 //! let go of it.
 
-use parking_lot::Mutex;
+use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Alignment of every allocation.
 const ALIGN: usize = 8;
@@ -19,7 +18,7 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// Memory that all memtables of a database use together, in bytes.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryAccount(Arc<AtomicUsize>);
+pub struct MemoryAccount(Arc<std::sync::atomic::AtomicUsize>);
 
 impl MemoryAccount {
     /// Bytes in use.
@@ -117,7 +116,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        self.account.0.fetch_sub(*self.reserved.get_mut(), Ordering::Relaxed);
+        self.account.0.fetch_sub(self.reserved_bytes(), Ordering::Relaxed);
         for chunk in self.chunks.get_mut().drain(..) {
             // SAFETY: leaked from a Box in `allocate_in_new_chunk`, freed only here.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });

@@ -7,6 +7,7 @@
 use super::partition::{Bytes, Point, Version, row_at};
 use super::skiplist::{Node, NodeRef};
 use super::store::{Entry, Memtable, PartitionRef};
+use super::sync::AtomicPtr;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::packed;
@@ -15,7 +16,6 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
 
 type RowNode = Node<AtomicPtr<Version<Bytes>>>;
 type PointNode = Node<Point>;

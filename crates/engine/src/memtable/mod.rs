@@ -8,6 +8,9 @@ mod cursor;
 mod partition;
 mod skiplist;
 mod store;
+mod sync;
+#[cfg(test)]
+mod tests;
 
 pub use arena::MemoryAccount;
 pub use cursor::MemtableCursor;

@@ -9,6 +9,7 @@
 
 use super::arena::Arena;
 use super::skiplist::{NodeRef, SkipList};
+use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
 use helenus_model::byte_comparable;
 use helenus_model::cell::Span;
 use helenus_model::deletion::DeletionTime;
@@ -18,9 +19,7 @@ use helenus_model::reconcile::merge_rows;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use helenus_model::types::TypeError;
-use parking_lot::Mutex;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// One partition.
 #[derive(Default)]
@@ -339,3 +338,6 @@ impl ApplyScratch {
         Ok(())
     }
 }
+
+#[cfg(all(test, loom))]
+mod published;

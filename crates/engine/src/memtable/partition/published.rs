@@ -1,0 +1,69 @@
+//! A reader during a write sees all of it or nothing, in every interleaving that loom finds.
+
+use super::*;
+use crate::memtable::tests::{Batch, small_table};
+use loom::sync::Arc;
+use loom::thread;
+
+struct Shared {
+    arena: Arena,
+    partition: Partition,
+}
+
+/// What a reader finds: rows both ways, static row, deletion, covering range.
+fn read(partition: &Partition) -> [usize; 5] {
+    let sequence = partition.sequence();
+    let visible = |node: &NodeRef<'_, AtomicPtr<Version<Bytes>>>| {
+        // SAFETY: the caller holds the arena.
+        unsafe { row_at(*node, sequence) }.is_some()
+    };
+    let forward = std::iter::successors(partition.rows.first(), |node| node.next()).filter(visible).count();
+    let last = partition.rows.before(&[0xFF]);
+    let backward = std::iter::successors(last, |node| node.previous()).filter(visible).count();
+    [
+        forward,
+        backward,
+        usize::from(partition.static_row(sequence).is_some()),
+        usize::from(!partition.deletion(sequence).is_live()),
+        usize::from(!partition.covering_before(&[0x40, 0x90], sequence).is_live()),
+    ]
+}
+
+fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 5]) {
+    let (first, batch) = (first.map(|first| first.changes), batch.changes);
+    loom::model(move || {
+        let shared = Arc::new(Shared { arena: Arena::default(), partition: Partition::default() });
+        let table = small_table();
+        let mut scratch = ApplyScratch::default();
+        if let Some(first) = &first {
+            shared.partition.apply(&shared.arena, &table, first, &mut scratch).unwrap();
+        }
+        let reading = shared.clone();
+        let reader = thread::spawn(move || {
+            let found = read(&reading.partition);
+            assert!(found == before || found == after, "{found:?} is neither {before:?} nor {after:?}");
+        });
+        shared.partition.apply(&shared.arena, &table, &batch, &mut scratch).unwrap();
+        assert_eq!(read(&shared.partition), after);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn rows_of_a_first_write_appear_together() {
+    let batch = Batch::default().insert(2, 5).insert(1, 5).insert(3, 5);
+    check(None, batch, [0; 5], [3, 3, 0, 0, 0]);
+}
+
+#[test]
+fn a_write_between_rows_that_are_there_appears_whole() {
+    let first = Batch::default().insert(1, 1).insert(4, 1);
+    let batch = Batch::default().insert(2, 5).insert(1, 5);
+    check(Some(first), batch, [2, 2, 0, 0, 0], [3, 3, 0, 0, 0]);
+}
+
+#[test]
+fn deletions_and_the_static_row_appear_with_the_rows() {
+    let batch = Batch::default().delete_partition(1).delete_all_rows(2).set_static(5).insert(1, 5);
+    check(None, batch, [0; 5], [1, 1, 1, 1, 1]);
+}

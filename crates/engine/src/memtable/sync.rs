@@ -1,0 +1,35 @@
+//! The atomics and locks that readers and writers of a memtable meet at.
+//!
+//! In a build with `--cfg loom` they are loom's, so that `partition::published` runs through every interleaving:
+//! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p helenus-engine --release --lib published`.
+
+#[cfg(not(loom))]
+pub(super) use parking_lot::Mutex;
+#[cfg(not(loom))]
+pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Loom's lock, used as `parking_lot`'s is.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(super) fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    pub(super) fn get_mut(&mut self) -> loom::sync::MutexGuard<'_, T> {
+        self.lock()
+    }
+}

@@ -1,0 +1,248 @@
+//! The memtable under several threads: writers that do not disturb one another, readers that see writes whole.
+//!
+//! Small under Miri, which checks every access to the arena on the way.
+
+use super::{MemoryAccount, Memtable, MemtableCursor};
+use helenus_model::byte_comparable;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_model::mutation::{Changes, PartitionUpdate};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::token::Token;
+use helenus_model::types::CqlType;
+use helenus_model::unfiltered::{Source, Unfiltered};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use uuid::Uuid;
+
+/// `k text, c int, s text static, v text, PRIMARY KEY (k, c)`.
+pub(super) fn small_table() -> Table {
+    let column = |name: &str, kind, ty| Column {
+        name: name.into(),
+        kind,
+        position: 0,
+        ty,
+        reversed: false,
+        id: Table::UNNUMBERED,
+    };
+    let mut table = Table {
+        id: TableId(Uuid::from_u128(1)),
+        keyspace: "ks".into(),
+        name: "t".into(),
+        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Text)],
+        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
+        statics: vec![column("s", ColumnKind::Static, CqlType::Text)],
+        regulars: vec![column("v", ColumnKind::Regular, CqlType::Text)],
+        options: TableOptions::default(),
+        dropped: BTreeMap::new(),
+        flags: Vec::new(),
+        next_column_id: 0,
+    };
+    table.arrange();
+    table
+}
+
+/// Changes of one partition of the small table.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) changes: Changes,
+}
+
+fn cell(column: &str, timestamp_us: i64) -> Cell {
+    let column = small_table().column(column).unwrap().id;
+    let (path, value) = (Span::NULL, Span::EMPTY);
+    Cell { column, ttl_s: 0, timestamp_us, local_deletion_s: NO_EXPIRY, path, value }
+}
+
+impl Batch {
+    pub(super) fn insert(mut self, c: i32, timestamp_us: i64) -> Batch {
+        let clustering = c.to_be_bytes();
+        let live = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+        self.changes.row([Some(&clustering[..])].into_iter(), live, &[], |row| {
+            row.cell(&cell("v", timestamp_us), None, b"value");
+        });
+        self
+    }
+
+    pub(super) fn set_static(mut self, timestamp_us: i64) -> Batch {
+        self.changes.static_row(&[], |row| row.cell(&cell("s", timestamp_us), None, b"static"));
+        self
+    }
+
+    pub(super) fn delete_partition(mut self, timestamp_us: i64) -> Batch {
+        self.changes.delete_partition(DeletionTime { timestamp_us, local_s: 1 });
+        self
+    }
+
+    pub(super) fn delete_all_rows(self, timestamp_us: i64) -> Batch {
+        self.delete_rows(None, timestamp_us)
+    }
+
+    fn delete_rows(mut self, until: Option<i32>, timestamp_us: i64) -> Batch {
+        let until = until.map(i32::to_be_bytes);
+        let end: Vec<_> = until.iter().map(|bytes| Some(&bytes[..])).collect();
+        self.changes.delete_range((&[], true), (&end, false), DeletionTime { timestamp_us, local_s: 1 });
+        self
+    }
+
+    fn to(self, memtable: &Memtable, table: &Arc<Table>, key: &str) {
+        let key = key.as_bytes().to_vec();
+        let token = Token::of_key(&key);
+        memtable.apply(&PartitionUpdate { table: table.clone(), key, changes: self.changes }, token).unwrap();
+    }
+}
+
+/// Clustering and timestamp of each row, and the number of markers, as a reader finds them now.
+fn read(memtable: &Arc<Memtable>, key: &str, reversed: bool) -> (Vec<(i32, i64)>, usize) {
+    let token = Token::of_key(key.as_bytes());
+    let mut decorated = Vec::new();
+    byte_comparable::decorated_key(token, key.as_bytes(), &mut decorated);
+    let Some(partition) = memtable.partition(token, &decorated) else { return Default::default() };
+    let sequence = partition.content().sequence();
+    let all = ClusteringFilter::Slices(vec![Slice::all()]);
+    let mut cursor = MemtableCursor::new(memtable, partition, (sequence, 1), &all, reversed);
+    let (mut rows, mut markers) = (Vec::new(), 0);
+    while cursor.advance(&mut ()).unwrap() {
+        match <MemtableCursor as Source<()>>::current(&cursor) {
+            Unfiltered::Row(row) => {
+                let c = row.clustering(0).and_then(|c| c.first_chunk::<4>()).unwrap();
+                rows.push((i32::from_be_bytes(*c), row.row.liveness.timestamp_us));
+            }
+            Unfiltered::Marker(_) => markers += 1,
+        }
+    }
+    if reversed {
+        rows.reverse();
+    }
+    (rows, markers)
+}
+
+fn scaled(n: i32, under_miri: i32) -> i32 {
+    if cfg!(miri) { under_miri } else { n }
+}
+
+#[test]
+fn writers_to_different_partitions_lose_nothing() {
+    let (memtable, table) = (Arc::new(Memtable::new(&MemoryAccount::default())), Arc::new(small_table()));
+    let (partitions, rows) = (scaled(200, 6), scaled(20, 3));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (memtable, table) = (&memtable, &table);
+            scope.spawn(move || {
+                for c in 0..rows {
+                    for partition in 0..partitions {
+                        // Each thread makes its own partitions, and all of them one in common.
+                        Batch::default().insert(c, 1).to(memtable, table, &format!("{thread}-{partition}"));
+                    }
+                    Batch::default().insert(c * 4 + thread, 1).to(memtable, table, "all");
+                }
+            });
+        }
+    });
+    for thread in 0..4 {
+        for partition in 0..partitions {
+            let found = read(&memtable, &format!("{thread}-{partition}"), false).0;
+            assert_eq!(found, (0..rows).map(|c| (c, 1)).collect::<Vec<_>>());
+        }
+    }
+    assert_eq!(read(&memtable, "all", false).0.len() as i32, 4 * rows);
+    let mut keys = Vec::new();
+    let mut partition = memtable.first();
+    while let Some(present) = partition {
+        keys.push(present.decorated().to_vec());
+        partition = memtable.next(present);
+    }
+    assert_eq!(keys.len() as i32, 4 * partitions + 1);
+    assert!(keys.is_sorted());
+    let stats = memtable.stats();
+    assert_eq!((stats.partitions, stats.rows), (keys.len() as u64, (4 * rows * (partitions + 1)) as u64));
+}
+
+#[test]
+fn a_wide_partition_reads_the_same_both_ways_whatever_the_order_of_its_writes() {
+    let (memtable, table) = (Arc::new(Memtable::new(&MemoryAccount::default())), Arc::new(small_table()));
+    let n = scaled(5_000, 60);
+    Batch::default().set_static(1).delete_partition(0).to(&memtable, &table, "wide");
+    for index in 0..n {
+        let c = (index * 7_919) % n;
+        Batch::default().insert(c, i64::from(c)).to(&memtable, &table, "wide");
+    }
+    Batch::default().delete_rows(Some(n / 2), 10).to(&memtable, &table, "wide");
+    let expected: Vec<_> = (0..n).map(|c| (c, i64::from(c))).collect();
+    for reversed in [false, true] {
+        let (rows, markers) = read(&memtable, "wide", reversed);
+        assert_eq!(rows, expected);
+        assert_eq!(markers, 2);
+    }
+}
+
+#[test]
+fn readers_see_each_batch_whole_or_not_at_all() {
+    let (memtable, table) = (Arc::new(Memtable::new(&MemoryAccount::default())), Arc::new(small_table()));
+    let (batches, rows) = (scaled(200, 4), scaled(100, 8));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reversed in [false, true] {
+            let (memtable, done) = (&memtable, &done);
+            scope.spawn(move || {
+                let mut last = 0;
+                while !done.load(Ordering::Acquire) {
+                    let found = read(memtable, "p", reversed).0;
+                    let Some(first) = found.first() else { continue };
+                    assert!(found.iter().all(|row| row.1 == first.1), "rows of several batches");
+                    assert!(first.1 >= last, "an older batch after a newer one");
+                    last = first.1;
+                    // Each batch has more rows than the one before.
+                    assert_eq!(found.len() as i64, i64::from(rows) + first.1);
+                }
+            });
+        }
+        for batch in 1..=batches {
+            let mut write = Batch::default();
+            for c in (0..rows + batch).rev() {
+                write = write.insert(c * 3 % (rows + batch), i64::from(batch)).insert(c, i64::from(batch));
+            }
+            write.to(&memtable, &table, "p");
+        }
+        done.store(true, Ordering::Release);
+    });
+    assert_eq!(read(&memtable, "p", false).0.len() as i32, rows + batches);
+}
+
+#[test]
+fn a_cursor_keeps_its_picture_while_writes_go_on() {
+    let (memtable, table) = (Arc::new(Memtable::new(&MemoryAccount::default())), Arc::new(small_table()));
+    for (reversed, key) in [(false, "forward"), (true, "backward")] {
+        for c in 0..10 {
+            Batch::default().insert(c * 2, 1).to(&memtable, &table, key);
+        }
+        let token = Token::of_key(key.as_bytes());
+        let mut decorated = Vec::new();
+        byte_comparable::decorated_key(token, key.as_bytes(), &mut decorated);
+        let partition = memtable.partition(token, &decorated).unwrap();
+        let sequence = partition.content().sequence();
+        let before = read(&memtable, key, false).0;
+        let all = ClusteringFilter::Slices(vec![Slice::all()]);
+        let mut cursor = MemtableCursor::new(&memtable, partition, (sequence, 1), &all, reversed);
+        let mut seen = Vec::new();
+        while cursor.advance(&mut ()).unwrap() {
+            let c = match <MemtableCursor as Source<()>>::current(&cursor) {
+                Unfiltered::Row(row) => (
+                    i32::from_be_bytes(row.clustering(0).unwrap().try_into().unwrap()),
+                    row.row.liveness.timestamp_us,
+                ),
+                Unfiltered::Marker(_) => panic!("a deletion from after the cursor began"),
+            };
+            seen.push(c);
+            // On both sides of the cursor, over it, and a deletion of everything.
+            let write = Batch::default().insert(c.0 + 1, 3).insert(c.0 - 1, 3).insert(c.0, 3);
+            write.delete_all_rows(2).to(&memtable, &table, key);
+        }
+        if reversed {
+            seen.reverse();
+        }
+        assert_eq!(seen, before);
+    }
+}
