@@ -1,5 +1,7 @@
 //! DESCRIBE against Cassandra's own answers (`tests/conformance/describe`).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use std::fmt::Write as _;

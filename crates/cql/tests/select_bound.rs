@@ -1,6 +1,8 @@
 //! SELECT with bind markers: what drivers are told of them, and the same rows as with constants. Names, types, positions
 //! and texts are those of Cassandra 5.0.6.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use helenus_cql::backend::BoundValue;

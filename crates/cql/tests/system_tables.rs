@@ -1,5 +1,7 @@
 //! What drivers ask when they connect (seen on the wire): every question gets an answer with what they need in it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use support::Server;

@@ -6,6 +6,8 @@
 //! not is there whole or not at all, mutations of several partitions and tables too, truncated tables stay empty, and
 //! tables and rows are of the same moment. `CRASH_RUNS` and `CRASH_SEED` run more and longer, or another.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use helenus_engine::{Database, DatabaseOptions, SyncMode, Ticket};

@@ -1,6 +1,8 @@
 //! Calls of the disk that fail, a full disk, a medium that forgets: what is refused, what goes on, and that nothing
 //! wrong is ever answered.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use helenus_engine::{Database, DatabaseOptions, Error, SyncMode};

@@ -1,6 +1,8 @@
 //! The first complete path: a table is created, rows are written, read, flushed, read again, and read after a restart
 //! and after a crash.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use helenus_host::sim::{Machine, Survives};

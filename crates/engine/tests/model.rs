@@ -3,6 +3,8 @@
 //!
 //! A failing run is cut down to the operations it needs and printed. `MODEL_RUNS` and `MODEL_SEED` run more, or one.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod support;
 
 use helenus_engine::{Database, DatabaseOptions};

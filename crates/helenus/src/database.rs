@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::value::Value;
 use crate::wide::WideTable;
+use helenus_cql::CqlError;
 use helenus_cql::backend::{
     Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
 };
-use helenus_cql::CqlError;
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database as Engine, DatabaseOptions, MemoryShares, SyncMode};
 use helenus_host::Host;
@@ -65,13 +65,15 @@ impl Database {
     /// # Errors
     /// As `open`.
     pub fn open_with(options: Options) -> Result<Database> {
-        let host = if options.dir.is_some() { helenus_host::real::host() } else { helenus_host::memory::host() };
+        let host =
+            if options.dir.is_some() { helenus_host::real::host() } else { helenus_host::memory::host() };
         Database::open_on(host, options)
     }
 
     fn open_on(host: Host, options: Options) -> Result<Database> {
         let durable = options.dir.is_some();
-        let mut engine_options = DatabaseOptions::new(options.dir.unwrap_or_else(|| PathBuf::from("/memory")));
+        let mut engine_options =
+            DatabaseOptions::new(options.dir.unwrap_or_else(|| PathBuf::from("/memory")));
         engine_options.sync = durable.then_some(options.sync);
         engine_options.memory = options.memory;
         let (engine, _) = Engine::open(host, engine_options)?;
@@ -152,7 +154,10 @@ const CONSISTENCY_ONE: u16 = 1;
 fn bind(statement: &Prepared, values: &[Value]) -> Result<Vec<Option<Vec<u8>>>> {
     if values.len() != statement.markers.len() {
         let (wanted, given) = (statement.markers.len(), values.len());
-        return Err(CqlError::Invalid(format!("the statement has {wanted} markers, {given} values were given")).into());
+        return Err(CqlError::Invalid(format!(
+            "the statement has {wanted} markers, {given} values were given"
+        ))
+        .into());
     }
     let pairs = statement.markers.iter().zip(values);
     pairs
@@ -201,7 +206,11 @@ impl RowsOut for Collected {
     }
 
     fn cell(&mut self, value: Option<&[u8]>) {
-        let ty = self.columns.as_ref().and_then(|columns| columns.columns.get(self.row.len())).map(|column| &column.ty);
+        let ty = self
+            .columns
+            .as_ref()
+            .and_then(|columns| columns.columns.get(self.row.len()))
+            .map(|column| &column.ty);
         self.bytes += value.map_or(0, <[u8]>::len);
         self.row.push(match (value, ty) {
             (Some(bytes), Some(ty)) => Value::from_bytes(ty, bytes),

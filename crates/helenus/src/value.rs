@@ -120,7 +120,9 @@ impl Value {
             Value::Text(_) => "text",
             Value::Blob(_) => "blob of this form",
             Value::Boolean(_) => "boolean",
-            Value::TinyInt(_) | Value::SmallInt(_) | Value::Int(_) | Value::BigInt(_) => "integer of this size",
+            Value::TinyInt(_) | Value::SmallInt(_) | Value::Int(_) | Value::BigInt(_) => {
+                "integer of this size"
+            }
             Value::Float(_) => "float",
             Value::Double(_) => "double",
             Value::Timestamp(_) => "timestamp",
@@ -137,7 +139,9 @@ fn integer_bytes(value: i64, ty: &CqlType) -> Option<Vec<u8>> {
         CqlType::TinyInt => i8::try_from(value).ok()?.to_be_bytes().to_vec(),
         CqlType::SmallInt => i16::try_from(value).ok()?.to_be_bytes().to_vec(),
         CqlType::Int => i32::try_from(value).ok()?.to_be_bytes().to_vec(),
-        CqlType::BigInt | CqlType::Counter | CqlType::Time | CqlType::Timestamp => value.to_be_bytes().to_vec(),
+        CqlType::BigInt | CqlType::Counter | CqlType::Time | CqlType::Timestamp => {
+            value.to_be_bytes().to_vec()
+        }
         CqlType::Varint => {
             let bytes = value.to_be_bytes();
             // The shortest two's complement form: a leading byte goes while it only repeats the sign.

@@ -123,7 +123,8 @@ impl WideTable {
             None => Ok(open.to_vec()),
             Some(value) => self.bound(&self.name(value)?, before),
         };
-        let positions = Positions { start: bound(low, true, BEFORE_ALL)?, end: bound(high, false, AFTER_ALL)? };
+        let positions =
+            Positions { start: bound(low, true, BEFORE_ALL)?, end: bound(high, false, AFTER_ALL)? };
         if positions.is_empty() {
             return Ok(Vec::new());
         }
@@ -210,7 +211,8 @@ impl WideTable {
 
     fn position(&self, name: &[u8]) -> Vec<u8> {
         let mut key = Vec::with_capacity(name.len() + 4);
-        let encoded = byte_comparable::clustering_key(std::iter::once(Some(name)), &self.table.clustering, &mut key);
+        let encoded =
+            byte_comparable::clustering_key(std::iter::once(Some(name)), &self.table.clustering, &mut key);
         assert!(encoded.is_ok(), "a name that its type accepted has an ordered form");
         key
     }
@@ -251,7 +253,9 @@ impl RowSink for Columns<'_> {
     }
 
     fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
-        let name = row.clustering(0).map_or(Value::Null, |name| Value::from_bytes(&self.table.clustering[0].ty, name));
+        let name = row
+            .clustering(0)
+            .map_or(Value::Null, |name| Value::from_bytes(&self.table.clustering[0].ty, name));
         let column = &self.table.regulars[0];
         let cell = row.cells_of(column.id).first().filter(|cell| cell.is_live(self.now_s));
         let value = cell.map_or(Value::Null, |cell| Value::from_bytes(&column.ty, row.value(cell)));

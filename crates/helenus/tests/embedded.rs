@@ -1,15 +1,19 @@
 //! The embedded database as a program uses it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use helenus::{Database, Options, Slice, Value};
 
-const KEYSPACE: &str = "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+const KEYSPACE: &str =
+    "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
 #[test]
 fn statements_and_wide_rows_see_the_same_data_across_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path()).unwrap();
     db.execute(KEYSPACE, &[]).unwrap();
-    db.execute("CREATE TABLE app.feed (user text, at bigint, what text, PRIMARY KEY (user, at))", &[]).unwrap();
+    db.execute("CREATE TABLE app.feed (user text, at bigint, what text, PRIMARY KEY (user, at))", &[])
+        .unwrap();
     let insert = "INSERT INTO app.feed (user, at, what) VALUES (?, ?, ?)";
     for at in 0..100i64 {
         db.execute(insert, &["foo".into(), at.into(), format!("w{at}").into()]).unwrap();
@@ -29,7 +33,8 @@ fn statements_and_wide_rows_see_the_same_data_across_a_restart() {
     db.close().unwrap();
 
     let db = Database::open(dir.path()).unwrap();
-    let rows = db.execute("SELECT at, what FROM app.feed WHERE user = ? AND at >= 98", &["foo".into()]).unwrap();
+    let rows =
+        db.execute("SELECT at, what FROM app.feed WHERE user = ? AND at >= 98", &["foo".into()]).unwrap();
     assert_eq!(rows.columns, ["at", "what"]);
     let expected: Vec<Vec<Value>> =
         (98..=100i64).map(|at| vec![at.into(), format!("w{at}").as_str().into()]).collect();
@@ -55,7 +60,10 @@ fn a_mistake_says_what_is_wrong_and_what_to_do() {
     let text = |error: helenus::Error| error.to_string();
     let wrong = db.execute("INSERT INTO app.t (k, c, v) VALUES (?, 1, 'x')", &["one".into()]);
     assert_eq!(text(wrong.unwrap_err()), "app.t: column k of type int takes no text; give a int");
-    assert_eq!(text(db.wide_table("app", "none").err().unwrap()), "table app.none does not exist; create it first");
+    assert_eq!(
+        text(db.wide_table("app", "none").err().unwrap()),
+        "table app.none does not exist; create it first"
+    );
     let syntax = text(db.execute("SELEC v FROM app.t", &[]).unwrap_err());
     assert!(syntax.starts_with("line 1:0 "), "{syntax}");
 }

@@ -1,5 +1,7 @@
 //! Configuration: the table of options, Cassandra's own file, and everything that can be wrong in it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,6 +3,8 @@
 //! The tables of `fixtures/cassandra-5.0.6-da` were flushed by a node after `make.py` there had filled them; all
 //! but `wide` and `many` hold the same 40 rows, differently compressed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use helenus_host::{Host, memory};
 use helenus_model::schema::CompressionParams;
 use helenus_sstable::block::{Block, BlockCache, BlockFile, NoCache, ReadContext};

@@ -384,12 +384,11 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
     }
 }
 
+/// From and to in ordered bytes.
+type FromTo = (Vec<u8>, Vec<u8>);
+
 /// Names or slices, with the ranges they stand for.
-fn selection(
-    dice: &mut Dice,
-    schema: &Table,
-    partition: &Partition,
-) -> (ClusteringFilter, Vec<(Vec<u8>, Vec<u8>)>) {
+fn selection(dice: &mut Dice, schema: &Table, partition: &Partition) -> (ClusteringFilter, Vec<FromTo>) {
     let mut bounds: Vec<Vec<u8>> = Vec::new();
     if dice.one_in(2) {
         for _ in 0..dice.below(6) {

@@ -1,5 +1,7 @@
 //! Statistics gathered while Cassandra's tables are written again, against those Cassandra gathered.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod render;
 
 use helenus_host::{memory, real};

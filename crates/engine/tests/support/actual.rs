@@ -211,7 +211,7 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    fn live_cells(&self, row: RowView<'_>) -> Vec<((&'static str, Option<Vec<u8>>), Version)> {
+    fn live_cells(&self, row: RowView<'_>) -> Vec<LiveCell> {
         let live = row.row.cells.iter().filter(|cell| cell.is_live(self.now_s));
         let mut cells: Vec<_> = live
             .map(|cell| {
@@ -312,3 +312,6 @@ pub fn read(
     }
     panic!("a read without an end");
 }
+
+/// A live cell: its column, its path in a collection, and its version.
+type LiveCell = ((&'static str, Option<Vec<u8>>), Version);

@@ -226,7 +226,7 @@ pub fn command(database: &Database, table: &str, key: &str) -> ReadCommand {
 pub fn row_key(table: &Table, c: i32) -> Vec<u8> {
     let mut key = Vec::new();
     let value = c.to_be_bytes();
-    byte_comparable::clustering_key([Some(&value[..])].into_iter(), &table.clustering, &mut key).unwrap();
+    byte_comparable::clustering_key([Some(&value[..])], &table.clustering, &mut key).unwrap();
     key
 }
 

@@ -31,8 +31,11 @@ fn limits(group: &str) -> impl Iterator<Item = PathBuf> {
     let own = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     let root = Path::new("/sys/fs/cgroup");
     let own = root.join(own.trim_start_matches('/'));
-    let groups: Vec<PathBuf> =
-        own.ancestors().take_while(|path| path.starts_with(root)).map(|path| path.join("memory.max")).collect();
+    let groups: Vec<PathBuf> = own
+        .ancestors()
+        .take_while(|path| path.starts_with(root))
+        .map(|path| path.join("memory.max"))
+        .collect();
     groups.into_iter().chain([root.join("memory/memory.limit_in_bytes")])
 }
 

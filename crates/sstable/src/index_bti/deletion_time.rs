@@ -68,7 +68,7 @@ mod tests {
             let bytes = DeletionTimeBytes::new(kept).unwrap();
             let len = bytes.as_slice().len();
             assert_eq!(read_deletion_time(bytes.as_slice()), Some((kept, len)));
-            assert_eq!(read_deletion_time(&bytes.as_slice()[..len - 1]), None);
+            assert_eq!(read_deletion_time(bytes.as_slice().split_last().unwrap().1), None);
         }
         for refused in [deletion(-1, 0), deletion(0, -1), deletion(0, 4_294_967_294), deletion(5, i64::MAX)] {
             assert_eq!(DeletionTimeBytes::new(refused), None);
