@@ -10,6 +10,7 @@ pub mod merge;
 pub mod murmur3;
 pub mod mutation;
 pub mod packed;
+pub mod partitions;
 pub mod range_tombstone;
 pub mod reconcile;
 pub mod row;

@@ -7,9 +7,9 @@
 mod render;
 
 use helenus_host::real;
+use helenus_model::partitions::KeyRange;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Source;
-use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};

@@ -1,42 +1,10 @@
 //! What a read asks, in storage terms.
 
-use helenus_model::byte_comparable;
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::schema::Table;
-use helenus_model::token::KeyHash;
 use std::sync::Arc;
 
-pub use helenus_sstable::data::KeyRange;
-
-/// A partition key with everything derived from it, computed once.
-#[derive(Clone, Debug)]
-pub struct PartitionKey {
-    /// The serialised key.
-    pub bytes: Vec<u8>,
-    /// Token and filter hash.
-    pub hash: KeyHash,
-    /// Ordered encoding of token and key.
-    pub decorated: Vec<u8>,
-}
-
-impl PartitionKey {
-    /// From the serialised key.
-    pub fn new(bytes: Vec<u8>) -> PartitionKey {
-        let hash = KeyHash::of(&bytes);
-        let mut decorated = Vec::with_capacity(bytes.len() + 12);
-        byte_comparable::decorated_key(hash.token, &bytes, &mut decorated);
-        PartitionKey { bytes, hash, decorated }
-    }
-}
-
-/// Which partitions are read.
-#[derive(Clone, Debug)]
-pub enum Partitions {
-    /// These, in this order.
-    Keys(Vec<PartitionKey>),
-    /// All whose ordered position lies in the range.
-    Range(KeyRange),
-}
+pub use helenus_model::partitions::{KeyRange, PartitionKey, Partitions};
 
 /// A read.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ mod slice;
 mod window;
 
 pub use encode::Encoder;
+pub use helenus_model::partitions::KeyRange;
 pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
 pub use partition::PartitionReader;
-pub use scan::{KeyRange, Scan};
+pub use scan::Scan;

@@ -10,28 +10,12 @@ use crate::error::{Error, Result};
 use crate::table::{PartitionPosition, SsTable};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
+use helenus_model::filter::ClusteringFilter;
+use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
 use helenus_model::token::{KeyHash, Token};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::sync::Arc;
-
-/// A range of partitions by their ordered position (`byte_comparable::decorated_key` and its bounds): from `start`,
-/// up to and without `end`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRange {
-    /// Lower position.
-    pub start: Vec<u8>,
-    /// Upper position.
-    pub end: Vec<u8>,
-}
-
-impl KeyRange {
-    /// Every partition.
-    pub fn all() -> KeyRange {
-        KeyRange { start: BEFORE_ALL.to_vec(), end: AFTER_ALL.to_vec() }
-    }
-}
 
 /// How far the rest of a partition is walked before its end is looked up in the index.
 const WALK_BYTES: u64 = 64 * 1024;
