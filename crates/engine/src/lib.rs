@@ -18,7 +18,8 @@ mod timestamps;
 
 pub use commitlog::{SyncMode, Ticket};
 pub use database::{
-    Database, DatabaseOptions, DdlError, MemoryShares, OpenReport, ReadRequest, Status, TableStatus,
+    Database, DatabaseOptions, DdlError, MemoryShares, OpenReport, ReadRequest, ReadTimeouts, Status,
+    TableStatus,
 };
 pub use error::{Error, Result};
 pub use schema::{SchemaChange, SchemaChangeKind, is_system_keyspace, parse_type};

@@ -25,7 +25,7 @@ fn defaults_are_cassandras_where_it_has_them() {
     assert_eq!((config.memtable_bytes, config.cache_bytes), (512 << 20, 512 << 20));
     assert_eq!(config.limits.frame_bytes_max, 16 << 20);
     assert_eq!(config.limits.in_flight_bytes_max, (2 << 30) / 10);
-    assert_eq!(config.timeouts.write, Duration::from_secs(2));
+    assert_eq!(config.timeouts.range, Duration::from_secs(10));
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod writing;
 
 pub use ddl::DdlError;
 pub use open::OpenReport;
-pub use options::{DatabaseOptions, MemoryShares};
+pub use options::{DatabaseOptions, MemoryShares, ReadTimeouts};
 pub use reading::ReadRequest;
 pub use shared::Database;
 pub(crate) use shared::Shared;

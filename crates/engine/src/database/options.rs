@@ -18,6 +18,17 @@ pub struct DatabaseOptions {
     pub mutation_bytes_max: usize,
     /// Memory for memtables and cache.
     pub memory: MemoryShares,
+    /// How long reads may take that bring no deadline of their own.
+    pub timeouts: ReadTimeouts,
+}
+
+/// How long reads may take, nanoseconds; `None`: as long as they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadTimeouts {
+    /// Reads of partitions by key.
+    pub by_key_ns: Option<u64>,
+    /// Reads over a range of partitions.
+    pub range_ns: Option<u64>,
 }
 
 /// Parts of the memory limit that the engine keeps.
@@ -53,6 +64,7 @@ impl DatabaseOptions {
             skip_damaged_log: false,
             mutation_bytes_max: MUTATION_BYTES_MAX_DEFAULT,
             memory: MemoryShares::of_limit(MEMORY_LIMIT),
+            timeouts: ReadTimeouts::default(),
         }
     }
 }

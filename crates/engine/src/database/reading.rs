@@ -49,11 +49,14 @@ impl Database {
         let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
         let mut cx = ReadContext { may_block: request.may_block, fill_cache, ..ReadContext::default() };
         let clock = &self.shared.host.clock;
+        let timeouts = self.shared.options.timeouts;
+        let own_ns = if fill_cache { timeouts.by_key_ns } else { timeouts.range_ns };
+        let deadline_ns = request.deadline_ns.or_else(|| Some(clock.monotonic_ns().saturating_add(own_ns?)));
         let interrupt = || {
             if request.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
                 return Err(Error::Cancelled);
             }
-            match request.deadline_ns {
+            match deadline_ns {
                 Some(deadline) if clock.monotonic_ns() >= deadline => Err(Error::TimedOut),
                 _ => Ok(()),
             }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{LocalBackend, LocalOptions};
-use helenus_engine::{Database, DatabaseOptions, MemoryShares, OpenReport, SyncMode};
+use helenus_engine::{Database, DatabaseOptions, MemoryShares, OpenReport, ReadTimeouts, SyncMode};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{
@@ -131,6 +131,9 @@ fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
     };
     options.segment_bytes = config.segment_bytes;
     options.skip_damaged_log = config.skip_damaged_log;
+    let ns = |timeout: std::time::Duration| u64::try_from(timeout.as_nanos()).ok();
+    options.timeouts =
+        ReadTimeouts { by_key_ns: ns(config.timeouts.read), range_ns: ns(config.timeouts.range) };
     options.mutation_bytes_max = config.mutation_bytes_max;
     options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
     let begun_ns = host.clock.monotonic_ns();

@@ -72,6 +72,9 @@ const NOTHING_HERE: &str = "\
 
 /// Keys whose effect one machine could have, and Helenus does not have yet.
 const NOT_BUILT: &str = "\
+    write_request_timeout truncate_request_timeout batch_size_warn_threshold batch_size_fail_threshold \
+    write_request_timeout_in_ms truncate_request_timeout_in_ms batch_size_warn_threshold_in_kb \
+    batch_size_fail_threshold_in_kb \
     crypto_provider disk_failure_policy commit_failure_policy native_transport_idle_timeout request_timeout \
     counter_write_request_timeout cas_contention_timeout slow_query_log_timeout concurrent_writes \
     concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \

@@ -108,14 +108,6 @@ options! {
         "How long a read of a partition may take.";
     "range_request_timeout", None, TIMEOUT, "10s", ["range_request_timeout_in_ms" "ms"],
         "How long a read over partitions may take.";
-    "write_request_timeout", None, TIMEOUT, "2s", ["write_request_timeout_in_ms" "ms"],
-        "How long a write may take.";
-    "truncate_request_timeout", None, TIMEOUT, "60s", ["truncate_request_timeout_in_ms" "ms"],
-        "How long a TRUNCATE may take.";
-    "batch_size_warn_threshold", None, ANY_SIZE, "5KiB", ["batch_size_warn_threshold_in_kb" "KiB"],
-        "Batches beyond it are answered with a warning.";
-    "batch_size_fail_threshold", None, ANY_SIZE, "50KiB", ["batch_size_fail_threshold_in_kb" "KiB"],
-        "Batches beyond it are refused.";
     "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "32MiB",
         ["prepared_statements_cache_size_mb" "MiB"],
         "Memory for prepared statements; those not used for longest are forgotten first.";

@@ -58,10 +58,6 @@ pub struct Timeouts {
     pub read: Duration,
     /// A read over partitions.
     pub range: Duration,
-    /// A write.
-    pub write: Duration,
-    /// TRUNCATE.
-    pub truncate: Duration,
 }
 
 /// Everything a server is configured by.
@@ -93,10 +89,6 @@ pub struct ServerConfig {
     pub cluster_name: String,
     /// How long requests may take.
     pub timeouts: Timeouts,
-    /// Batches beyond it get a warning, bytes.
-    pub batch_warn_bytes: u64,
-    /// Batches beyond it are refused, bytes.
-    pub batch_fail_bytes: u64,
     /// Limits of the native protocol's server.
     pub limits: Limits,
 }
@@ -145,11 +137,7 @@ impl ServerConfig {
             timeouts: Timeouts {
                 read: seconds("read_request_timeout", 5),
                 range: seconds("range_request_timeout", 10),
-                write: seconds("write_request_timeout", 2),
-                truncate: seconds("truncate_request_timeout", 60),
             },
-            batch_warn_bytes: read.size("batch_size_warn_threshold").unwrap_or(5 << 10),
-            batch_fail_bytes: read.size("batch_size_fail_threshold").unwrap_or(50 << 10),
             limits: read.limits(memory_limit, cores)?,
         })
     }
