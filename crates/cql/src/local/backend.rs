@@ -125,21 +125,22 @@ impl LocalBackend {
         out: &mut dyn RowsOut,
     ) -> Result<Ran> {
         authorize(request.identity, &statement.plan)?;
+        let now = self.database.next_timestamp();
+        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
         let unique_us = || self.now_us();
         let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
-        let calls =
-            CallContext { now_us: self.now_us(), unique_us: &unique_us, random: &random, node: self.node };
+        let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
         let bindings = Bindings { values, calls: &calls };
         match &statement.plan {
             Plan::Select(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
             Plan::Describe(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
             Plan::Modify(plan) => {
                 let mut collector = Collector::default();
-                plan.apply(&bindings, self.moment(request)?, &mut collector)?;
+                plan.apply(&bindings, self.moment(request, now)?, &mut collector)?;
                 Ok(Ran::done(self.write(&collector.finish(), request)?))
             }
             Plan::Batch(plan) => {
-                let (mutation, warnings) = plan.mutation(&bindings, self.moment(request)?)?;
+                let (mutation, warnings) = plan.mutation(&bindings, self.moment(request, now)?)?;
                 Ok(Ran { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
             }
             Plan::Ddl(plan) => self.change_schema(plan, request),
@@ -180,11 +181,15 @@ impl LocalBackend {
         Ok(Ran { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 
-    /// Timestamp and time of a write.
-    fn moment(&self, request: &Request<'_>) -> Result<(i64, i64)> {
+    /// Timestamp and time of a write. `now` is the timestamp taken for the request: a write may not go on without.
+    fn moment(
+        &self,
+        request: &Request<'_>,
+        now: std::result::Result<i64, helenus_engine::Error>,
+    ) -> Result<(i64, i64)> {
         let timestamp_us = match request.timestamp_us {
             Some(timestamp_us) => timestamp_us,
-            None => self.database.next_timestamp()?,
+            None => now?,
         };
         Ok((timestamp_us, request.now_s.unwrap_or_else(|| self.database.now_s())))
     }
@@ -217,10 +222,11 @@ impl LocalBackend {
             })?;
             statements.push((statement, ordered));
         }
+        let now = self.database.next_timestamp();
+        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
         let unique_us = || self.now_us();
         let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
-        let calls =
-            CallContext { now_us: self.now_us(), unique_us: &unique_us, random: &random, node: self.node };
+        let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
         let mut plans = Vec::with_capacity(statements.len());
         for (statement, _) in &statements {
             let Plan::Modify(plan) = &statement.plan else {
@@ -233,7 +239,7 @@ impl LocalBackend {
             plans.push(plan);
         }
         check_kinds(batch.kind, plans.iter().copied())?;
-        let moment = self.moment(request)?;
+        let moment = self.moment(request, now)?;
         let mut collector = Collector::default();
         for (plan, (_, values)) in plans.iter().zip(&statements) {
             let bindings = Bindings { values: values.clone(), calls: &calls };

@@ -5,6 +5,7 @@
 
 use super::filter_text::relation_text;
 use super::prepare::ModifyKind;
+use super::restriction::{Choices, Restriction, Test, Values, add, check_slice_type, chosen};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{self, Comparison, Ident, InValues, Relation, RelationKind};
@@ -21,48 +22,6 @@ pub(super) struct Filter {
     pub(super) clustering: Vec<Restriction>,
     /// Whether the clustering names ranges of rows instead of rows.
     pub(super) is_range: bool,
-}
-
-/// What one column, or several together, must be.
-#[derive(Clone, Debug)]
-pub(super) struct Restriction {
-    /// Position of the first column among those of its kind.
-    pub(super) first: usize,
-    /// Names of the columns.
-    pub(super) names: Vec<Arc<str>>,
-    /// What they must be.
-    pub(super) test: Test,
-}
-
-/// What is asked of a restricted column.
-#[derive(Clone, Debug)]
-pub(super) enum Test {
-    /// Equal to this.
-    Equal(Values),
-    /// One of these.
-    In(Choices),
-    /// Between bounds, each with whether it is included.
-    Slice(Option<(Values, bool)>, Option<(Values, bool)>),
-}
-
-/// Values for the columns of a restriction.
-#[derive(Clone, Debug)]
-pub(super) enum Values {
-    /// For one column.
-    One(Term),
-    /// For several, one by one.
-    Each(Vec<Term>),
-    /// For several, as one bound tuple.
-    Tuple(Term),
-}
-
-/// What IN chooses from.
-#[derive(Clone, Debug)]
-pub(super) enum Choices {
-    /// These.
-    List(Vec<Values>),
-    /// The elements of one bound list.
-    Marker(Term),
 }
 
 impl Filter {
@@ -439,101 +398,9 @@ fn compared(comparison: Comparison, value: Values) -> Test {
     }
 }
 
-/// An IN of one value is an equality.
-fn chosen(mut values: Vec<Values>) -> Test {
-    match values.pop() {
-        Some(only) if values.is_empty() => Test::Equal(only),
-        last => {
-            values.extend(last);
-            Test::In(Choices::List(values))
-        }
-    }
-}
-
-/// Adds a restriction to those of one kind, in order of columns, merged with one that shares a column.
-fn add(restrictions: &mut Vec<Restriction>, new: Restriction) -> Result<()> {
-    let end = new.first + new.names.len();
-    let shares = |r: &Restriction| r.first < end && new.first < r.first + r.names.len();
-    let Some(found) = restrictions.iter_mut().find(|r| shares(r)) else {
-        let at = restrictions.partition_point(|r| r.first < new.first);
-        restrictions.insert(at, new);
-        return Ok(());
-    };
-    let common: Vec<&str> =
-        found.names.iter().filter(|name| new.names.contains(name)).map(|name| &**name).collect();
-    let common = common.join(", ");
-    match (&mut found.test, new.test) {
-        (Test::Equal(_), _) => invalid(format!(
-            "{common} cannot be restricted by more than one relation if it includes an Equal"
-        )),
-        (Test::In(_), _) => {
-            invalid(format!("{common} cannot be restricted by more than one relation if it includes a IN"))
-        }
-        (Test::Slice(start, end), Test::Slice(new_start, new_end)) => {
-            if found.first != new.first {
-                let later = if found.first > new.first { &found.names } else { &new.names };
-                return invalid(format!(
-                    "Column \"{}\" cannot be restricted by two inequalities not starting with the same column",
-                    later.first().map_or("", |name| &**name)
-                ));
-            }
-            if start.is_some() && new_start.is_some() {
-                return invalid(format!(
-                    "More than one restriction was found for the start bound on {common}"
-                ));
-            }
-            if end.is_some() && new_end.is_some() {
-                return invalid(format!("More than one restriction was found for the end bound on {common}"));
-            }
-            if new_start.is_some() {
-                *start = new_start;
-            }
-            if new_end.is_some() {
-                *end = new_end;
-            }
-            if new.names.len() > found.names.len() {
-                found.names = new.names;
-            }
-            Ok(())
-        }
-        (Test::Slice(..), Test::Equal(_) | Test::In(_)) => invalid(format!(
-            "Column \"{common}\" cannot be restricted by both an equality and an inequality relation"
-        )),
-    }
-}
-
 fn unrestricted<'t>(columns: &'t [Column], restrictions: &[Restriction]) -> Vec<&'t str> {
     let is_restricted = |column: &Column| restrictions.iter().any(|r| r.names.contains(&column.name));
     columns.iter().filter(|column| !is_restricted(column)).map(|column| &*column.name).collect()
-}
-
-fn check_slice_type(ty: &CqlType) -> Result<()> {
-    if !references_duration(ty) {
-        return Ok(());
-    }
-    let what = match ty {
-        CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => {
-            "collections containing durations"
-        }
-        CqlType::Tuple(_) => "tuples containing durations",
-        CqlType::Udt(_) => "UDTs containing durations",
-        _ => "duration columns",
-    };
-    invalid(format!("Slice restrictions are not supported on {what}"))
-}
-
-/// Whether a type is or holds a duration, which has no order.
-pub(crate) fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Duration => true,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(types) => types.iter().any(references_duration),
-        CqlType::Udt(udt) => udt.fields.iter().any(|(_, ty)| references_duration(ty)),
-        _ => false,
-    }
 }
 
 fn invalid<T>(message: String) -> Result<T> {

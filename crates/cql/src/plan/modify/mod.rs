@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 //!
-//! `prepare` turns a statement into a `ModifyPlan`: `filter` the key it names, `operation` what happens to each column.
+//! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` the key it names, `operation` what happens to each column.
 //! `apply` runs a plan against values: `position` makes keys, rows and ranges of the filter, `cells` writes the cells,
 //! both straight into the `Changes` that the log takes. `collector` brings the updates of a statement or batch together.
 
@@ -13,8 +13,9 @@ mod filter_text;
 mod operation;
 mod position;
 mod prepare;
+mod restriction;
 
 pub(crate) use attributes::{Attributes, TTL_SECONDS_MAX, timestamp_of};
 pub(crate) use collector::Collector;
-pub(crate) use filter::references_duration;
 pub(crate) use prepare::ModifyPlan;
+pub(crate) use restriction::references_duration;

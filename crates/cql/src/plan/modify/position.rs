@@ -1,6 +1,7 @@
 //! A filter with values: the partition keys it names, the rows, the ranges.
 
-use super::filter::{Choices, Filter, Restriction, Test, Values};
+use super::filter::Filter;
+use super::restriction::{Choices, Restriction, Test, Values};
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
 use helenus_model::byte_comparable::clustering_bound;
