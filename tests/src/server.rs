@@ -54,6 +54,11 @@ impl Server {
         self.folder.path().join("data")
     }
 
+    /// The folder of its tables: one folder a keyspace, in it one a table.
+    pub fn tables(&self) -> PathBuf {
+        self.data().join("data")
+    }
+
     /// What the process printed up to and including the line that says where it listens.
     pub fn head(&self) -> &[String] {
         &self.head

@@ -165,7 +165,7 @@ fn cassandra_dumps_verifies_imports_and_answers_what_we_wrote() {
     oracle.nodetool(&["flush", KEYSPACE]);
 
     for Example { table, .. } in EXAMPLES {
-        let folder = files::table_folder(&server.data(), &ours, KEYSPACE, table);
+        let folder = files::table_folder(&server.tables(), &ours, KEYSPACE, table);
         let our_files = files::tables(&folder);
         let their_files = files::tables(&oracle.table_folder(KEYSPACE, table));
         assert_eq!(
@@ -192,9 +192,9 @@ fn sstableverify_finds_the_schema_in_our_own_directory() {
     let mut server = Server::start();
     let cql = fill(server.address());
     server.admin(&["flush"]);
-    let folder = |keyspace, table| files::table_folder(&server.data(), &cql, keyspace, table);
+    let folder = |keyspace, table| files::table_folder(&server.tables(), &cql, keyspace, table);
     let (deletions, columns) = (folder(KEYSPACE, "deletions"), folder("system_schema", "columns"));
     assert!(server.stop().success());
-    offline::verify(&server.data(), KEYSPACE, "deletions", &deletions);
-    offline::verify(&server.data(), "system_schema", "columns", &columns);
+    offline::verify(&server.tables(), KEYSPACE, "deletions", &deletions);
+    offline::verify(&server.tables(), "system_schema", "columns", &columns);
 }

@@ -12,7 +12,7 @@ fn wide_rows_read_the_same_from_memory_from_disk_and_after_kill_and_restart() {
     println!("{}", Client::text(TEXT, &["check", server.address()]));
     server.admin(&["flush"]);
     let folder =
-        files::table_folder(&server.data(), &Cql::connect(server.address()), "wide_rows", "ascending");
+        files::table_folder(&server.tables(), &Cql::connect(server.address()), "wide_rows", "ascending");
     assert!(!files::tables(&folder).is_empty(), "a flush writes SSTables");
     println!("{}", Client::text(TEXT, &["check", server.address()]));
     server.kill();
@@ -50,7 +50,7 @@ fn cassandra_verifies_and_imports_our_wide_rows_and_reads_them_the_same() {
             "CREATE TABLE wide_rows.{table} (key text, name text, value text, PRIMARY KEY (key, name)) \
              WITH CLUSTERING ORDER BY (name {order})"
         ));
-        let folder = files::table_folder(&server.data(), &ours, "wide_rows", table);
+        let folder = files::table_folder(&server.tables(), &ours, "wide_rows", table);
         offline::verify_as_oracle(&oracle, "wide_rows", table, &folder);
         oracle.import("wide_rows", table, &folder);
     }

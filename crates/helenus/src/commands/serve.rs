@@ -204,7 +204,6 @@ fn start_admin(
 
 fn print_where(native: &NativeServer, admin: &AdminServer, config: &ServerConfig) {
     let address = native.address();
-    println!("listening   {address}  (CQL native protocol v3, v4, v5)");
     match &config.storage {
         Storage::Memory => {
             println!("storing in  memory ({}); nothing survives the server", size_text(config.memory_limit));
@@ -224,6 +223,8 @@ fn print_where(native: &NativeServer, admin: &AdminServer, config: &ServerConfig
         ip => ip.to_string(),
     };
     println!("connect     cqlsh {host} {}", address.port());
+    // The last line: who waits for it has seen the others.
+    println!("listening   {address}  (CQL native protocol v3, v4, v5)");
 }
 
 /// Blocks until the first SIGTERM or SIGINT. A second one while the server ends, ends it at once.
