@@ -398,3 +398,74 @@ fn an_acknowledged_write_survives_a_cut_at_every_sync() {
         }
     }
 }
+
+#[test]
+fn a_column_dropped_and_made_again_is_empty_in_memory_on_disk_and_after_a_crash() {
+    for flushed in [false, true] {
+        let machine = Machine::new(1);
+        let database = Database::open(machine.host(), options(SyncMode::Group)).unwrap().0;
+        create(&database, vec![table_of_shape(&shape("t0", 1, vec![(Kind::Int, false)], false))]);
+        let cells =
+            |column, value: &[u8]| vec![CellWrite { column, path: None, value: Some(value.to_vec()) }];
+        let write = |c: i32, cells: Vec<CellWrite>| {
+            let table = table_of(&database, "t0");
+            let clustering = vec![c.to_be_bytes().to_vec()];
+            let change = Change::Row { clustering, marker: false, cells, clear_map: false };
+            let timed = Timed { change, timestamp_us: database.next_timestamp().unwrap(), ttl_s: 0 };
+            let update = update(&table, b"k", &[timed], 0);
+            database.write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
+        };
+        write(1, cells("v", b"old"));
+        write(2, [cells("v", b"old"), cells("w", b"\0\0\0\x01")].concat());
+        if flushed {
+            database.flush_all().unwrap();
+        }
+        let dropped_us = database.next_timestamp().unwrap();
+        change(&database, |tables| {
+            let mut table = (*tables["t0"]).clone();
+            let at = table.regulars.iter().position(|column| &*column.name == "v").unwrap();
+            let column = table.regulars.remove(at);
+            let dropped = helenus_model::schema::DroppedColumn {
+                name: column.name.clone(),
+                ty: column.ty,
+                kind: column.kind,
+                dropped_us: dropped_us / 1000 * 1000 + 999,
+            };
+            table.dropped.insert(column.name, dropped);
+            tables.insert("t0".into(), Arc::new(table));
+        });
+        let rows = |database: &Database| {
+            let table = table_of(database, "t0");
+            let found = read(database, &table, &Ask::everything(), database.now_s()).unwrap();
+            let rows = found.into_iter().flat_map(|partition| partition.rows);
+            rows.map(|row| {
+                (row.clustering[0][3], row.cells.iter().map(|(name, _)| name.0).collect::<String>())
+            })
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&database), [(2, "w".to_string())]);
+        machine.advance(5_000_000);
+        change(&database, |tables| {
+            let mut table = (*tables["t0"]).clone();
+            let mut column = table.regulars[0].clone();
+            (column.name, column.ty, column.id) =
+                ("v".into(), helenus_model::types::CqlType::Text, Table::UNNUMBERED);
+            table.regulars.push(column);
+            table.arrange();
+            tables.insert("t0".into(), Arc::new(table));
+        });
+        assert_eq!(rows(&database), [(2, "w".to_string())]);
+        write(3, cells("v", b"new"));
+        let expected = [(2, "w".to_string()), (3, "v".to_string())];
+        assert_eq!(rows(&database), expected);
+        let after = machine.crash();
+        let again = Database::open(after.host(), options(SyncMode::Group)).unwrap().0;
+        assert_eq!(rows(&again), expected, "after a crash, flushed before: {flushed}");
+        again.flush_all().unwrap();
+        assert_eq!(rows(&again), expected, "flushed after a crash");
+        database.flush_all().unwrap();
+        assert_eq!(rows(&database), expected, "flushed");
+        after.end_tasks();
+        machine.end_tasks();
+    }
+}

@@ -1,7 +1,8 @@
 //! Column numbers of the last run, to those of this one.
 //!
 //! Numbers are stable within a process only. A segment describes, before a table's first record, which name each
-//! number meant; replay turns them into today's. A column that is gone takes its cells with it.
+//! number meant; replay turns them into today's. A column that is gone takes its cells with it, and one that was dropped
+//! and made again those written before the drop.
 
 use super::record::LoggedUpdate;
 use helenus_model::cell::ColumnId;
@@ -31,7 +32,15 @@ impl Layouts {
             let name = names.get(&old)?;
             table.statics.iter().chain(&table.regulars).find(|c| *c.name == **name).map(|c| c.id)
         };
-        if names.keys().all(|old| to(*old) == Some(*old)) {
+        let dropped_us: HashMap<ColumnId, i64> = table
+            .dropped
+            .values()
+            .filter_map(|dropped| Some((table.column(&dropped.name)?.id, dropped.dropped_us)))
+            .collect();
+        let to = |old: ColumnId, timestamp_us: i64| {
+            to(old).filter(|id| dropped_us.get(id).is_none_or(|dropped_us| timestamp_us > *dropped_us))
+        };
+        if dropped_us.is_empty() && names.keys().all(|old| to(*old, i64::MAX) == Some(*old)) {
             return Ok(update.changes);
         }
         let mut changes = Changes::default();
@@ -63,10 +72,11 @@ impl Layouts {
     }
 }
 
-fn renumber_row(row: &mut RowBuf, to: &dyn Fn(ColumnId) -> Option<ColumnId>) {
-    row.cells.retain_mut(|cell| to(cell.column).map(|id| cell.column = id).is_some());
+fn renumber_row(row: &mut RowBuf, to: &dyn Fn(ColumnId, i64) -> Option<ColumnId>) {
+    row.cells.retain_mut(|cell| to(cell.column, cell.timestamp_us).map(|id| cell.column = id).is_some());
     row.cells.sort_by_key(|cell| cell.column);
-    row.complex_deletions.retain_mut(|(column, _)| to(*column).map(|id| *column = id).is_some());
+    row.complex_deletions
+        .retain_mut(|(column, deletion)| to(*column, deletion.timestamp_us).map(|id| *column = id).is_some());
     row.complex_deletions.sort_by_key(|(column, _)| *column);
 }
 

@@ -4,8 +4,10 @@ use super::command::{ReadCommand, Resume};
 use super::sink::{RowSink, Taken};
 use super::source::{AnySource, PartitionSources};
 use crate::error::Result;
+use helenus_model::cell::Cell;
 use helenus_model::merge::Merge;
 use helenus_model::row::RowView;
+use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 
@@ -62,7 +64,7 @@ impl Progress<'_> {
             }
             let alive = match merge.current() {
                 Unfiltered::Marker(_) => false,
-                Unfiltered::Row(row) if !is_alive(row, now_s) => false,
+                Unfiltered::Row(row) if !is_alive(&self.command.table, row, now_s) => false,
                 Unfiltered::Row(row) => {
                     if sink.row(row)? == Taken::Counted {
                         given += 1;
@@ -112,6 +114,8 @@ impl Progress<'_> {
 }
 
 /// Whether a row shows: by its own marker or by a live cell.
-fn is_alive(row: RowView<'_>, now_s: i64) -> bool {
-    row.row.liveness.is_live(now_s) || row.row.cells.iter().any(|cell| cell.is_live(now_s))
+fn is_alive(table: &Table, row: RowView<'_>, now_s: i64) -> bool {
+    // A memtable keeps the cells of a column that was dropped after they were written.
+    let exists = |cell: &Cell| table.dropped.is_empty() || table.column_by_id(cell.column).is_some();
+    row.row.liveness.is_live(now_s) || row.row.cells.iter().any(|cell| cell.is_live(now_s) && exists(cell))
 }

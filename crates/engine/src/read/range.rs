@@ -35,6 +35,9 @@ struct TableScan {
     /// Whether the scan stands at a partition not yet read.
     ready: bool,
     ended: bool,
+    /// It selects only what an earlier page left of its partition. Selecting anew makes it walk the partition again to
+    /// find its end, so that is done only then.
+    narrowed: bool,
 }
 
 impl RangeSources {
@@ -63,7 +66,7 @@ impl RangeSources {
             }
             let mut scan = Box::new(table.scan(&range, cx)?);
             scan.select(command.filter.clone(), command.reversed);
-            scans.push(TableScan { scan: Some(scan), ready: false, ended: false });
+            scans.push(TableScan { scan: Some(scan), ready: false, ended: false, narrowed: false });
         }
         Ok(RangeSources { memtables, scans, end: range.end, resumed })
     }
@@ -101,7 +104,7 @@ impl RangeSources {
     fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<Option<Vec<u8>>> {
         for entry in &mut self.scans {
             let Some(scan) = entry.scan.as_mut().filter(|_| !entry.ready && !entry.ended) else { continue };
-            if self.resumed.is_none() {
+            if std::mem::take(&mut entry.narrowed) {
                 scan.select(command.filter.clone(), command.reversed);
             }
             entry.ready = scan.next_partition(cx)?;
@@ -148,6 +151,7 @@ impl RangeSources {
             entry.ready = false;
             if continues {
                 scan.select(filter.clone(), command.reversed);
+                entry.narrowed = true;
             }
             key = scan.key().to_vec();
             found.deletion = found.deletion.max(scan.deletion());

@@ -14,7 +14,7 @@ pub enum Taken {
 }
 
 /// Takes the rows of a read, partition by partition. Rows handed over are alive; single cells of theirs may not be
-/// (`Cell::is_live`).
+/// (`Cell::is_live`), and cells of columns that the table no longer has may be among them.
 pub trait RowSink {
     /// A partition begins: its serialised key, and its static row if it was asked for and has live cells.
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()>;

@@ -189,7 +189,8 @@ fn load_dropped(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
             name: name.clone(),
             ty: row.ty(keyspace)?,
             kind: row.kind()?,
-            dropped_us: dropped_ms.saturating_mul(1000),
+            // The column holds milliseconds: what was written in the one of the drop was written before it.
+            dropped_us: dropped_ms.saturating_mul(1000).saturating_add(999),
         };
         table.dropped.insert(name, dropped);
     }

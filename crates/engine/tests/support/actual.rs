@@ -213,6 +213,8 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn live_cells(&self, row: RowView<'_>) -> Vec<LiveCell> {
         let live = row.row.cells.iter().filter(|cell| cell.is_live(self.now_s));
+        // As every reader does: what the table no longer has is passed over.
+        let live = live.filter(|cell| self.table.column_by_id(cell.column).is_some());
         let mut cells: Vec<_> = live
             .map(|cell| {
                 let name = &*self.table.column_by_id(cell.column).expect("cells of known columns").name;

@@ -1,8 +1,8 @@
 //! The output and its elementary steps.
 
 use super::super::ast::{
-    BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName, Selectable,
-    Statement, Term,
+    BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName,
+    Selectable, Statement, Term,
 };
 use super::super::lexer::Lexer;
 use super::super::parser::RESERVED_TYPE_NAMES;
