@@ -3,7 +3,7 @@
 use super::*;
 use crate::memtable::tests::{Batch, small_table};
 use loom::sync::Arc;
-use loom::thread::spawn;
+use loom::thread as interleaved;
 
 struct Shared {
     arena: Arena,
@@ -39,7 +39,7 @@ fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 
             shared.partition.apply(&shared.arena, &table, first, &mut scratch).unwrap();
         }
         let reading = shared.clone();
-        let reader = spawn(move || {
+        let reader = interleaved::spawn(move || {
             let found = read(&reading.partition);
             assert!(found == before || found == after, "{found:?} is neither {before:?} nor {after:?}");
         });
