@@ -7,7 +7,7 @@
 Both servers run at once and are loaded in turn by `helenus stress`, which checks every answer; a wrong one ends the
 run. Figures are medians of --runs. Both sync their log periodically, as Cassandra does by default, but for the rows
 named `synced`. The floor is a server of canned answers. Cassandra is warmed for --warm seconds first, and what is read
-of it stands in one compacted SSTable a table, caches off. Then the engine is timed in process. Prints a page in
+of it stands in one compacted SSTable a table, caches off. Then the engine is timed in process. Prints a section in
 Markdown. Needs a JDK 17 (tests/tools/cassandra.sh).
 """
 
@@ -22,7 +22,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from servers import ROOT, Canned, Cassandra, Helenus, machine, memory_mib, removed
+from servers import ROOT, Canned, Cassandra, Helenus, machine, memory_mib, removed, write_section
 
 SLICES = [  # table, reversed, start
     ("asc", False, "first"), ("asc", False, "middle"), ("asc", False, "random"), ("asc", True, "first"),
@@ -231,7 +231,7 @@ def in_process(options):
     command = [options.engine, "--rows", str(options.wide), "--seconds", str(options.seconds / 2)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return f"""
-## In the process
+### The engine in process, same run
 
 `cargo run --release -p bench --bin engine -- {" ".join(map(str, command[1:]))}`: one thread, no socket and no CQL, log
 in periodic mode; single calls timed one by one, answers checked.
@@ -240,11 +240,11 @@ in periodic mode; single calls timed one by one, answers checked.
 
 
 def page(comparison, load):
-    """docs/performance.md."""
+    """What goes into docs/performance.md."""
     options = comparison.options
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     client = statistics.median(comparison.client_us)
-    return f"""# Figures
+    return f"""## Beside Cassandra, over the socket
 
 {date.today():%d %b %Y}, commit {commit.stdout.strip()}. {machine()}; servers and client on it, load average {load:.1f} at the start. Command:
 
@@ -259,8 +259,6 @@ def page(comparison, load):
   rows have names of 10 bytes and values of 25, {options.wide:,} in a partition.
 - {comparison.repeated} runs were repeated because Cassandra timed out in them.
 - The client cost {client:.2f} us of CPU an operation at 128 in flight (median of all runs), which the servers had not.
-
-## Over the socket
 
 {comparison.table()}
 {in_process(options)}"""
@@ -279,7 +277,7 @@ def main():
     parser.add_argument("--wide", type=int, default=1_000_000)
     parser.add_argument("--heap", default="4G", help="Cassandra's")
     parser.add_argument("--folder", type=Path, help="where the servers keep their data; a temporary one by default")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the text into this page")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # the servers are stopped then too
     if not options.binary.exists():
@@ -297,7 +295,7 @@ def main():
     text = page(comparison, load)
     print(text)
     if options.write:
-        options.write.write_text(text)
+        write_section(options.write, "compare.py", text)
 
 
 main()

@@ -14,6 +14,21 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def write_section(page, name, text):
+    """Puts `text` between the page's marks `<!-- begin NAME -->` and `<!-- end NAME -->`, or behind all else."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    old = page.read_text() if page.exists() else "# Figures\n"
+    section = f"{begin}\n{text.strip()}\n{end}"
+    if begin in old and end in old:
+        before, rest = old.split(begin, 1)
+        after = rest.split(end, 1)[1]
+        page.write_text(before + section + after)
+    else:
+        page.write_text(f"{old.rstrip()}\n\n{section}\n")
+
+
 START_MAX = 180  # seconds
 
 

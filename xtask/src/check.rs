@@ -14,8 +14,8 @@ pub fn everything() -> Result<(), String> {
     let begin = Instant::now();
     let unit = without_end_to_end()?;
     let end_to_end = build_and_test_end_to_end(&[])?;
-    summary("unit tests", unit);
-    summary("end-to-end tests", end_to_end);
+    summary("unit tests", &unit);
+    summary("end-to-end tests", &end_to_end);
     println!("check: ok, {}", in_seconds(begin.elapsed()));
     Ok(())
 }
@@ -24,7 +24,7 @@ pub fn everything() -> Result<(), String> {
 pub fn fast() -> Result<(), String> {
     let begin = Instant::now();
     let unit = without_end_to_end()?;
-    summary("unit tests", unit);
+    summary("unit tests", &unit);
     println!("check --fast: ok, {}; the end-to-end tests did not run", in_seconds(begin.elapsed()));
     Ok(())
 }
@@ -32,7 +32,7 @@ pub fn fast() -> Result<(), String> {
 /// The end-to-end tests alone; `filter` goes to `cargo test`.
 pub fn end_to_end(filter: &[&str]) -> Result<(), String> {
     let tests = build_and_test_end_to_end(filter)?;
-    summary("end-to-end tests", tests);
+    summary("end-to-end tests", &tests);
     Ok(())
 }
 
@@ -89,9 +89,13 @@ fn stop_oracle() -> Result<(), String> {
     }
 }
 
-fn summary(what: &str, tests: Tests) {
-    let Tests { passed, failed, ignored, runners } = tests;
-    println!("{what}: {passed} passed, {failed} failed, {ignored} ignored, in {runners} programs");
+/// The runners' own lines once more, then what they add up to.
+fn summary(what: &str, tests: &Tests) {
+    for line in &tests.lines {
+        println!("{line}");
+    }
+    let Tests { passed, failed, ignored, lines } = tests;
+    println!("{what}: {passed} passed, {failed} failed, {ignored} ignored, in {} programs", lines.len());
 }
 
 /// `cargo ARGS`, by the cargo that runs this program.

@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What the `test result:` lines of a test runner add up to.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Tests {
     pub passed: u64,
     pub failed: u64,
     pub ignored: u64,
-    /// How many runners reported: one for each test program.
-    pub runners: u64,
+    /// The lines themselves: one for each test program.
+    pub lines: Vec<String>,
 }
 
 impl Tests {
@@ -29,7 +29,7 @@ impl Tests {
                 _ => {}
             }
         }
-        self.runners += 1;
+        self.lines.push(line.trim().to_owned());
     }
 }
 
@@ -94,6 +94,6 @@ mod tests {
         );
         tests.add_line("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
         tests.add_line("7 passed on the way");
-        assert_eq!((tests.passed, tests.failed, tests.ignored, tests.runners), (15, 2, 1, 2));
+        assert_eq!((tests.passed, tests.failed, tests.ignored, tests.lines.len()), (15, 2, 1, 2));
     }
 }
