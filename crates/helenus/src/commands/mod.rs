@@ -1,5 +1,6 @@
 //! The commands of the binary. Each is thin: it reads its flags, calls a library, and prints.
 
 pub mod admin;
+mod client;
 pub mod serve;
 pub mod stress;

@@ -5,18 +5,18 @@
 //! can therefore check what `load` wrote.
 
 /// Bytes of a single row's key.
-pub(super) const KEY: usize = 7;
+pub(crate) const KEY: usize = 7;
 /// Bytes of each of its values.
-pub(super) const VALUE: usize = 34;
+pub(crate) const VALUE: usize = 34;
 /// Its columns besides the key.
-pub(super) const COLUMNS: usize = 5;
+pub(crate) const COLUMNS: usize = 5;
 /// Bytes of a wide row's name.
-pub(super) const NAME: usize = 10;
+pub(crate) const NAME: usize = 10;
 /// Bytes of its value.
-pub(super) const WIDE_VALUE: usize = 25;
+pub(crate) const WIDE_VALUE: usize = 25;
 
 /// A bijection that leaves no pattern (splitmix64's finisher): values, and places to read.
-pub(super) fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -24,18 +24,18 @@ pub(super) fn mix(number: u64) -> u64 {
 }
 
 /// A number below `bound` from a mixed one.
-pub(super) fn below(mixed: u64, bound: u64) -> u64 {
+pub(crate) fn below(mixed: u64, bound: u64) -> u64 {
     ((u128::from(mixed) * u128::from(bound)) >> 64) as u64
 }
 
 /// The key of a single row.
-pub(super) fn key(row: u64) -> [u8; KEY] {
+pub(crate) fn key(row: u64) -> [u8; KEY] {
     let [_, key @ ..] = row.to_be_bytes();
     key
 }
 
 /// One of its values.
-pub(super) fn value(row: u64, column: usize) -> [u8; VALUE] {
+pub(crate) fn value(row: u64, column: usize) -> [u8; VALUE] {
     let mut word = mix(row * COLUMNS as u64 + column as u64);
     let mut bytes = [0; VALUE];
     for chunk in bytes.chunks_mut(8) {
@@ -47,14 +47,14 @@ pub(super) fn value(row: u64, column: usize) -> [u8; VALUE] {
 }
 
 /// The name of a wide row: its number.
-pub(super) fn name(row: u64) -> [u8; NAME] {
+pub(crate) fn name(row: u64) -> [u8; NAME] {
     let mut bytes = [0; NAME];
     put_decimal(&mut bytes, row);
     bytes
 }
 
 /// Its value: the width of the partition and a scrambled number.
-pub(super) fn wide_value(width: u64, row: u64) -> [u8; WIDE_VALUE] {
+pub(crate) fn wide_value(width: u64, row: u64) -> [u8; WIDE_VALUE] {
     const DIGITS_17: u128 = 100_000_000_000_000_000;
     let mut bytes = [b':'; WIDE_VALUE];
     let (head, tail) = bytes.split_at_mut(8);

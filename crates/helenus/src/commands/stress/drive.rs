@@ -1,9 +1,9 @@
 //! The loop of one thread: wait for its connections, judge answers, send the next requests, until the time is up.
 
-use super::connection::PATIENCE;
 use super::cost::thread_cpu;
 use super::lane::Lane;
 use super::measure::Tally;
+use crate::commands::client::PATIENCE;
 use anyhow::{Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};

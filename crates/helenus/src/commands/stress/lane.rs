@@ -1,8 +1,8 @@
 //! A pipelined connection: so many streams, each carrying one operation at a time.
 
-use super::connection::{Connection, Received};
 use super::measure::Tally;
 use super::workload::{Operations, Workload};
+use crate::commands::client::{Connection, Received};
 use anyhow::{Context, Result};
 use helenus_wire::native::{Envelope, Response, decode_response};
 use std::net::TcpStream;

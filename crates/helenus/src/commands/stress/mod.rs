@@ -5,7 +5,6 @@
 //! at a time; answers are read in large pieces, so that the client costs about a microsecond of CPU an operation and
 //! what is measured is the server. `bench/compare.py` runs it on both in turn.
 
-mod connection;
 mod content;
 mod cost;
 mod drive;
@@ -14,9 +13,7 @@ mod measure;
 mod options;
 mod report;
 mod run;
-mod session;
 mod single_rows;
-mod template;
 mod wide_rows;
 mod workload;
 

@@ -2,9 +2,8 @@
 
 use super::content::{COLUMNS, KEY, VALUE, below, key, value};
 use super::options::LoadOptions;
-use super::session::Session;
-use super::template::Template;
 use super::workload::{Extent, Workload, Wrong, check_cell, check_rows, check_void};
+use crate::commands::client::{Session, Template};
 use anyhow::Result;
 use helenus_wire::native::ResultMessage;
 

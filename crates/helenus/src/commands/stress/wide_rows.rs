@@ -2,9 +2,8 @@
 
 use super::content::{NAME, WIDE_VALUE, below, mix, name, wide_value};
 use super::options::{LoadOptions, Order, Start};
-use super::session::Session;
-use super::template::Template;
 use super::workload::{Extent, Workload, Wrong, check_cell, check_rows, check_void};
+use crate::commands::client::{Session, Template};
 use anyhow::{Result, ensure};
 use helenus_wire::native::{ResultMessage, Rows};
 

@@ -7,13 +7,13 @@ use helenus_wire::native::{
 };
 
 /// A connection with one request in flight.
-pub(super) struct Session {
+pub struct Session {
     connection: Connection,
 }
 
 /// A statement the server knows.
 #[derive(Clone, Debug)]
-pub(super) struct PreparedStatement {
+pub struct PreparedStatement {
     pub id: Vec<u8>,
     /// v5: id of the result's columns.
     pub result_metadata_id: Option<Vec<u8>>,
@@ -25,7 +25,9 @@ impl Session {
         let mut session = Session { connection: Connection::open(address, version)? };
         session.answer(|response| match response {
             Response::Ready => Ok(()),
-            Response::Authenticate(class) => bail!("{address} wants a login ({class}), which stress has not"),
+            Response::Authenticate(class) => {
+                bail!("{address} wants a login ({class}), which this command has not")
+            }
             other => Err(unexpected(other)),
         })?;
         session.connection.started();

@@ -15,7 +15,7 @@ const PAGE_ROWS: i32 = 5_000;
 
 /// An encoded request and the places of its values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Template {
+pub struct Template {
     bytes: Vec<u8>,
     /// Offsets of the values, in the order of the markers, those of a batch one statement after the other.
     places: Vec<usize>,
@@ -102,7 +102,7 @@ impl Template {
 }
 
 /// A request just appended, whose values may be set.
-pub(super) struct Copy<'o> {
+pub struct Copy<'o> {
     bytes: &'o mut [u8],
     places: &'o [usize],
 }

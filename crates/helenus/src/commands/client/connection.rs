@@ -14,10 +14,10 @@ const INPUT: usize = 256 << 10;
 /// Longest answer taken: Cassandra's frame limit is far below.
 const MESSAGE_MAX: u64 = 256 << 20;
 /// How long an answer may take before the run is given up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection past STARTUP.
-pub(super) struct Connection {
+pub struct Connection {
     pub socket: TcpStream,
     pub version: Version,
     framing: Framing,
@@ -35,7 +35,7 @@ enum Framing {
 }
 
 /// What a read of the socket brought.
-pub(super) enum Received {
+pub enum Received {
     /// Some bytes.
     Bytes,
     /// Nothing yet.

@@ -1,0 +1,10 @@
+//! The raw client of the native protocol that `stress` and `profile` share: a socket with its framing, one request at a
+//! time, and requests that are encoded once and patched in place.
+
+mod connection;
+mod session;
+mod template;
+
+pub use connection::{Connection, PATIENCE, Received};
+pub use session::{PreparedStatement, Session};
+pub use template::{Copy, Template};
