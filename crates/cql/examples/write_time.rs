@@ -36,6 +36,7 @@ fn request<'a>(identity: &'a Identity, values: &'a [BoundValue<'a>]) -> Request<
         may_block: true,
         deadline_ns: None,
         cancelled: None,
+        probe: None,
     }
 }
 

@@ -4,9 +4,11 @@
 //! (`local`), a gateway to another database will be one more.
 
 use crate::error::CqlError;
+use helenus_engine::read::Probe;
 use helenus_engine::{SchemaChange, Ticket};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -135,6 +137,9 @@ pub struct Request<'a> {
     pub deadline_ns: Option<u64>,
     /// Set when the client has gone.
     pub cancelled: Option<&'a AtomicBool>,
+    /// Told what the request touches and where its time goes; `None`: nobody counts. Adds up over requests; take a fresh
+    /// one for a request that is run again after `WouldBlock`.
+    pub probe: Option<&'a Mutex<Probe>>,
 }
 
 /// A traced request, once it has been answered.

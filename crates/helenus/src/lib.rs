@@ -15,6 +15,22 @@
 //! # db.close()?; Ok::<(), helenus::Error>(())
 //! ```
 //!
+//! What a read touched is counted by a `Probe`, for CQL (`Database::execute_probed`) and for wide rows:
+//!
+//! ```
+//! # let db = helenus::Database::in_memory()?;
+//! # db.execute("CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", &[])?;
+//! # db.execute("CREATE TABLE app.events (stream text, at bigint, what text, PRIMARY KEY (stream, at))", &[])?;
+//! use helenus::{Probe, Slice};
+//!
+//! let events = db.wide_table("app", "events")?;
+//! events.put(&"door".into(), &[(1i64.into(), "open".into()), (2i64.into(), "closed".into())])?;
+//! let mut probe = Probe::default();
+//! events.probed(&mut probe).slice(&"door".into(), &Slice::last(1))?;
+//! assert_eq!((probe.rows, probe.memtables, probe.touched.blocks_read), (1, 1, 0));
+//! # Ok::<(), helenus::Error>(())
+//! ```
+//!
 //! The library has no runtime of its own: calls block until they are done, and a write returns when it is as safe as
 //! the sync mode says. One process opens a directory at a time.
 
@@ -25,6 +41,7 @@ mod wide;
 
 pub use database::{Database, Options, ResultSet, Row};
 pub use error::Error;
+pub use helenus_engine::read::{Probe, SkipReason, Stage, StageTimes, TableSeen, Touched};
 pub use helenus_engine::{MemoryShares, SyncMode};
 pub use value::Value;
-pub use wide::{Slice, WideTable};
+pub use wide::{ProbedTable, Slice, WideTable};

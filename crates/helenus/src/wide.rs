@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::value::Value;
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
 use helenus_engine::{Database as Engine, ReadRequest};
 use helenus_model::byte_comparable;
 use helenus_model::cell::{Cell, Span};
@@ -103,13 +103,7 @@ impl WideTable {
     /// # Errors
     /// Values of another type; damage of a file that is read.
     pub fn get(&self, row: &Value, names: &[Value]) -> Result<Vec<(Value, Value)>> {
-        let mut keys = Vec::with_capacity(names.len());
-        for name in names {
-            keys.push(self.position(&self.name(name)?));
-        }
-        keys.sort();
-        keys.dedup();
-        self.read(row, ClusteringFilter::Names(keys), false, None)
+        self.read(row, self.names(names)?, None)
     }
 
     /// The columns of a slice, in the direction it is read.
@@ -117,18 +111,13 @@ impl WideTable {
     /// # Errors
     /// As `get`.
     pub fn slice(&self, row: &Value, slice: &Slice) -> Result<Vec<(Value, Value)>> {
-        let (low, high) =
-            if slice.reversed { (&slice.finish, &slice.start) } else { (&slice.start, &slice.finish) };
-        let bound = |value: &Option<Value>, before: bool, open: &[u8]| match value {
-            None => Ok(open.to_vec()),
-            Some(value) => self.bound(&self.name(value)?, before),
-        };
-        let positions =
-            Positions { start: bound(low, true, BEFORE_ALL)?, end: bound(high, false, AFTER_ALL)? };
-        if positions.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.read(row, ClusteringFilter::Slices(vec![positions]), slice.reversed, slice.count)
+        self.read(row, self.range(slice)?, None)
+    }
+
+    /// The same reads, counted: each adds what it touched to `probe`. Reading the clock costs some time a column, so
+    /// measure latencies without.
+    pub fn probed<'a>(&'a self, probe: &'a mut Probe) -> ProbedTable<'a> {
+        ProbedTable { table: self, probe }
     }
 
     /// How many columns a slice has.
@@ -174,13 +163,40 @@ impl WideTable {
         Ok(())
     }
 
+    fn names(&self, names: &[Value]) -> Result<Question> {
+        let mut keys = Vec::with_capacity(names.len());
+        for name in names {
+            keys.push(self.position(&self.name(name)?));
+        }
+        keys.sort();
+        keys.dedup();
+        Ok(Question { filter: ClusteringFilter::Names(keys), reversed: false, count: None })
+    }
+
+    fn range(&self, slice: &Slice) -> Result<Question> {
+        let (low, high) =
+            if slice.reversed { (&slice.finish, &slice.start) } else { (&slice.start, &slice.finish) };
+        let bound = |value: &Option<Value>, before: bool, open: &[u8]| match value {
+            None => Ok(open.to_vec()),
+            Some(value) => self.bound(&self.name(value)?, before),
+        };
+        let positions =
+            Positions { start: bound(low, true, BEFORE_ALL)?, end: bound(high, false, AFTER_ALL)? };
+        let positions = if positions.is_empty() { Vec::new() } else { vec![positions] };
+        let filter = ClusteringFilter::Slices(positions);
+        Ok(Question { filter, reversed: slice.reversed, count: slice.count })
+    }
+
     fn read(
         &self,
         row: &Value,
-        filter: ClusteringFilter,
-        reversed: bool,
-        count: Option<u64>,
+        question: Question,
+        probe: Option<&mut Probe>,
     ) -> Result<Vec<(Value, Value)>> {
+        let Question { filter, reversed, count } = question;
+        if matches!(&filter, ClusteringFilter::Slices(slices) if slices.is_empty()) {
+            return Ok(Vec::new());
+        }
         let command = ReadCommand {
             table: self.table.clone(),
             partitions: Partitions::Keys(vec![PartitionKey::new(self.row_key(row)?)]),
@@ -195,7 +211,7 @@ impl WideTable {
         let mut columns = Columns { table: &self.table, now_s: command.now_s, found: Vec::new() };
         let view = self.engine.view(&self.table)?;
         let request = ReadRequest { may_block: true, ..ReadRequest::default() };
-        self.engine.read(&command, &view, request, &mut columns, None)?;
+        self.engine.read(&command, &view, request, &mut columns, probe)?;
         Ok(columns.found)
     }
 
@@ -237,6 +253,37 @@ impl WideTable {
             ty: column.ty.to_string(),
             value,
         }
+    }
+}
+
+/// Which columns, in storage terms.
+struct Question {
+    filter: ClusteringFilter,
+    reversed: bool,
+    count: Option<u64>,
+}
+
+/// A wide table whose reads are counted (`WideTable::probed`).
+pub struct ProbedTable<'a> {
+    table: &'a WideTable,
+    probe: &'a mut Probe,
+}
+
+impl ProbedTable<'_> {
+    /// As `WideTable::get`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get(&mut self, row: &Value, names: &[Value]) -> Result<Vec<(Value, Value)>> {
+        self.table.read(row, self.table.names(names)?, Some(&mut *self.probe))
+    }
+
+    /// As `WideTable::slice`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn slice(&mut self, row: &Value, slice: &Slice) -> Result<Vec<(Value, Value)>> {
+        self.table.read(row, self.table.range(slice)?, Some(&mut *self.probe))
     }
 }
 

@@ -5,6 +5,7 @@
 //! wait gets `WouldBlock` instead of waiting for the device.
 
 use crate::error::{Error, Result};
+use crate::stopwatch::{Stage, Stopwatch};
 use helenus_host::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub trait BlockCache: Send + Sync {
     fn put(&self, file: u64, block: u64, bytes: Block);
 }
 
-/// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured.
+/// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;
+/// the clock is read only where there is a stopwatch.
 #[derive(Clone, Debug, Default)]
 pub struct ReadContext {
     /// Whether the read may wait for the disk.
@@ -29,6 +31,24 @@ pub struct ReadContext {
     pub fill_cache: bool,
     /// Counts for EXPLAIN ANALYZE, tracing and metrics.
     pub touched: Touched,
+    /// Measures the stages of a read that is watched; `None` for all others, which read no clock.
+    pub stopwatch: Option<Box<Stopwatch>>,
+}
+
+impl ReadContext {
+    /// Goes to a stage; give what it returns to `leave`.
+    #[inline]
+    pub fn enter(&mut self, stage: Stage) -> Option<Stage> {
+        self.stopwatch.as_mut().map(|watch| watch.switch(stage))
+    }
+
+    /// Goes back to the stage before.
+    #[inline]
+    pub fn leave(&mut self, before: Option<Stage>) {
+        if let (Some(watch), Some(before)) = (&mut self.stopwatch, before) {
+            watch.switch(before);
+        }
+    }
 }
 
 /// What a read touched.
@@ -36,20 +56,43 @@ pub struct ReadContext {
 pub struct Touched {
     /// Trie nodes visited in Partitions.db and Rows.db.
     pub index_nodes: u64,
-    /// Blocks found in the cache.
+    /// Pages of Partitions.db and Rows.db found in the cache.
+    pub index_pages_cached: u64,
+    /// Pages of Partitions.db and Rows.db read from a file.
+    pub index_pages_read: u64,
+    /// Blocks of Data.db found in the cache.
     pub blocks_cached: u64,
-    /// Blocks read from a file.
+    /// Blocks of Data.db read from a file.
     pub blocks_read: u64,
-    /// Bytes read from files.
+    /// Blocks of Data.db decompressed.
+    pub blocks_decompressed: u64,
+    /// Bytes read from files, of index and data.
     pub bytes_read: u64,
     /// Bytes that decompression produced.
     pub bytes_decompressed: u64,
-    /// Rows decoded.
+    /// Rows decoded from SSTables, static rows included.
     pub rows_decoded: u64,
-    /// Cells decoded.
+    /// Cells decoded from SSTables.
     pub cells_decoded: u64,
-    /// Range-tombstone markers, row and cell tombstones passed.
+    /// Range-tombstone markers, row and cell tombstones decoded from SSTables.
     pub tombstones: u64,
+}
+
+impl Touched {
+    /// Adds what another read touched.
+    pub fn add(&mut self, other: &Touched) {
+        self.index_nodes += other.index_nodes;
+        self.index_pages_cached += other.index_pages_cached;
+        self.index_pages_read += other.index_pages_read;
+        self.blocks_cached += other.blocks_cached;
+        self.blocks_read += other.blocks_read;
+        self.blocks_decompressed += other.blocks_decompressed;
+        self.bytes_read += other.bytes_read;
+        self.bytes_decompressed += other.bytes_decompressed;
+        self.rows_decoded += other.rows_decoded;
+        self.cells_decoded += other.cells_decoded;
+        self.tombstones += other.tombstones;
+    }
 }
 
 /// CRC32 of each 4 KiB page of a component, from our page-checksum component; absent for files of others.
@@ -108,10 +151,10 @@ impl BlockFile {
         Error::Corrupt { file: self.path.clone(), offset, problem: problem.into() }
     }
 
-    /// The block with this number.
+    /// The index page with this number. (Data.db is read by `compression`, which counts for itself.)
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
         if let Some(block) = self.cache.get(self.number, number) {
-            cx.touched.blocks_cached += 1;
+            cx.touched.index_pages_cached += 1;
             return Ok(block);
         }
         let offset = number.saturating_mul(self.block_bytes as u64);
@@ -120,6 +163,7 @@ impl BlockFile {
         }
         let len = self.block_bytes.min((self.size - offset) as usize);
         let block = self.read(offset, len, cx)?;
+        cx.touched.index_pages_read += 1;
         self.check_pages(offset, &block)?;
         if cx.fill_cache {
             self.cache.put(self.number, number, block.clone());
@@ -144,12 +188,13 @@ impl BlockFile {
                 self.corrupt(offset, format!("{} bytes do not fit before the end of the file", bytes.len()))
             );
         }
+        let before = cx.enter(Stage::Disk);
         if cx.may_block {
             self.file.read_exact_at(bytes, offset).map_err(io)?;
         } else if !self.file.try_read_exact_at(bytes, offset).map_err(io)? {
             return Err(Error::WouldBlock);
         }
-        cx.touched.blocks_read += 1;
+        cx.leave(before);
         cx.touched.bytes_read += bytes.len() as u64;
         Ok(())
     }

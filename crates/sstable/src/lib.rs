@@ -13,6 +13,7 @@ pub mod names;
 pub mod page_checksums;
 pub mod sequential_writer;
 pub mod statistics;
+pub mod stopwatch;
 pub mod table;
 pub mod toc;
 pub mod transaction_log;

@@ -17,6 +17,7 @@ use crate::plan::modify::Collector;
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize};
 use crate::syntax::parse;
 use crate::virtual_table::{NodeInfo, VirtualTables};
+use helenus_engine::read::Stage;
 use helenus_engine::{Database, SchemaChange, Ticket, is_system_keyspace};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::Schema;
@@ -198,7 +199,14 @@ impl LocalBackend {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
+        let watched = request.probe.map(|probe| (probe, self.database.host().clock.monotonic_ns()));
         let written = self.database.write(mutation);
+        if let Some((probe, began_ns)) = watched {
+            let mut probe = probe.lock();
+            probe.count_write(mutation);
+            let ended_ns = self.database.host().clock.monotonic_ns();
+            probe.times.add(Stage::Write, ended_ns.saturating_sub(began_ns));
+        }
         written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
     }
 

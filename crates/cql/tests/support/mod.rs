@@ -82,6 +82,7 @@ impl Server {
             may_block: true,
             deadline_ns: None,
             cancelled: None,
+            probe: None,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::shared::Database;
 use crate::error::{Error, Result};
-use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute};
+use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::table::View;
 use helenus_model::schema::Table;
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::stopwatch::{Stage, Stopwatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +34,7 @@ impl Database {
         })
     }
 
-    /// Runs a read over a view.
+    /// Runs a read over a view. With a probe it is counted and timed (`read::Probe` says how to use one).
     ///
     /// # Errors
     /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, damage of a file.
@@ -49,6 +50,9 @@ impl Database {
         let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
         let mut cx = ReadContext { may_block: request.may_block, fill_cache, ..ReadContext::default() };
         let clock = &self.shared.host.clock;
+        if probe.is_some() {
+            cx.stopwatch = Some(Box::new(Stopwatch::start(clock.clone(), Stage::Sources)));
+        }
         let timeouts = self.shared.options.timeouts;
         let own_ns = if fill_cache { timeouts.by_key_ns } else { timeouts.range_ns };
         let deadline_ns = request.deadline_ns.or_else(|| Some(clock.monotonic_ns().saturating_add(own_ns?)));
@@ -62,5 +66,12 @@ impl Database {
             }
         };
         execute(command, view, sink, (&mut cx, probe), &interrupt)
+    }
+
+    /// What is known of a read without running it: which sources it would ask and which it would leave out, from what
+    /// is in memory; no block is read. Whatever only the files know (a partition that the Bloom filter did not deny
+    /// though it is not there, a partition deletion in an SSTable) is missing, so a run may leave out more.
+    pub fn foresee(&self, command: &ReadCommand, view: &View) -> Probe {
+        foresee(command, view)
     }
 }

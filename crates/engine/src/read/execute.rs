@@ -1,6 +1,6 @@
 //! Runs a read: its partitions in order, until there is nothing more, the limit is reached or the page is full.
 
-use super::command::{PartitionKey, Partitions, ReadCommand, filter_after};
+use super::command::{KeyRange, PartitionKey, Partitions, ReadCommand, filter_after};
 use super::partition::{PartitionEnd, Progress};
 use super::probe::Probe;
 use super::range::RangeSources;
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::table::View;
 use helenus_model::filter::ClusteringFilter;
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::stopwatch::Stage;
 use std::sync::Arc;
 
 /// Runs `command` over `view`.
@@ -24,26 +25,41 @@ pub fn execute(
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<ReadEnd> {
     let rows = command.resume.as_ref().map_or(0, |resume| resume.rows);
-    let mut progress = Progress { command, rows_in_page: 0, rows, tombstones: 0, interrupt };
+    let mut progress =
+        Progress { command, rows_in_page: 0, rows, rows_filtered: 0, tombstones: 0, interrupt };
     if rows >= command.limits.rows {
         return Ok(ReadEnd::Complete);
     }
     let end = match &command.partitions {
         Partitions::Keys(keys) => read_keys(&mut progress, keys, view, sink, (cx, probe.as_deref_mut())),
-        Partitions::Range(range) => {
-            let mut sources = RangeSources::open(command, view, range, cx)?;
-            if let Some(probe) = probe.as_deref_mut() {
-                sources.count(probe);
-            }
-            sources.run(&mut progress, sink, cx)
-        }
-    }?;
+        Partitions::Range(range) => read_range(&mut progress, range, view, sink, (cx, probe.as_deref_mut())),
+    };
     if let Some(probe) = probe {
-        probe.touched = cx.touched;
+        probe.reads += 1;
+        probe.touched.add(&cx.touched);
         probe.rows += progress.rows_in_page;
+        probe.rows_filtered += progress.rows_filtered;
         probe.tombstones += progress.tombstones;
+        if let Some(watch) = cx.stopwatch.take() {
+            probe.times.add_all(&watch.stop());
+        }
     }
-    Ok(end)
+    end
+}
+
+fn read_range(
+    progress: &mut Progress<'_>,
+    range: &KeyRange,
+    view: &View,
+    sink: &mut dyn RowSink,
+    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+) -> Result<ReadEnd> {
+    let mut sources = RangeSources::open(progress.command, view, range, (cx, probe.as_deref_mut()))?;
+    let end = sources.run(progress, sink, cx);
+    if let Some(probe) = probe {
+        probe.partitions += sources.partitions();
+    }
+    end
 }
 
 fn read_keys(
@@ -66,11 +82,17 @@ fn read_keys(
             filter = Arc::new(filter_after(&command.filter, clustering, command.reversed));
             before = at.rows_in_partition;
         }
+        if let Some(probe) = probe.as_deref_mut() {
+            probe.partitions += 1;
+        }
         let found = open(command, &filter, view, key, (cx, probe.as_deref_mut()))?;
         if found.sources.is_empty() {
             continue;
         }
-        match progress.run(&key.bytes, found, before, sink, cx)?.0 {
+        let before_merge = cx.enter(Stage::Merge);
+        let end = progress.run(&key.bytes, found, before, sink, cx)?.0;
+        cx.leave(before_merge);
+        match end {
             PartitionEnd::Finished => {}
             PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
             PartitionEnd::Page(at) => return Ok(ReadEnd::Page(at)),

@@ -1,10 +1,12 @@
 //! The read path: a command becomes sources, sources are merged, what is alive goes to a sink.
 //!
 //! `command` says what is asked, `source` chooses and opens the memtables and SSTables of one partition, `partition`
-//! runs one partition, `execute` the whole command, `probe` counts.
+//! runs one partition, `execute` the whole command, `probe` counts,
+//! `foresee` says what is known before.
 
 mod command;
 mod execute;
+mod foresee;
 mod partition;
 mod probe;
 mod range;
@@ -13,5 +15,8 @@ mod source;
 
 pub use command::{KeyRange, PartitionKey, Partitions, ReadCommand, Resume};
 pub use execute::execute;
-pub use probe::{Probe, SkipReason};
+pub use foresee::foresee;
+pub use helenus_sstable::block::Touched;
+pub use helenus_sstable::stopwatch::{Stage, StageTimes};
+pub use probe::{Probe, SkipReason, TABLES_SEEN_MAX, TableSeen};
 pub use sink::{ReadEnd, RowSink, Taken};

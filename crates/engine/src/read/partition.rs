@@ -10,6 +10,7 @@ use helenus_model::row::RowView;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::stopwatch::Stage;
 
 /// Dead rows and markers after which a page ends, so that a read over garbage is slow page by page instead of stuck.
 pub const PAGE_TOMBSTONES_MAX: u64 = 10_000;
@@ -21,6 +22,8 @@ pub(super) struct Progress<'a> {
     pub(super) rows_in_page: u64,
     /// Rows counted of the whole limit, earlier pages included.
     pub(super) rows: u64,
+    /// Rows that the sink refused in this page.
+    pub(super) rows_filtered: u64,
     /// Dead rows and markers passed in this page.
     pub(super) tombstones: u64,
     /// Asked once in a while: whether to go on.
@@ -53,7 +56,9 @@ impl Progress<'_> {
         let PartitionSources { sources, deletion, static_row } = found;
         let now_s = self.command.now_s;
         let has_static = static_row.cells.iter().any(|cell| cell.is_live(now_s));
+        let merging = cx.enter(Stage::Sink);
         sink.partition(key, has_static.then(|| static_row.view()))?;
+        cx.leave(merging);
         let mut merge = Merge::new(self.command.table.clone(), self.command.reversed, deletion, sources);
         let mut given = before;
         let mut looked = 0;
@@ -66,16 +71,19 @@ impl Progress<'_> {
                 Unfiltered::Marker(_) => false,
                 Unfiltered::Row(row) if !is_alive(&self.command.table, row, now_s) => false,
                 Unfiltered::Row(row) => {
+                    let merging = cx.enter(Stage::Sink);
                     if sink.row(row)? == Taken::Counted {
                         given += 1;
                         self.rows += 1;
                         self.rows_in_page += 1;
+                    } else {
+                        self.rows_filtered += 1;
                     }
+                    cx.leave(merging);
                     true
                 }
             };
             self.tombstones += u64::from(!alive);
-            cx.touched.tombstones += u64::from(!alive);
             if self.rows >= self.command.limits.rows {
                 return Ok((PartitionEnd::LimitReached, merge.into_sources()));
             }

@@ -1,8 +1,18 @@
 //! What a read touched: the counts behind EXPLAIN ANALYZE, tracing, metrics and `profile`.
 //!
-//! A read carries one optional probe. Without it nothing is timed and nothing is kept but plain counters.
+//! A read carries one optional probe. Without it nothing is timed and nothing is kept but plain counters
+//! (`ReadContext::touched`), which are dropped with the read.
+//!
+//! How to use it: make a `Probe::default()`, hand it to `Database::read` (or to what calls it: `cql`'s requests carry one
+//! too), look at its fields afterwards. The same probe given to several reads adds them up, so the pages of one
+//! statement, or a hundred queries of a benchmark, are one sum. Where a read ends with an error the probe holds what was
+//! touched until then; a read that is run again after `WouldBlock` starts with a fresh one.
 
+use helenus_model::mutation::Mutation;
 use helenus_sstable::block::Touched;
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::stopwatch::StageTimes;
+use helenus_sstable::table::SsTable;
 
 /// Why an SSTable was not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +29,134 @@ pub enum SkipReason {
     Absent,
 }
 
-/// Counts of one read.
+impl SkipReason {
+    /// All reasons, in the order in which they are tried.
+    pub const ALL: [SkipReason; 5] = [
+        SkipReason::KeyRange,
+        SkipReason::Deleted,
+        SkipReason::BloomFilter,
+        SkipReason::ClusteringRange,
+        SkipReason::Absent,
+    ];
+
+    /// The reason in words, as EXPLAIN, traces and `profile` show it.
+    pub fn words(self) -> &'static str {
+        match self {
+            SkipReason::KeyRange => "key range",
+            SkipReason::BloomFilter => "Bloom filter",
+            SkipReason::ClusteringRange => "clustering range",
+            SkipReason::Deleted => "newer partition deletion",
+            SkipReason::Absent => "partition absent",
+        }
+    }
+}
+
+/// What became of one SSTable, partition by partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSeen {
+    /// Its name.
+    pub descriptor: Descriptor,
+    /// Bytes of all its components.
+    pub size_bytes: u64,
+    /// Its partitions.
+    pub partitions: u64,
+    /// How many partitions of the read it was asked for; one for a range.
+    pub asked: u64,
+    skipped: [u64; SkipReason::ALL.len()],
+}
+
+impl TableSeen {
+    fn new(table: &SsTable) -> TableSeen {
+        TableSeen {
+            descriptor: *table.descriptor(),
+            size_bytes: table.size_on_disk(),
+            partitions: table.partition_count(),
+            asked: 0,
+            skipped: Default::default(),
+        }
+    }
+
+    /// How many partitions of the read it was left out for, for this reason.
+    pub fn skipped(&self, reason: SkipReason) -> u64 {
+        self.skipped.get(reason as usize).copied().unwrap_or_default()
+    }
+
+    /// The reasons why it was left out, with how often.
+    pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
+        SkipReason::ALL.iter().map(|reason| (*reason, self.skipped(*reason))).filter(|(_, times)| *times > 0)
+    }
+}
+
+/// SSTables told apart in a probe; of more, only the sums are kept.
+pub const TABLES_SEEN_MAX: usize = 1024;
+
+/// Counts of one or more reads, and of the writes of the same statement.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
-    /// Memtables asked.
+    /// Reads run: one a page.
+    pub reads: u64,
+    /// Partitions looked for by key; for a range, those found.
+    pub partitions: u64,
+    /// Memtables that hold something of a partition read, summed over partitions; once each for a range.
     pub memtables: u64,
-    /// SSTables asked.
+    /// SSTables asked, summed over partitions; once each for a range.
     pub sstables: u64,
-    /// SSTables not asked, and why: the generation as its file name shows it.
-    pub skipped: Vec<(String, SkipReason)>,
+    /// SSTables left out, summed over partitions.
+    pub sstables_skipped: u64,
+    /// The SSTables of the table one by one, newest data first, at most `TABLES_SEEN_MAX`.
+    pub tables: Vec<TableSeen>,
     /// What the sources touched.
     pub touched: Touched,
-    /// Rows given to the sink.
+    /// Rows given to the sink and counted by it.
     pub rows: u64,
-    /// Tombstones and dead rows passed.
+    /// Rows that the sink refused: a filter did.
+    pub rows_filtered: u64,
+    /// Dead rows and range-tombstone markers passed after merging, those of memtables included.
     pub tombstones: u64,
+    /// Time by stage.
+    pub times: StageTimes,
+    /// Partitions written to.
+    pub partitions_written: u64,
+    /// Bytes of what was written: keys and changes, as they go to log and memtable.
+    pub bytes_written: u64,
+}
+
+impl Probe {
+    /// Left out for this reason, summed over partitions.
+    pub fn skipped(&self, reason: SkipReason) -> u64 {
+        self.tables.iter().map(|table| table.skipped(reason)).sum()
+    }
+
+    /// Counts a write.
+    pub fn count_write(&mut self, mutation: &Mutation) {
+        self.partitions_written += mutation.updates.len() as u64;
+        let bytes = mutation.updates.iter().map(|update| update.key.len() + update.changes.as_bytes().len());
+        self.bytes_written += bytes.sum::<usize>() as u64;
+    }
+
+    /// Notes what became of a table for one partition, or for a range.
+    pub(super) fn note(&mut self, table: &SsTable, skip: Option<SkipReason>) {
+        match skip {
+            None => self.sstables += 1,
+            Some(_) => self.sstables_skipped += 1,
+        }
+        let descriptor = table.descriptor();
+        let place = match self.tables.iter().position(|seen| seen.descriptor == *descriptor) {
+            Some(place) => place,
+            None if self.tables.len() >= TABLES_SEEN_MAX => return,
+            None => {
+                self.tables.push(TableSeen::new(table));
+                self.tables.len() - 1
+            }
+        };
+        let Some(seen) = self.tables.get_mut(place) else { return };
+        match skip {
+            None => seen.asked += 1,
+            Some(reason) => {
+                if let Some(times) = seen.skipped.get_mut(reason as usize) {
+                    *times += 1;
+                }
+            }
+        }
+    }
 }

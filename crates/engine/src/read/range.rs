@@ -3,7 +3,7 @@
 use super::command::{KeyRange, PartitionKey, ReadCommand};
 use super::execute::resumed_filter;
 use super::partition::{PartitionEnd, Progress};
-use super::probe::Probe;
+use super::probe::{Probe, SkipReason};
 use super::sink::{ReadEnd, RowSink};
 use super::source::{AnySource, PartitionSources, add_memtable};
 use crate::error::Result;
@@ -12,6 +12,8 @@ use crate::table::View;
 use helenus_model::token::Token;
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::Scan;
+use helenus_sstable::stopwatch::Stage;
+use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
 /// The sources of a range read, each at its next partition.
@@ -21,6 +23,8 @@ pub(super) struct RangeSources {
     end: Vec<u8>,
     /// The first partition continues an earlier page.
     resumed: Option<Vec<u8>>,
+    /// Partitions read.
+    partitions: u64,
 }
 
 struct MemtableRange {
@@ -45,7 +49,7 @@ impl RangeSources {
         command: &ReadCommand,
         view: &View,
         range: &KeyRange,
-        cx: &mut ReadContext,
+        (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
     ) -> Result<RangeSources> {
         let mut range = range.clone();
         let mut resumed = None;
@@ -58,23 +62,30 @@ impl RangeSources {
                 resumed = Some(key.decorated);
             }
         }
-        let memtables = view.memtables.iter().map(|memtable| MemtableRange::new(memtable, &range)).collect();
+        let memtables: Vec<MemtableRange> =
+            view.memtables.iter().map(|memtable| MemtableRange::new(memtable, &range)).collect();
+        if let Some(probe) = probe.as_deref_mut() {
+            probe.memtables += memtables.iter().filter(|memtable| memtable.next.is_some()).count() as u64;
+        }
         let mut scans = Vec::new();
         for table in &view.sstables {
-            if table.last_decorated() < &range.start[..] || table.first_decorated() >= &range.end[..] {
+            let outside = is_outside(table, &range);
+            if let Some(probe) = probe.as_deref_mut() {
+                probe.note(table, outside.then_some(SkipReason::KeyRange));
+            }
+            if outside {
                 continue;
             }
             let mut scan = Box::new(table.scan(&range, cx)?);
             scan.select(command.filter.clone(), command.reversed);
             scans.push(TableScan { scan: Some(scan), ready: false, ended: false, narrowed: false });
         }
-        Ok(RangeSources { memtables, scans, end: range.end, resumed })
+        Ok(RangeSources { memtables, scans, end: range.end, resumed, partitions: 0 })
     }
 
-    /// Counts the sources into a probe.
-    pub(super) fn count(&self, probe: &mut Probe) {
-        probe.memtables += self.memtables.iter().filter(|m| m.next.is_some()).count() as u64;
-        probe.sstables += self.scans.len() as u64;
+    /// How many partitions were read.
+    pub(super) fn partitions(&self) -> u64 {
+        self.partitions
     }
 
     /// Reads partition after partition.
@@ -90,7 +101,10 @@ impl RangeSources {
                 return Ok(ReadEnd::Complete);
             };
             let (key, found, before) = self.take(progress.command, &decorated, cx)?;
+            self.partitions += 1;
+            let before_merge = cx.enter(Stage::Merge);
             let (end, sources) = progress.run(&key, found, before, sink, cx)?;
+            cx.leave(before_merge);
             self.give_back(sources);
             match end {
                 PartitionEnd::Finished => {}
@@ -187,6 +201,16 @@ impl MemtableRange {
         let next = first.and_then(|partition| position_before(partition, &range.end));
         MemtableRange { memtable: memtable.clone(), next }
     }
+}
+
+/// Whether a memtable has a partition of a range.
+pub(super) fn has_part_of(memtable: &Arc<Memtable>, range: &KeyRange) -> bool {
+    MemtableRange::new(memtable, range).next.is_some()
+}
+
+/// Whether a table has no partition of a range.
+pub(super) fn is_outside(table: &SsTable, range: &KeyRange) -> bool {
+    table.last_decorated() < &range.start[..] || table.first_decorated() >= &range.end[..]
 }
 
 fn position_before(partition: PartitionRef<'_>, end: &[u8]) -> Option<(Token, Vec<u8>)> {

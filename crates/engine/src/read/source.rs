@@ -17,7 +17,8 @@ use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::{PartitionReader, Scan};
-use helenus_sstable::table::SsTable;
+use helenus_sstable::stopwatch::Stage;
+use helenus_sstable::table::{PartitionPosition, SsTable};
 use std::sync::Arc;
 
 /// One source of a partition's rows.
@@ -99,7 +100,7 @@ pub(super) fn open(
     for table in &view.sstables {
         let skip = match reason_to_skip(table, key, filter, found.deletion) {
             Some(reason) => Some(reason),
-            None => match table.find(&key.bytes, &key.hash, &key.decorated, cx)? {
+            None => match find(table, key, cx)? {
                 None => Some(SkipReason::Absent),
                 Some(position) => {
                     let mut reader = PartitionReader::open(table.clone(), &position, command.statics, cx)?;
@@ -114,13 +115,17 @@ pub(super) fn open(
             },
         };
         if let Some(probe) = probe.as_deref_mut() {
-            match skip {
-                None => probe.sstables += 1,
-                Some(reason) => probe.skipped.push((table.descriptor().to_string(), reason)),
-            }
+            probe.note(table, skip);
         }
     }
     found.hide_static();
+    Ok(found)
+}
+
+fn find(table: &SsTable, key: &PartitionKey, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
+    let choosing = cx.enter(Stage::Index);
+    let found = table.find(&key.bytes, &key.hash, &key.decorated, cx)?;
+    cx.leave(choosing);
     Ok(found)
 }
 
@@ -149,7 +154,7 @@ pub(super) fn add_memtable(
 ///
 /// Tables come newest first, so a partition deletion met in one hides older ones whole: only strictly older, a tie
 /// stays, as in Cassandra's `SinglePartitionReadCommand`.
-fn reason_to_skip(
+pub(super) fn reason_to_skip(
     table: &SsTable,
     key: &PartitionKey,
     filter: &ClusteringFilter,

@@ -355,6 +355,7 @@ fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values
         may_block: caller.may_block,
         deadline_ns: None,
         cancelled: Some(caller.cancelled),
+        probe: None,
     }
 }
 

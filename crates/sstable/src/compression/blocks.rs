@@ -4,6 +4,7 @@ use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::crc32;
 use crate::error::Result;
+use crate::stopwatch::Stage;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -60,6 +61,8 @@ impl CompressedBlocks {
         }
         let buffer = stored.get_mut(..with_crc).unwrap_or_default();
         self.file.read_into(chunk.offset, buffer, cx)?;
+        cx.touched.blocks_read += 1;
+        let before = cx.enter(Stage::Decompress);
         let (content, crc) = buffer.split_at(chunk.stored_bytes);
         if crc != crc32(content).to_be_bytes() {
             return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
@@ -76,8 +79,10 @@ impl CompressedBlocks {
                 .compressor
                 .decompress(content, out)
                 .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
+            cx.touched.blocks_decompressed += 1;
             cx.touched.bytes_decompressed += out.len() as u64;
         }
+        cx.leave(before);
         Ok(block)
     }
 }

@@ -7,6 +7,7 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
+use crate::stopwatch::Stage;
 use std::path::Path;
 
 /// Bytes of a block in files written here.
@@ -83,12 +84,15 @@ impl PlainBlocks {
             return Err(self.file.corrupt(offset, "a position beyond the end of the file"));
         };
         let block = self.file.read(offset, left.min(self.block_bytes() as u64) as usize, cx)?;
+        cx.touched.blocks_read += 1;
+        let before = cx.enter(Stage::Decompress);
         if let Some(crcs) = &self.crcs {
             let expected = usize::try_from(number).ok().and_then(|number| crcs.crcs.get(number));
             if expected != Some(&crc32(&block)) {
                 return Err(self.file.corrupt(offset, "the block's checksum does not match"));
             }
         }
+        cx.leave(before);
         if cx.fill_cache {
             cache.put(self.file.number(), number, block.clone());
         }

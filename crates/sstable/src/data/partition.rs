@@ -9,6 +9,7 @@ use super::slice::{Range, Step};
 use crate::block::{BlockFile, ReadContext};
 use crate::error::{Error, Result};
 use crate::index_bti::{RowIndexEntry, RowIndexReader};
+use crate::stopwatch::Stage;
 use crate::table::{PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{AFTER_ALL, ClusteringFilter, Slice};
@@ -95,7 +96,10 @@ impl PartitionReader {
         self.rows_start = 0;
         self.static_row.clear();
         self.index = match &position.index {
-            Some(entry) => Some(RowIndexReader::new(self.table.row_index_file().clone(), entry, cx)?),
+            Some(entry) => {
+                let file = self.table.row_index_file().clone();
+                Some(watched(cx, |cx| RowIndexReader::new(file, entry, cx))?)
+            }
             None => None,
         };
         self.rewind();
@@ -216,7 +220,7 @@ impl PartitionReader {
         let block = match &mut self.index {
             // The first block begins with the first row.
             Some(_) if known && self.range.start.is_empty() => None,
-            Some(index) => match index.floor(&self.range.start, cx)? {
+            Some(index) => match watched(cx, |cx| index.floor(&self.range.start, cx))? {
                 Some(block) => Some((self.start + block.offset, block.open.unwrap_or(DeletionTime::LIVE))),
                 // The slice lies after every row.
                 None => return Ok(None),
@@ -230,7 +234,8 @@ impl PartitionReader {
 
     fn begin_backward(&mut self, cx: &mut ReadContext) -> Result<Option<Step>> {
         let block = match &mut self.index {
-            Some(index) => index.floor_reversed(&self.range.end, cx)?.map(|b| absolute(self.start, &b)),
+            Some(index) => watched(cx, |cx| index.floor_reversed(&self.range.end, cx))?
+                .map(|block| absolute(self.start, &block)),
             None => Some(IndexBlock { start: self.rows_start, open: DeletionTime::LIVE }),
         };
         let Some(block) = block else {
@@ -272,7 +277,7 @@ impl PartitionReader {
                 BackwardStep::BlockDone => {}
             }
             let before = match &mut self.index {
-                Some(index) => index.previous(cx)?,
+                Some(index) => watched(cx, |cx| index.previous(cx))?,
                 None => None,
             };
             match before {
@@ -284,6 +289,15 @@ impl PartitionReader {
             }
         }
     }
+}
+
+/// Runs a step of the index, which counts as such where time is measured.
+#[inline]
+fn watched<T>(cx: &mut ReadContext, step: impl FnOnce(&mut ReadContext) -> Result<T>) -> Result<T> {
+    let before = cx.enter(Stage::Index);
+    let done = step(cx);
+    cx.leave(before);
+    done
 }
 
 fn absolute(partition: u64, block: &crate::index_bti::IndexBlock) -> IndexBlock {

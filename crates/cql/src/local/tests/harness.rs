@@ -119,6 +119,7 @@ pub(super) fn request<'a>(
         may_block: true,
         deadline_ns: None,
         cancelled: None,
+        probe: None,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
 use helenus_engine::{ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl SelectPlan {
@@ -119,8 +120,9 @@ impl SelectPlan {
         let read = match self.virtual_rows(execution) {
             Some(rows) => virtual_table::read(command, &rows, sink),
             None => {
+                let mut probe = request.probe.map(Mutex::lock);
                 let view = execution.database.view(&self.table);
-                view.and_then(|view| execution.database.read(command, &view, how, sink, None))
+                view.and_then(|view| execution.database.read(command, &view, how, sink, probe.as_deref_mut()))
             }
         };
         read.map_err(|error| match (sink.failure.take(), error) {

@@ -1,0 +1,40 @@
+//! What is known of a read before it is run: the sources, chosen from what is in memory. EXPLAIN's knowledge.
+
+use super::command::{Partitions, ReadCommand};
+use super::probe::{Probe, SkipReason};
+use super::range::{has_part_of, is_outside};
+use super::source::reason_to_skip;
+use crate::table::View;
+use helenus_model::deletion::DeletionTime;
+
+/// Chooses the sources as a run would, and tells a probe. Reads no block: what only the files know is not in it.
+pub fn foresee(command: &ReadCommand, view: &View) -> Probe {
+    let mut probe = Probe::default();
+    match &command.partitions {
+        Partitions::Keys(keys) => {
+            for key in keys {
+                probe.partitions += 1;
+                let mut deletion = DeletionTime::LIVE;
+                for memtable in &view.memtables {
+                    let Some(partition) = memtable.partition(key.hash.token, &key.decorated) else {
+                        continue;
+                    };
+                    let content = partition.content();
+                    deletion = deletion.max(content.deletion(content.sequence()));
+                    probe.memtables += 1;
+                }
+                for table in &view.sstables {
+                    probe.note(table, reason_to_skip(table, key, &command.filter, deletion));
+                }
+            }
+        }
+        Partitions::Range(range) => {
+            let memtables = view.memtables.iter();
+            probe.memtables = memtables.filter(|memtable| has_part_of(memtable, range)).count() as u64;
+            for table in &view.sstables {
+                probe.note(table, is_outside(table, range).then_some(SkipReason::KeyRange));
+            }
+        }
+    }
+    probe
+}
