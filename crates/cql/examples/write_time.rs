@@ -62,12 +62,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut values = [BoundValue::Bytes(&value); 6];
             values[0] = BoundValue::Bytes(&key);
             let request = request(&identity, &values);
-            let outcome = if unprepared {
+            let answer = if unprepared {
                 backend.query(insert, &request, &mut NoRows)?
             } else {
                 backend.execute(&prepared, &request, &mut NoRows)?
             };
-            if let Outcome::Done(ticket) = outcome {
+            if let Outcome::Done(ticket) = answer.outcome {
                 drop(ticket);
             }
         }

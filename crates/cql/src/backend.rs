@@ -39,7 +39,7 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `CqlError::WouldBlock` when `request.may_block` is false and a read needs the disk: `out` is to be cleared and
     /// the same request run again where it may block. Nothing has been written then.
-    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError>;
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer, CqlError>;
 
     /// Runs a prepared statement. Rows go to `out`.
     ///
@@ -50,13 +50,13 @@ pub trait Backend: Send + Sync {
         statement: &Prepared,
         request: &Request<'_>,
         out: &mut dyn RowsOut,
-    ) -> Result<Outcome, CqlError>;
+    ) -> Result<Answer, CqlError>;
 
     /// Runs a batch.
     ///
     /// # Errors
     /// As `query`; a batch is applied whole or not at all.
-    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Outcome, CqlError>;
+    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Answer, CqlError>;
 
     /// Calls `listener` after each change of the schema, for events.
     fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>);
@@ -159,6 +159,21 @@ pub struct Trace<'a> {
     pub duration_us: i64,
 }
 
+/// What a statement did, and what its client is to be told besides.
+pub struct Answer {
+    /// What it did.
+    pub outcome: Outcome,
+    /// Cassandra's `ClientWarn`: texts for the client; protocol v3 has no place for them.
+    pub warnings: Vec<String>,
+}
+
+impl From<Outcome> for Answer {
+    /// Without a warning.
+    fn from(outcome: Outcome) -> Answer {
+        Answer { outcome, warnings: Vec::new() }
+    }
+}
+
 /// What a statement did.
 pub enum Outcome {
     /// It is done once the ticket is ready; nothing to show.
@@ -169,8 +184,6 @@ pub enum Outcome {
         columns: Arc<ResultColumns>,
         /// Where the next page begins; `None` after the last row.
         paging_state: Option<Vec<u8>>,
-        /// What to tell the client besides.
-        warnings: Vec<String>,
         /// When the rows may be shown (conditional writes); `None`: at once.
         ticket: Option<Ticket>,
     },
@@ -216,10 +229,35 @@ pub struct Prepared {
     pub partition_key_markers: Vec<u16>,
     /// The result's columns; `None` for statements without rows.
     pub columns: Option<Arc<ResultColumns>>,
+    /// Whether it names its own keyspace, and so means the same in every session.
+    pub is_qualified: bool,
     /// The analysed statement.
     pub(crate) plan: crate::plan::Plan,
     /// Epoch of the schema it was analysed under.
     pub(crate) epoch: u64,
+}
+
+impl Prepared {
+    /// A statement that another backend than the local one keeps, with what doors need of it. The local backend does not
+    /// run it.
+    pub fn elsewhere(id: StatementId, query: &str, markers: Vec<ResultColumn>) -> Prepared {
+        Prepared {
+            id,
+            query: query.into(),
+            keyspace: None,
+            markers,
+            partition_key_markers: Vec::new(),
+            columns: None,
+            is_qualified: true,
+            plan: crate::plan::Plan::Elsewhere,
+            epoch: 0,
+        }
+    }
+
+    /// Whether it is a BATCH.
+    pub fn is_batch(&self) -> bool {
+        matches!(self.plan, crate::plan::Plan::Batch(_))
+    }
 }
 
 /// Kind of a batch.

@@ -9,6 +9,9 @@ pub enum CqlError {
     /// The read needs the disk: run the request again where it may block.
     #[error("the read needs the disk")]
     WouldBlock,
+    /// 0x000A: what came with the statement is not of the protocol, such as a paging state that nobody gave.
+    #[error("{0}")]
+    Protocol(String),
     /// 0x2000: the text is not CQL.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
@@ -37,6 +40,9 @@ pub enum CqlError {
     /// 0x1001: too much at once.
     #[error("{0}")]
     Overloaded(String),
+    /// 0x1003: a table could not be emptied.
+    #[error("Error during truncate: {0}")]
+    Truncate(String),
     /// 0x1200: a read took too long.
     #[error("Operation timed out - received only 0 responses.")]
     ReadTimeout {
@@ -49,9 +55,30 @@ pub enum CqlError {
         /// Consistency of the request.
         consistency: u16,
     },
-    /// 0x0000: the server failed: damaged files, a failed log.
+    /// 0x1300: a file that the read needs is damaged or cannot be read.
+    #[error("Operation failed - received 0 responses and 1 failures: {reason}")]
+    ReadFailure {
+        /// Consistency of the request.
+        consistency: u16,
+        /// The file, where in it, and what is wrong.
+        reason: String,
+    },
+    /// 0x1500: the write could not be logged.
+    #[error("Operation failed - received 0 responses and 1 failures: {reason}")]
+    WriteFailure {
+        /// Consistency of the request.
+        consistency: u16,
+        /// What failed, and what to do.
+        reason: String,
+    },
+    /// 0x0000: the server failed, otherwise than in a read or write of data.
     #[error("{0}")]
     Server(String),
+}
+
+/// Cassandra's answer to a paging state it cannot use (`PagingState.deserialize`).
+pub(crate) fn bad_paging_state() -> CqlError {
+    CqlError::Protocol("Invalid value for the paging state".to_owned())
 }
 
 fn hex(bytes: &[u8]) -> String {

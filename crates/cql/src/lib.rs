@@ -11,3 +11,4 @@ pub mod virtual_table;
 
 pub use error::{CqlError, Result};
 pub use local::{LocalBackend, LocalOptions};
+pub use plan::batch::BatchLimits;

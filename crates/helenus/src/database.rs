@@ -127,7 +127,7 @@ impl Database {
             probe,
         };
         let mut rows = Collected::default();
-        match self.backend.execute(&statement, &request, &mut rows)? {
+        match self.backend.execute(&statement, &request, &mut rows)?.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait()?,
             Outcome::Rows { ticket, .. } => {
                 if let Some(ticket) = ticket {

@@ -52,14 +52,14 @@ impl RowsOut for Recorder {
 }
 
 impl Rows {
-    fn play(&self, out: &mut dyn RowsOut) -> Outcome {
+    fn play(&self, out: &mut dyn RowsOut) -> Answer {
         out.columns(&self.columns);
         for row in self.cells.chunks(self.columns.columns.len().max(1)) {
             row.iter().for_each(|cell| out.cell(cell.as_deref()));
             out.end_row();
         }
         let columns = Arc::clone(&self.columns);
-        Outcome::Rows { columns, paging_state: None, warnings: Vec::new(), ticket: None }
+        Outcome::Rows { columns, paging_state: None, ticket: None }.into()
     }
 }
 
@@ -81,7 +81,7 @@ impl Backend for Canned {
         self.local.prepared(id)
     }
 
-    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer, CqlError> {
         self.local.query(query, request, out)
     }
 
@@ -90,24 +90,24 @@ impl Backend for Canned {
         statement: &Prepared,
         request: &Request<'_>,
         out: &mut dyn RowsOut,
-    ) -> Result<Outcome, CqlError> {
+    ) -> Result<Answer, CqlError> {
         if statement.columns.is_none() {
-            return Ok(Outcome::Done(Ticket::ready()));
+            return Ok(Outcome::Done(Ticket::ready()).into());
         }
         if let Some(rows) = self.answers.read().get(&statement.id) {
             return Ok(rows.play(out));
         }
         let mut recorder = Recorder::default();
         let request = Request { may_block: true, ..request.clone() };
-        let outcome = self.local.execute(statement, &request, &mut recorder)?;
-        let Outcome::Rows { columns, .. } = outcome else { return Ok(outcome) };
+        let answer = self.local.execute(statement, &request, &mut recorder)?;
+        let Outcome::Rows { columns, .. } = answer.outcome else { return Ok(answer) };
         let rows = Arc::new(Rows { columns, cells: recorder.cells });
         self.answers.write().insert(statement.id, Arc::clone(&rows));
         Ok(rows.play(out))
     }
 
-    fn batch(&self, _: &Batch<'_>, _: &Request<'_>) -> Result<Outcome, CqlError> {
-        Ok(Outcome::Done(Ticket::ready()))
+    fn batch(&self, _: &Batch<'_>, _: &Request<'_>) -> Result<Answer, CqlError> {
+        Ok(Outcome::Done(Ticket::ready()).into())
     }
 
     fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {

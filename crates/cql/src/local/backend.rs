@@ -1,20 +1,21 @@
 //! Runs statements on a database of this process.
 
-use super::engine_error::write_error;
+use super::consistency::{check_read, check_write};
+use super::engine_error::{truncate_error, write_error};
 use super::identity::statement_id;
 use super::options::LocalOptions;
 use super::statements::Statements;
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Scope};
 use crate::backend::{
-    Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId, Trace,
+    Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId, Trace,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
-use crate::plan::batch::{check_kinds, checked};
+use crate::plan::batch::{BatchLimits, check_kinds};
 use crate::plan::ddl::{DdlPlan, DdlSettings};
 use crate::plan::modify::Collector;
-use crate::plan::{Analysed, Execution, Plan, analyse, authorize};
+use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
 use crate::syntax::parse;
 use crate::virtual_table::{NodeInfo, VirtualTables};
 use helenus_engine::read::Stage;
@@ -33,27 +34,10 @@ pub struct LocalBackend {
     statements: Statements,
     ddl: DdlSettings,
     virtuals: VirtualTables,
+    batches: BatchLimits,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of this server's time UUIDs.
     node: u64,
-}
-
-/// What a statement did, and what to warn the client of.
-struct Ran {
-    outcome: Outcome,
-    warnings: Vec<String>,
-}
-
-impl Ran {
-    fn done(ticket: Ticket) -> Ran {
-        Ran { outcome: Outcome::Done(ticket), warnings: Vec::new() }
-    }
-}
-
-impl From<Outcome> for Ran {
-    fn from(outcome: Outcome) -> Ran {
-        Ran { outcome, warnings: Vec::new() }
-    }
 }
 
 impl LocalBackend {
@@ -71,6 +55,7 @@ impl LocalBackend {
             database,
             statements: Statements::new(options.prepared_bytes_max, options.statements_bytes_max),
             ddl: DdlSettings { datacenter: options.datacenter, table_options: options.table_options, new_id },
+            batches: options.batches,
             listeners: RwLock::new(Vec::new()),
             node,
         })
@@ -87,7 +72,7 @@ impl LocalBackend {
     }
 
     /// Parses and analyses a text under the present schema.
-    fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<(Prepared, bool)> {
+    fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<Prepared> {
         let statement = parse(query)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let analysed = analyse(&statement, &Scope { schema: &schema, keyspace })?;
@@ -99,10 +84,11 @@ impl LocalBackend {
             markers,
             partition_key_markers,
             columns,
+            is_qualified,
             plan,
             epoch: schema.epoch,
         };
-        Ok((prepared, is_qualified))
+        Ok(prepared)
     }
 
     /// The analysis of a text, kept or made.
@@ -111,7 +97,7 @@ impl LocalBackend {
         if let Some(found) = self.statements.by_text(query, keyspace, epoch) {
             return Ok(found);
         }
-        let statement = Arc::new(self.analysed(query, keyspace)?.0);
+        let statement = Arc::new(self.analysed(query, keyspace)?);
         if !matches!(statement.plan, Plan::Ddl(_)) {
             self.statements.keep_text(statement.clone());
         }
@@ -124,8 +110,9 @@ impl LocalBackend {
         values: BoundValues<'_>,
         request: &Request<'_>,
         out: &mut dyn RowsOut,
-    ) -> Result<Ran> {
+    ) -> Result<Answer> {
         authorize(request.identity, &statement.plan)?;
+        check_paging_state(request.paging_state)?;
         let now = self.database.next_timestamp();
         let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
         let unique_us = || self.now_us();
@@ -133,16 +120,23 @@ impl LocalBackend {
         let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
         let bindings = Bindings { values, calls: &calls };
         match &statement.plan {
-            Plan::Select(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
-            Plan::Describe(plan) => self.read(request, bindings, |execution| plan.execute(execution, out)),
+            Plan::Select(plan) => {
+                check_read(request.consistency)?;
+                self.read(request, bindings, |execution| plan.execute(execution, out))
+            }
+            Plan::Describe(plan) => {
+                self.read(request, bindings, |execution| plan.execute(execution, out).map(Answer::from))
+            }
             Plan::Modify(plan) => {
+                check_write(request.consistency)?;
                 let mut collector = Collector::default();
                 plan.apply(&bindings, self.moment(request, now)?, &mut collector)?;
-                Ok(Ran::done(self.write(&collector.finish(), request)?))
+                Ok(Outcome::Done(self.write(&collector.finish(), request)?).into())
             }
             Plan::Batch(plan) => {
-                let (mutation, warnings) = plan.mutation(&bindings, self.moment(request, now)?)?;
-                Ok(Ran { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
+                let moment = self.moment(request, now)?;
+                let (mutation, warnings) = plan.mutation(&bindings, moment, &self.batches)?;
+                Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
             }
             Plan::Ddl(plan) => self.change_schema(plan, request),
             Plan::Use(keyspace) => {
@@ -154,9 +148,10 @@ impl LocalBackend {
             }
             Plan::Truncate(table) => {
                 may_block(request)?;
-                self.database.truncate(table)?;
-                Ok(Ran::done(Ticket::ready()))
+                self.database.truncate(table).map_err(truncate_error)?;
+                Ok(Outcome::Done(Ticket::ready()).into())
             }
+            Plan::Elsewhere => Err(CqlError::Unprepared(statement.id)),
         }
     }
 
@@ -164,13 +159,12 @@ impl LocalBackend {
         &self,
         request: &Request<'_>,
         bindings: Bindings<'_>,
-        run: impl FnOnce(&Execution<'_>) -> Result<Outcome>,
-    ) -> Result<Ran> {
-        let execution = Execution { database: &self.database, virtuals: &self.virtuals, request, bindings };
-        run(&execution).map(Ran::from)
+        run: impl FnOnce(&Execution<'_>) -> Result<Answer>,
+    ) -> Result<Answer> {
+        run(&Execution { database: &self.database, virtuals: &self.virtuals, request, bindings })
     }
 
-    fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Ran> {
+    fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Answer> {
         // A drop waits for the disk, and every change is seldom.
         may_block(request)?;
         let done = plan.execute(&self.database, &self.ddl)?;
@@ -179,7 +173,7 @@ impl LocalBackend {
                 listener(change);
             }
         }
-        Ok(Ran { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
+        Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 
     /// Timestamp and time of a write. `now` is the timestamp taken for the request: a write may not go on without.
@@ -253,7 +247,9 @@ impl LocalBackend {
             let bindings = Bindings { values: values.clone(), calls: &calls };
             plan.apply(&bindings, moment, &mut collector)?;
         }
-        checked(collector.finish(), batch.kind)
+        let mutation = collector.finish();
+        let warnings = self.batches.check(&mutation, batch.kind, plans.into_iter())?;
+        Ok((mutation, warnings))
     }
 }
 
@@ -272,9 +268,9 @@ impl Backend for LocalBackend {
                 return Ok(found);
             }
         }
-        let (mut prepared, is_qualified) = self.analysed(query, keyspace)?;
+        let mut prepared = self.analysed(query, keyspace)?;
         authorize(identity, &prepared.plan)?;
-        prepared.id = statement_id(query, keyspace.filter(|_| !is_qualified));
+        prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
         let prepared = Arc::new(prepared);
         self.statements.keep_prepared(prepared.clone());
         Ok(prepared)
@@ -286,7 +282,7 @@ impl Backend for LocalBackend {
             return Ok(Some(found));
         }
         match self.analysed(&found.query, found.keyspace.as_deref()) {
-            Ok((again, _)) => {
+            Ok(again) => {
                 let again = Arc::new(Prepared { id: *id, ..again });
                 self.statements.keep_prepared(again.clone());
                 Ok(Some(again))
@@ -299,26 +295,26 @@ impl Backend for LocalBackend {
         }
     }
 
-    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let statement = self.statement(query, request.keyspace)?;
         let values = BoundValues::new(&request.values, &statement.markers)?;
-        self.run(&statement, values, request, out).map(answer)
+        self.run(&statement, values, request, out)
     }
 
-    fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+    fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let values = BoundValues::ordered(&request.values, &statement.markers).map_err(|found| {
             CqlError::Invalid(format!(
                 "there were {} markers(?) in CQL but {found} bound variables",
                 statement.markers.len()
             ))
         })?;
-        self.run(statement, values, request, out).map(answer)
+        self.run(statement, values, request, out)
     }
 
-    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Outcome> {
+    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Answer> {
         let (mutation, warnings) = self.batch_mutation(batch, request)?;
         let ticket = self.write(&mutation, request)?;
-        Ok(answer(Ran { outcome: Outcome::Done(ticket), warnings }))
+        Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
 
     fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {
@@ -340,18 +336,6 @@ impl Backend for LocalBackend {
 
     fn write_out(&self) -> Result<()> {
         Ok(self.database.write_out()?)
-    }
-}
-
-/// The outcome of a statement. `Outcome` has room for warnings only beside rows; those of writes and schema changes end
-/// here until it has.
-fn answer(ran: Ran) -> Outcome {
-    match ran.outcome {
-        Outcome::Rows { columns, paging_state, mut warnings, ticket } => {
-            warnings.extend(ran.warnings);
-            Outcome::Rows { columns, paging_state, warnings, ticket }
-        }
-        other => other,
     }
 }
 

@@ -40,11 +40,22 @@ impl From<Error> for CqlError {
 pub(super) fn write_error(error: Error, updates: &[PartitionUpdate], consistency: u16) -> CqlError {
     match error {
         Error::TimedOut => CqlError::WriteTimeout { consistency },
+        failed @ (Error::LogFailed { .. } | Error::Io { .. }) => {
+            CqlError::WriteFailure { consistency, reason: failed.to_string() }
+        }
         Error::MutationTooLarge { size, limit, keyspace, .. } => CqlError::Invalid(format!(
             "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {}",
             top_keys(updates)
         )),
         other => CqlError::from(other),
+    }
+}
+
+/// The error of a TRUNCATE: what a client can do about it keeps its kind (`TruncateException`).
+pub(super) fn truncate_error(error: Error) -> CqlError {
+    match CqlError::from(error) {
+        CqlError::Server(reason) => CqlError::Truncate(reason),
+        other => other,
     }
 }
 

@@ -1,9 +1,10 @@
 //! The local engine as a `Backend`.
 //!
 //! `backend` runs statements, `statements` keeps analysed ones, `engine_error` turns the engine's errors into those that
-//! clients see, `identity` computes the ids of statements.
+//! clients see, `consistency` says which levels go with what, `identity` computes the ids of statements.
 
 mod backend;
+mod consistency;
 mod engine_error;
 mod identity;
 mod options;

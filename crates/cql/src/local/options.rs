@@ -1,5 +1,6 @@
 //! Options of the local backend. The binary fills them from its own; nothing here reads a file.
 
+use crate::plan::batch::BatchLimits;
 use helenus_model::schema::TableOptions;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct LocalOptions {
     pub prepared_bytes_max: u64,
     /// Memory for statements that came as text, bytes.
     pub statements_bytes_max: u64,
+    /// How large batches may be.
+    pub batches: BatchLimits,
 }
 
 impl Default for LocalOptions {
@@ -30,6 +33,7 @@ impl Default for LocalOptions {
             table_options: TableOptions { compaction: compaction.into(), ..TableOptions::default() },
             prepared_bytes_max: 32 << 20,
             statements_bytes_max: 8 << 20,
+            batches: BatchLimits::default(),
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Plan {
     Use(Arc<str>),
     /// TRUNCATE.
     Truncate(Arc<Table>),
+    /// None: the statement is kept by another backend (`Prepared::elsewhere`).
+    Elsewhere,
 }
 
 /// A plan and what drivers are told of the statement.

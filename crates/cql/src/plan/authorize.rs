@@ -20,7 +20,7 @@ pub(crate) enum Resource<'a> {
 /// The permissions a plan needs. SELECT names its own once roles exist to be asked.
 pub(crate) fn needed(plan: &Plan) -> Vec<(Permission, Resource<'_>)> {
     match plan {
-        Plan::Select(_) | Plan::Describe(_) | Plan::Use(_) => Vec::new(),
+        Plan::Select(_) | Plan::Describe(_) | Plan::Use(_) | Plan::Elsewhere => Vec::new(),
         Plan::Modify(plan) => vec![modify(plan)],
         Plan::Batch(batch) => batch.statements.iter().map(modify).collect(),
         Plan::Truncate(table) => vec![(Permission::Modify, Resource::Table(&table.keyspace, &table.name))],

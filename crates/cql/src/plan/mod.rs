@@ -7,8 +7,10 @@ pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;
 pub(crate) mod modify;
+mod paging_state;
 pub(crate) mod select;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};
 pub(crate) use authorize::authorize;
 pub(crate) use execution::Execution;
+pub(crate) use paging_state::check_paging_state;

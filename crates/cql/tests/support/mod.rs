@@ -88,7 +88,7 @@ impl Server {
 
     pub fn run(&self, query: &str) {
         let mut out = Collected::default();
-        match self.backend.query(query, &self.request(None), &mut out) {
+        match self.backend.query(query, &self.request(None), &mut out).map(|answer| answer.outcome) {
             Ok(Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket)) => ticket.wait().expect("written"),
             Ok(_) => {}
             Err(error) => panic!("{query}: {error}"),
@@ -97,8 +97,10 @@ impl Server {
 
     pub fn select(&self, query: &str, page: Option<(u32, Option<&[u8]>)>) -> Result<Answer, CqlError> {
         let mut out = Collected::default();
-        match self.backend.query(query, &self.request(page), &mut out)? {
-            Outcome::Rows { columns, paging_state, warnings, .. } => {
+        let answer = self.backend.query(query, &self.request(page), &mut out)?;
+        let warnings = answer.warnings;
+        match answer.outcome {
+            Outcome::Rows { columns, paging_state, .. } => {
                 Ok(Answer { columns, rows: out.rows, warnings, paging_state })
             }
             _ => panic!("{query}: no rows"),

@@ -61,6 +61,11 @@ impl Ticket {
         if self.room.as_ref().is_some_and(|room| room.account.bytes() >= room.bytes_max) {
             return Ok(false);
         }
+        self.is_logged()
+    }
+
+    /// Whether the write is as safe as it will be, and only waits because memory is full. `Err` as `is_ready`.
+    pub fn is_logged(&self) -> Result<bool> {
         let Some((log, position)) = &self.logged else {
             return Ok(self.foreign.as_ref().is_none_or(|(done, _)| done.load(Ordering::Acquire)));
         };

@@ -146,7 +146,11 @@ fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
 }
 
 fn local_options(config: &ServerConfig) -> LocalOptions {
-    LocalOptions { prepared_bytes_max: config.statements_bytes, ..LocalOptions::default() }
+    LocalOptions {
+        prepared_bytes_max: config.statements_bytes,
+        batches: config.batches,
+        ..LocalOptions::default()
+    }
 }
 
 /// Tells clients, in `system.local`, where they reach this server.

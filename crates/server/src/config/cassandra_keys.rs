@@ -68,20 +68,17 @@ const NOTHING_HERE: &str = "\
     minimum_replication_factor_warn_threshold minimum_replication_factor_fail_threshold \
     maximum_replication_factor_warn_threshold maximum_replication_factor_fail_threshold \
     sstable_preemptive_open_interval memtable_allocation_type cql_start_time \
-    enforce_native_deadline_for_hints";
+    enforce_native_deadline_for_hints truncate_request_timeout";
 
 /// Keys whose effect one machine could have, and Helenus does not have yet.
 const NOT_BUILT: &str = "\
-    write_request_timeout truncate_request_timeout batch_size_warn_threshold batch_size_fail_threshold \
-    write_request_timeout_in_ms truncate_request_timeout_in_ms batch_size_warn_threshold_in_kb \
-    batch_size_fail_threshold_in_kb \
     crypto_provider disk_failure_policy commit_failure_policy native_transport_idle_timeout request_timeout \
     counter_write_request_timeout cas_contention_timeout slow_query_log_timeout concurrent_writes \
     concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
     native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
     auto_snapshot_ttl snapshot_links_per_second column_index_size column_index_cache_size \
-    unlogged_batch_across_partitions_warn_threshold concurrent_compactors compaction_throughput \
+    concurrent_compactors compaction_throughput \
     min_free_space_per_drive max_space_usable_for_compactions_in_percentage \
     concurrent_materialized_view_builders concurrent_index_builders sstable commitlog_total_space \
     commitlog_compression flush_compression commitlog_disk_access_mode incremental_backups trickle_fsync \
@@ -162,7 +159,7 @@ const OLD_NAMES: &str = "\
     batchlog_replay_throttle_in_kb hints_flush_period_in_ms max_hints_file_size_in_mb \
     sstable_preemptive_open_interval_in_mb networking_cache_size_in_mb index_summary_capacity_in_mb \
     index_summary_resize_interval_in_minutes gc_log_threshold_in_ms gc_warn_threshold_in_ms \
-    enable_transient_replication validation_preview_purge_head_start_in_sec";
+    truncate_request_timeout_in_ms enable_transient_replication validation_preview_purge_head_start_in_sec";
 
 /// A key that may only have harmless values: with any other, a server that ignored it would be less safe, or open to more,
 /// than its owner thinks.

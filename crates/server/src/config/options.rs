@@ -108,6 +108,14 @@ options! {
         "How long a read of a partition may take.";
     "range_request_timeout", None, TIMEOUT, "10s", ["range_request_timeout_in_ms" "ms"],
         "How long a read over partitions may take.";
+    "write_request_timeout", None, TIMEOUT, "2s", ["write_request_timeout_in_ms" "ms"],
+        "How long the answer to a write may wait for the commit log.";
+    "batch_size_warn_threshold", None, ANY_SIZE, "5KiB", ["batch_size_warn_threshold_in_kb" "KiB"],
+        "A batch over several partitions that is larger is warned of, counted as Cassandra counts it.";
+    "batch_size_fail_threshold", None, ANY_SIZE, "50KiB", ["batch_size_fail_threshold_in_kb" "KiB"],
+        "One that is larger than this is refused.";
+    "unlogged_batch_across_partitions_warn_threshold", None, Kind::Integer { min: 0, max: i64::MAX }, "10", [],
+        "An unlogged batch over more partitions is warned of.";
     "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "32MiB",
         ["prepared_statements_cache_size_mb" "MiB"],
         "Memory for prepared statements; those not used for longest are forgotten first.";

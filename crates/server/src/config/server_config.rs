@@ -1,5 +1,6 @@
 //! The configuration of a server: settings with their defaults, as the parts of the server want them.
 
+use helenus_cql::BatchLimits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,6 +90,8 @@ pub struct ServerConfig {
     pub cluster_name: String,
     /// How long requests may take.
     pub timeouts: Timeouts,
+    /// How large batches may be.
+    pub batches: BatchLimits,
     /// Limits of the native protocol's server.
     pub limits: Limits,
 }
@@ -138,6 +141,7 @@ impl ServerConfig {
                 read: seconds("read_request_timeout", 5),
                 range: seconds("range_request_timeout", 10),
             },
+            batches: read.batches(),
             limits: read.limits(memory_limit, cores)?,
         })
     }
@@ -190,6 +194,17 @@ impl<'a> Read<'a> {
         match self.settings.get(key)? {
             Value::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    fn batches(&self) -> BatchLimits {
+        let default = BatchLimits::default();
+        BatchLimits {
+            bytes_warn: self.size("batch_size_warn_threshold").unwrap_or(default.bytes_warn),
+            bytes_fail: self.size("batch_size_fail_threshold").unwrap_or(default.bytes_fail),
+            unlogged_partitions_warn: self
+                .count("unlogged_batch_across_partitions_warn_threshold")
+                .unwrap_or(default.unlogged_partitions_warn),
         }
     }
 
@@ -272,6 +287,7 @@ impl<'a> Read<'a> {
             self.count("native_transport_max_concurrent_connections_per_ip").filter(|max| *max > 0);
         limits.throws_on_overload = self.boolean("native_transport_throw_on_overload").unwrap_or(false);
         limits.keeps_alive = self.boolean("rpc_keepalive").unwrap_or(true);
+        limits.write_timeout = self.duration("write_request_timeout").unwrap_or(limits.write_timeout);
         limits.disk_threads_max = self.count("concurrent_reads").map_or(limits.disk_threads_max, saturating);
         Ok(limits)
     }

@@ -111,7 +111,11 @@ impl Kind {
         match self {
             Kind::Size { min, max } => {
                 let example = "a size such as 16MiB (B, KiB, MiB, GiB)";
-                format!("{example}, {} to {}", size_text(min), size_text(max))
+                match (min, max) {
+                    (0, u64::MAX) => example.to_owned(),
+                    (min, u64::MAX) => format!("{example}, at least {}", size_text(min)),
+                    (min, max) => format!("{example}, {} to {}", size_text(min), size_text(max)),
+                }
             }
             Kind::Duration { min_ms: 0 } => "a duration such as 10s (d, h, m, s, ms)".to_owned(),
             Kind::Duration { min_ms } => {

@@ -5,20 +5,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Request as Asked, StatementId,
-    Trace, Values,
+    Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Request as Asked,
+    StatementId, Trace, Values,
 };
 use helenus_engine::Ticket;
 use helenus_host::Clock;
 use helenus_wire::WireError;
 use helenus_wire::native as wire;
 use helenus_wire::native::{
-    BodyCodec, Compression, ErrorCode, ErrorDetail, ErrorMessage, Outgoing, Request, ResponseHead, Value,
-    Version,
+    BodyCodec, Compression, Consistency, ErrorCode, ErrorDetail, ErrorMessage, Outgoing, Request,
+    ResponseHead, Value, Version,
 };
 use uuid::Uuid;
 
@@ -46,6 +46,8 @@ pub(super) struct Caller<'a> {
     /// Whether this thread may wait for the disk.
     pub may_block: bool,
     pub cancelled: &'a AtomicBool,
+    /// Whether this connection was warned of prepared statements that depend on its keyspace.
+    pub warned_of_use: &'a AtomicBool,
     pub clock: &'a dyn Clock,
 }
 
@@ -97,6 +99,8 @@ pub(super) struct Held {
     pub head: ResponseHead<'static>,
     /// The envelope; `None` for a Void that is not encoded yet, the answer to almost every write.
     pub envelope: Option<Vec<u8>>,
+    /// Of the request: an error of the write names it.
+    pub consistency: Consistency,
 }
 
 /// Runs a request and appends its answer to `out`.
@@ -108,7 +112,13 @@ pub(super) fn answer(
     out: &mut Vec<u8>,
 ) -> Reply {
     let began = head.tracing_id.map(|session| (session, caller.clock.wall_us(), caller.clock.monotonic_ns()));
-    let reply = answer_untraced(&mut Desk { caller, head, tools, out }, request);
+    let consistency = match request {
+        Request::Query(query) => query.parameters.consistency,
+        Request::Execute(execute) => execute.parameters.consistency,
+        Request::Batch(batch) => batch.parameters.consistency,
+        _ => Consistency::One,
+    };
+    let reply = answer_untraced(&mut Desk { caller, head, consistency, tools, out }, request);
     if let Some((session, started_us, began_ns)) = began
         && !matches!(reply, Reply::WouldBlock)
     {
@@ -177,6 +187,7 @@ impl From<WireError> for Failure {
 struct Desk<'a> {
     caller: &'a Caller<'a>,
     head: ResponseHead<'static>,
+    consistency: Consistency,
     tools: &'a mut Tools,
     out: &'a mut Vec<u8>,
 }
@@ -186,7 +197,7 @@ impl Desk<'_> {
         query.parameters.check_page_size()?;
         let known = if query.parameters.skip_metadata { Known::Skip } else { Known::Nothing };
         let backend = self.caller.backend;
-        self.run(&query.parameters, known, |request, rows| backend.query(query.query, request, rows))
+        self.run(&query.parameters, (known, None), |request, rows| backend.query(query.query, request, rows))
     }
 
     fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {
@@ -194,36 +205,33 @@ impl Desk<'_> {
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
         let backend = self.caller.backend;
-        self.run(&execute.parameters, known, |request, rows| backend.execute(&prepared, request, rows))
+        let warning = keyspace_warning(self.caller, &prepared, true);
+        self.run(&execute.parameters, (known, warning), |request, rows| {
+            backend.execute(&prepared, request, rows)
+        })
     }
 
     fn run(
         &mut self,
         parameters: &wire::QueryParameters<'_>,
-        known: Known<'_>,
-        call: impl FnOnce(&Asked<'_>, &mut RowsAnswer<'_>) -> Result<Outcome, CqlError>,
+        (known, warning): (Known<'_>, Option<String>),
+        call: impl FnOnce(&Asked<'_>, &mut RowsAnswer<'_>) -> Result<Answer, CqlError>,
     ) -> Result<Reply, Failure> {
         with_values(&parameters.values, |values| {
             let request = asked(self.caller, parameters, values);
             let start = self.out.len();
             let (cache, codec) = self.tools.split(self.caller.compression);
             let mut rows = RowsAnswer::new(self.out, cache, self.head, known);
-            match call(&request, &mut rows)? {
-                Outcome::Rows { columns, paging_state, warnings, ticket } => {
-                    let plain = warnings.is_empty();
-                    let mut codec = codec;
-                    let first = if plain { codec.as_deref_mut() } else { None };
-                    rows.finish(&columns, paging_state.as_deref(), first).map_err(unfinished)?;
-                    if !plain {
-                        insert_warnings(self.out, start, &warnings, &self.head, codec)?;
-                    }
-                    Ok(self.hold(start, ticket))
-                }
-                other => {
-                    drop(rows);
-                    self.without_rows(other)
-                }
-            }
+            let Answer { outcome, mut warnings } = call(&request, &mut rows)?;
+            warnings.extend(warning);
+            let Outcome::Rows { columns, paging_state, ticket } = outcome else {
+                drop(rows);
+                return self.without_rows(outcome, &warnings);
+            };
+            let codec = codec.filter(|_| warnings.is_empty());
+            rows.finish(&columns, paging_state.as_deref(), codec).map_err(unfinished)?;
+            self.warn(start, &warnings)?;
+            Ok(self.hold(start, ticket))
         })
     }
 
@@ -252,23 +260,18 @@ impl Desk<'_> {
         };
         let batch_of_entries = helenus_cql::backend::Batch { kind, entries };
         let request = asked(self.caller, &batch.parameters, Values::Positional(&[]));
-        match backend.batch(&batch_of_entries, &request)? {
-            // A conditional batch shows whether it was applied; its rows come with the outcome's columns alone.
-            Outcome::Rows { columns, paging_state, warnings, ticket } => {
-                let start = self.out.len();
-                let (cache, codec) = self.tools.split(self.caller.compression);
-                let rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
-                let plain = warnings.is_empty();
-                let mut codec = codec;
-                let first = if plain { codec.as_deref_mut() } else { None };
-                rows.finish(&columns, paging_state.as_deref(), first).map_err(unfinished)?;
-                if !plain {
-                    insert_warnings(self.out, start, &warnings, &self.head, codec)?;
-                }
-                Ok(self.hold(start, ticket))
-            }
-            other => self.without_rows(other),
-        }
+        let Answer { outcome, warnings } = backend.batch(&batch_of_entries, &request)?;
+        let Outcome::Rows { columns, paging_state, ticket } = outcome else {
+            return self.without_rows(outcome, &warnings);
+        };
+        // A conditional batch shows whether it was applied; its rows come with the outcome's columns alone.
+        let start = self.out.len();
+        let (cache, codec) = self.tools.split(self.caller.compression);
+        let rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
+        let codec = codec.filter(|_| warnings.is_empty());
+        rows.finish(&columns, paging_state.as_deref(), codec).map_err(unfinished)?;
+        self.warn(start, &warnings)?;
+        Ok(self.hold(start, ticket))
     }
 
     fn prepare(&mut self, prepare: &wire::Prepare<'_>) -> Result<Reply, Failure> {
@@ -277,35 +280,38 @@ impl Desk<'_> {
         let variables = specs(&prepared.markers);
         let result = prepared.columns.as_ref().map(|columns| specs(&columns.columns)).unwrap_or_default();
         let id = prepared.columns.as_ref().map_or(EMPTY_METADATA_ID, |columns| columns.id);
-        self.put(&Outgoing::Prepared(&wire::Prepared {
+        let warnings: Vec<_> = keyspace_warning(self.caller, &prepared, false).into_iter().collect();
+        let described = wire::Prepared {
             id: &prepared.id,
             result_metadata_id: &id,
             variables: &variables,
             partition_key: &prepared.partition_key_markers,
             result_columns: &result,
-        }))?;
+        };
+        self.put(&Outgoing::Prepared(&described), &warnings)?;
         Ok(Reply::Written)
     }
 
-    fn without_rows(&mut self, outcome: Outcome) -> Result<Reply, Failure> {
+    fn without_rows(&mut self, outcome: Outcome, warnings: &[String]) -> Result<Reply, Failure> {
+        let start = self.out.len();
         match outcome {
             Outcome::Done(ticket) => {
                 // Ready or failed: both are found out where held answers are looked at.
-                if matches!(ticket.is_ready(), Ok(true)) {
-                    self.put(&Outgoing::Void)?;
-                    return Ok(Reply::Written);
+                let is_ready = matches!(ticket.is_ready(), Ok(true));
+                if !is_ready && warnings.is_empty() {
+                    return Ok(Reply::Held(self.held(ticket, None)));
                 }
-                Ok(Reply::Held(Held { ticket, head: self.head, envelope: None }))
+                self.put(&Outgoing::Void, warnings)?;
+                Ok(self.hold(start, Some(ticket)))
             }
             Outcome::UsedKeyspace(keyspace) => {
-                self.put(&Outgoing::SetKeyspace(&keyspace))?;
+                self.put(&Outgoing::SetKeyspace(&keyspace), warnings)?;
                 Ok(Reply::UsedKeyspace(keyspace))
             }
             Outcome::SchemaChanged(change, ticket) => {
-                let start = self.out.len();
                 match &change {
-                    Some(change) => self.put(&Outgoing::SchemaChange(&schema_change(change)))?,
-                    None => self.put(&Outgoing::Void)?,
+                    Some(change) => self.put(&Outgoing::SchemaChange(&schema_change(change)), warnings)?,
+                    None => self.put(&Outgoing::Void, warnings)?,
                 }
                 Ok(self.hold(start, Some(ticket)))
             }
@@ -315,25 +321,39 @@ impl Desk<'_> {
         }
     }
 
+    /// Puts warnings into the rows that begin at `start`, which were not compressed for that.
+    fn warn(&mut self, start: usize, warnings: &[String]) -> Result<(), WireError> {
+        if warnings.is_empty() {
+            return Ok(());
+        }
+        let codec = self.tools.codec(self.caller.compression);
+        insert_warnings(self.out, start, warnings, &self.head, codec)
+    }
+
     /// Takes the answer that begins at `start` back out of the buffer if its ticket is not ready.
     fn hold(&mut self, start: usize, ticket: Option<Ticket>) -> Reply {
         match ticket {
             Some(ticket) if !matches!(ticket.is_ready(), Ok(true)) => {
                 let envelope = self.out.get(start..).unwrap_or_default().to_vec();
                 self.out.truncate(start);
-                Reply::Held(Held { ticket, head: self.head, envelope: Some(envelope) })
+                Reply::Held(self.held(ticket, Some(envelope)))
             }
             _ => Reply::Written,
         }
     }
 
-    fn put(&mut self, outgoing: &Outgoing<'_>) -> Result<(), WireError> {
-        outgoing.encode(&self.head, self.tools.codec(self.caller.compression), self.out)
+    fn held(&self, ticket: Ticket, envelope: Option<Vec<u8>>) -> Held {
+        Held { ticket, head: self.head, envelope, consistency: self.consistency }
+    }
+
+    fn put(&mut self, outgoing: &Outgoing<'_>, warnings: &[String]) -> Result<(), WireError> {
+        let head = ResponseHead { warnings, ..self.head };
+        outgoing.encode(&head, self.tools.codec(self.caller.compression), self.out)
     }
 
     fn refuse(&mut self, message: &ErrorMessage) -> Reply {
         // An error's text is bounded by the statement's, so it always fits.
-        let _fits = self.put(&Outgoing::Error(message));
+        let _fits = self.put(&Outgoing::Error(message), &[]);
         Reply::Written
     }
 }
@@ -382,6 +402,27 @@ fn known_columns<'a>(version: Version, execute: &wire::Execute<'a>, prepared: &P
         (Some(columns), _) if skip => Known::Skips(columns.id),
         (Some(_), _) => Known::Nothing,
     }
+}
+
+/// What Cassandra tells a client, once a connection, whose prepared statement depends on the keyspace in use
+/// (`ClientState.warnAboutUseWithPreparedStatements`): when it prepares one, and when it runs one in another keyspace.
+fn keyspace_warning(caller: &Caller<'_>, prepared: &Prepared, runs: bool) -> Option<String> {
+    if prepared.is_qualified
+        || runs && (prepared.keyspace.as_deref() == caller.keyspace || prepared.is_batch())
+        || caller.warned_of_use.swap(true, Ordering::Relaxed)
+    {
+        return None;
+    }
+    let name = |keyspace: Option<&str>| keyspace.unwrap_or("null").to_owned();
+    let id: String = prepared.id.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!(
+        "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified \
+         table names. Please consider removing instances of `Session#setKeyspace(<keyspace>)`, `Session#execute(\"USE \
+         <keyspace>\")` and `cluster.newSession(<keyspace>)` from your code, and always use fully qualified table names \
+         (e.g. <keyspace>.<table>). Keyspace used: {}, statement keyspace: {}, statement id: {id}",
+        name(caller.keyspace),
+        name(prepared.keyspace.as_deref()),
+    ))
 }
 
 fn bound(value: Value<'_>) -> BoundValue<'_> {

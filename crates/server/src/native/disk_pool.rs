@@ -152,6 +152,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         compression: job.compression,
         may_block: true,
         cancelled: &job.mailbox.gone,
+        warned_of_use: &job.mailbox.warned_of_use,
         clock: &*shared.clock,
     };
     let mut envelope = Vec::new();

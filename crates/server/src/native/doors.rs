@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use helenus_cql::backend::Backend;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use super::connection::{Connection, Scratch};
 use super::disk_pool::DiskPool;
 use super::ledger::{Ledger, Seat};
-use super::limits::Limits;
+use super::limits::{Limits, TICK};
 use super::mailbox::{Mailbox, Waiters};
 use crate::ServerError;
 
@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub ledger: Arc<Ledger>,
     /// Connections that hold answers until the log has written.
     pub written: Arc<Waiters>,
+    /// Grows by one each `TICK`.
+    pub ticks: AtomicU64,
     /// Everybody, for events and for stopping.
     connections: Mutex<Vec<Arc<Mailbox>>>,
     stopping: AtomicBool,
@@ -110,6 +112,7 @@ impl NativeServer {
             ),
             ledger: Ledger::new(limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
             written: Arc::default(),
+            ticks: AtomicU64::new(0),
             connections: Mutex::default(),
             stopping: AtomicBool::new(false),
             host: host.clone(),
@@ -201,7 +204,7 @@ fn listen_to_backend(shared: &Arc<Shared>) {
     }));
 }
 
-/// Accepts connections and hands them to doors.
+/// Accepts connections, hands them to doors, and keeps the server's ticks.
 struct Listener {
     listener: std::net::TcpListener,
     shared: Arc<Shared>,
@@ -219,9 +222,16 @@ struct Arrival {
 impl Listener {
     async fn run(mut self) {
         let Ok(listener) = TcpListener::from_std(self.listener) else { return };
+        let mut tick = tokio::time::interval(TICK);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
+                _ = tick.tick() => {
+                    self.shared.ticks.fetch_add(1, Ordering::Relaxed);
+                    // Whoever holds an answer looks whether it has waited too long.
+                    self.shared.written.wake_all();
+                    continue;
+                }
                 _ = self.stopped.changed() => return,
             };
             let Ok((stream, client)) = accepted else {

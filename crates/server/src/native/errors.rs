@@ -1,15 +1,19 @@
 //! Errors as the protocol says them: the one place where an error of the backend becomes a code.
 
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 
 use helenus_cql::CqlError;
 use helenus_engine::{SchemaChange, SchemaChangeKind};
 use helenus_wire::native as wire;
-use helenus_wire::native::{Consistency, ErrorCode, ErrorDetail, ErrorMessage, Progress, WriteType};
+use helenus_wire::native::{
+    Consistency, ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType,
+};
 
 /// The ERROR that answers `error`.
 pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
     let detail = match error {
+        CqlError::Protocol(_) => ErrorDetail::Plain(ErrorCode::Protocol),
         CqlError::Syntax(_) => ErrorDetail::Plain(ErrorCode::Syntax),
         CqlError::Invalid(_) => ErrorDetail::Plain(ErrorCode::Invalid),
         CqlError::Config(_) => ErrorDetail::Plain(ErrorCode::Config),
@@ -27,6 +31,17 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
             write_type: WriteType::Simple,
             contentions: None,
         },
+        CqlError::Truncate(_) => ErrorDetail::Plain(ErrorCode::Truncate),
+        CqlError::ReadFailure { consistency, .. } => ErrorDetail::ReadFailure {
+            progress: nobody_answered(*consistency),
+            failures: this_failed(),
+            data_present: false,
+        },
+        CqlError::WriteFailure { consistency, .. } => ErrorDetail::WriteFailure {
+            progress: nobody_answered(*consistency),
+            failures: this_failed(),
+            write_type: WriteType::Simple,
+        },
         // A request that may block cannot be put off once more.
         CqlError::Server(_) | CqlError::WouldBlock => ErrorDetail::Plain(ErrorCode::Server),
     };
@@ -39,9 +54,20 @@ fn nobody_answered(consistency: u16) -> Progress {
     Progress { consistency, received: 0, block_for: 1 }
 }
 
+/// The one replica there is failed. Clients are told its address; which of its own does not matter to them.
+fn this_failed() -> Failures {
+    Failures::Replicas(vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)])
+}
+
 /// A failed log, as the answer to a write that waited for it. Its text says what to do.
-pub(super) fn log_failed(error: &helenus_engine::Error) -> ErrorMessage {
-    ErrorMessage::plain(ErrorCode::Server, error.to_string())
+pub(super) fn log_failed(error: &helenus_engine::Error, consistency: Consistency) -> ErrorMessage {
+    let (consistency, reason) = (consistency.code(), error.to_string());
+    error_message(&CqlError::WriteFailure { consistency, reason })
+}
+
+/// The answer to a write that has waited for the log too long. It may be logged yet.
+pub(super) fn write_timed_out(consistency: Consistency) -> ErrorMessage {
+    error_message(&CqlError::WriteTimeout { consistency: consistency.code() })
 }
 
 /// A schema change as results and events carry it.

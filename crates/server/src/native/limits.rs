@@ -1,5 +1,10 @@
 //! What a server of the native protocol is given: how large, how many, how long.
 
+use std::time::Duration;
+
+/// How often held answers are looked at for having waited too long: timeouts are exact to this.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+
 /// Limits of the native protocol's server; the configuration fills them in.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -25,6 +30,8 @@ pub struct Limits {
     pub disk_threads_max: usize,
     /// Reads waiting for one of them.
     pub disk_queue_max: usize,
+    /// `write_request_timeout`: how long an answer waits for the log.
+    pub write_timeout: Duration,
 }
 
 impl Limits {
@@ -44,6 +51,12 @@ impl Limits {
             keeps_alive: true,
             disk_threads_max: 32,
             disk_queue_max: 1024,
+            write_timeout: Duration::from_secs(2),
         }
+    }
+
+    /// `write_timeout` in ticks.
+    pub(super) fn write_timeout_ticks(&self) -> u64 {
+        u64::try_from(self.write_timeout.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 1)
     }
 }

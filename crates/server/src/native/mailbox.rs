@@ -34,6 +34,8 @@ pub(super) struct Mailbox {
     pub gone: AtomicBool,
     /// Whether the client registered for schema changes.
     pub wants_schema: AtomicBool,
+    /// The client was told that its prepared statements depend on the keyspace in use; once is enough.
+    pub warned_of_use: AtomicBool,
     /// Events were lost: the connection must end.
     pub overrun: AtomicBool,
 }

@@ -13,7 +13,7 @@ use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
 use super::disk_pool::{Finished, Job};
 use super::doors::Shared;
-use super::errors::{log_failed, schema_change};
+use super::errors::{log_failed, schema_change, write_timed_out};
 use super::ledger::{Reservation, Seat};
 use super::mailbox::Mailbox;
 use super::output::Output;
@@ -38,6 +38,14 @@ struct Asked<'a> {
     body: &'a [u8],
 }
 
+/// An answer that waits for the log.
+struct Waiting {
+    held: Held,
+    /// When it began to wait, in the server's ticks.
+    since_tick: u64,
+    _reservation: Option<Reservation>,
+}
+
 /// All of a connection but its framing and its stream.
 pub(super) struct Requests {
     pub shared: Arc<Shared>,
@@ -48,7 +56,7 @@ pub(super) struct Requests {
     /// Answer what is there, then end.
     pub closing: bool,
     client: Option<SocketAddr>,
-    held: Vec<(Held, Option<Reservation>)>,
+    held: Vec<Waiting>,
     /// Jobs at the disk pool.
     away_count: usize,
     /// Something was held since the log was last told to write.
@@ -164,6 +172,7 @@ impl Requests {
             compression,
             may_block: false,
             cancelled: &self.mailbox.gone,
+            warned_of_use: &self.mailbox.warned_of_use,
             clock: &*self.shared.host.clock,
         };
         let reply = answer(&caller, head, request, tools, self.output.envelopes());
@@ -200,7 +209,8 @@ impl Requests {
     }
 
     fn hold(&mut self, held: Held, reservation: Option<Reservation>) {
-        self.held.push((held, reservation));
+        let since_tick = self.shared.ticks.load(Ordering::Relaxed);
+        self.held.push(Waiting { held, since_tick, _reservation: reservation });
         self.fresh = true;
     }
 
@@ -246,17 +256,24 @@ impl Requests {
     fn release_ready(&mut self, tools: &mut Tools) {
         let compression = self.session.body_compression();
         let output = &mut self.output;
-        for (held, _reservation) in
-            self.held.extract_if(.., |(held, _)| !matches!(held.ticket.is_ready(), Ok(false)))
-        {
+        let now = self.shared.ticks.load(Ordering::Relaxed);
+        let timeout = self.shared.limits.write_timeout_ticks();
+        let is_over = |waiting: &mut Waiting| {
+            waiting.since_tick + timeout < now || !matches!(waiting.held.ticket.is_ready(), Ok(false))
+        };
+        for Waiting { held, .. } in self.held.extract_if(.., is_over) {
             let out = output.envelopes();
-            let _fits = match (held.ticket.is_ready(), &held.envelope) {
-                (Err(error), _) => {
-                    let message = log_failed(&error);
-                    Outgoing::Error(&message).encode(&held.head, tools.codec(compression), out)
-                }
-                (Ok(_), None) => Outgoing::Void.encode(&held.head, tools.codec(compression), out),
-                (Ok(_), Some(envelope)) => {
+            // One that waits for memory alone is logged: it has waited long enough.
+            let refusal = match held.ticket.is_logged() {
+                Ok(true) => None,
+                Ok(false) => Some(write_timed_out(held.consistency)),
+                Err(error) => Some(log_failed(&error, held.consistency)),
+            };
+            let codec = tools.codec(compression);
+            let _fits = match (&refusal, &held.envelope) {
+                (Some(message), _) => Outgoing::Error(message).encode(&held.head, codec, out),
+                (None, None) => Outgoing::Void.encode(&held.head, codec, out),
+                (None, Some(envelope)) => {
                     out.extend_from_slice(envelope);
                     Ok(())
                 }

@@ -2,7 +2,7 @@
 //!
 //! `rows N M`: N rows of one blob of M bytes. `disk ...`: the same, but the read has to wait where it may. `write`: done at
 //! once. `wait`: done when the test says so. `use K`. `create`: a schema change with its event. `error NAME`. `warn`:
-//! one row and two warnings. Anything else is a syntax error.
+//! one row and two warnings; `write`, `wait` and `create` followed by `warn W` warn of W. Anything else is a syntax error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,6 +53,16 @@ impl Canned {
     }
 }
 
+/// The word after `warn`, if that comes next.
+fn warnings<'a>(mut words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let warned = words.next().filter(|word| *word == "warn").and_then(|_| words.next());
+    warned.map(str::to_owned).into_iter().collect()
+}
+
+fn done<'a>(ticket: Ticket, words: impl Iterator<Item = &'a str>) -> Result<Answer, CqlError> {
+    Ok(Answer { outcome: Outcome::Done(ticket), warnings: warnings(words) })
+}
+
 fn number(word: Option<&str>) -> usize {
     word.and_then(|word| word.parse().ok()).unwrap_or(1)
 }
@@ -74,10 +84,10 @@ impl Backend for Canned {
         Ok(())
     }
 
-    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
+    fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer, CqlError> {
         let mut words = query.split(' ');
         let rows = |columns, warnings: Vec<String>, paging_state| {
-            Ok(Outcome::Rows { columns, paging_state, warnings, ticket: None })
+            Ok(Answer { outcome: Outcome::Rows { columns, paging_state, ticket: None }, warnings })
         };
         match words.next().unwrap_or_default() {
             "rows" => {
@@ -96,9 +106,9 @@ impl Backend for Canned {
                 rows(Canned::rows(number(words.next()), number(words.next()), out), vec![], None)
             }
             "warn" => rows(Canned::rows(1, 4, out), vec!["careful".into(), "slow".into()], None),
-            "write" => Ok(Outcome::Done(Ticket::ready())),
-            "wait" => Ok(Outcome::Done(Ticket::when(Arc::clone(&self.gate), Arc::default()))),
-            "use" => Ok(Outcome::UsedKeyspace(words.next().unwrap_or_default().into())),
+            "write" => done(Ticket::ready(), words),
+            "wait" => done(Ticket::when(Arc::clone(&self.gate), Arc::default()), words),
+            "use" => Ok(Outcome::UsedKeyspace(words.next().unwrap_or_default().into()).into()),
             "keyspace" => Err(CqlError::Invalid(request.keyspace.unwrap_or("none").to_owned())),
             "create" => {
                 let change = SchemaChange {
@@ -110,7 +120,8 @@ impl Backend for Canned {
                 for listener in self.changed.lock().iter() {
                     listener(&change);
                 }
-                Ok(Outcome::SchemaChanged(Some(change), Ticket::ready()))
+                let outcome = Outcome::SchemaChanged(Some(change), Ticket::ready());
+                Ok(Answer { outcome, warnings: warnings(words) })
             }
             "error" => Err(match words.next().unwrap_or_default() {
                 "config" => CqlError::Config("c".into()),
@@ -123,6 +134,11 @@ impl Backend for Canned {
                 "read" => CqlError::ReadTimeout { consistency: 1 },
                 "write" => CqlError::WriteTimeout { consistency: 6 },
                 "server" => CqlError::Server("s".into()),
+                "protocol" => CqlError::Protocol("p".into()),
+                "truncate" => CqlError::Truncate("t".into()),
+                "syntax" => helenus_cql::syntax::parse("SELEC").expect_err("no statement").into(),
+                "readfailure" => CqlError::ReadFailure { consistency: 1, reason: "f".into() },
+                "writefailure" => CqlError::WriteFailure { consistency: 1, reason: "f".into() },
                 _ => CqlError::Invalid("i".into()),
             }),
             "panic" => panic!("on purpose, by a test"),
@@ -130,11 +146,11 @@ impl Backend for Canned {
         }
     }
 
-    fn execute(&self, _: &Prepared, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Outcome, CqlError> {
-        Ok(Outcome::Done(Ticket::ready()))
+    fn execute(&self, _: &Prepared, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Answer, CqlError> {
+        Ok(Outcome::Done(Ticket::ready()).into())
     }
 
-    fn batch(&self, batch: &Batch<'_>, _: &Request<'_>) -> Result<Outcome, CqlError> {
+    fn batch(&self, batch: &Batch<'_>, _: &Request<'_>) -> Result<Answer, CqlError> {
         for entry in &batch.entries {
             let (BatchEntry::Query(text, values), Values::Positional([BoundValue::Bytes(value)])) = (
                 entry,
@@ -148,7 +164,7 @@ impl Backend for Canned {
                 return Err(CqlError::Invalid("values of another statement".into()));
             }
         }
-        Ok(Outcome::Done(Ticket::ready()))
+        Ok(Outcome::Done(Ticket::ready()).into())
     }
 
     fn on_schema_change(&self, listener: OnSchemaChange) {

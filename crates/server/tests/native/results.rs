@@ -1,12 +1,76 @@
 //! What requests are answered with.
 
+use std::sync::atomic::Ordering;
+
 use helenus_wire::native::*;
 
 use crate::canned::Server;
 use crate::client::Client;
 
+/// Every code of the protocol, when a Cassandra 5.0.6 sends it, and how one comes by it here: the canned error that makes
+/// the door send it, or why nothing does.
+const CODES: &[(ErrorCode, &str, Result<&str, &str>)] = &[
+    (ErrorCode::Server, "whatever is no other: bugs, a failed schema change", Ok("error server")),
+    (ErrorCode::Protocol, "frames, options and paging states it cannot read", Ok("error protocol")),
+    (ErrorCode::BadCredentials, "a login that fails", Err("logins are not built yet")),
+    (
+        ErrorCode::Unavailable,
+        "too few replicas are alive",
+        Err("one node holds every replica, and it answers"),
+    ),
+    (ErrorCode::Overloaded, "bytes in flight, for clients that asked for it; hints", Ok("error overloaded")),
+    (
+        ErrorCode::IsBootstrapping,
+        "reads of a node that is joining",
+        Err("nothing joins; the port opens when all is read"),
+    ),
+    (ErrorCode::Truncate, "a TRUNCATE that a node did not finish", Ok("error truncate")),
+    (ErrorCode::WriteTimeout, "replicas did not acknowledge in time", Ok("error write")),
+    (ErrorCode::ReadTimeout, "replicas did not answer in time", Ok("error read")),
+    (ErrorCode::ReadFailure, "a replica failed: damaged files, too many tombstones", Ok("error readfailure")),
+    (ErrorCode::FunctionFailure, "a user's function threw", Err("user functions are not built yet")),
+    (ErrorCode::WriteFailure, "a replica failed: its log, its disk", Ok("error writefailure")),
+    (
+        ErrorCode::CdcWriteFailure,
+        "the folder of captured changes is full",
+        Err("change capture is not built yet"),
+    ),
+    (
+        ErrorCode::CasWriteUnknown,
+        "a conditional write of unknown outcome",
+        Err("conditional writes are not built yet"),
+    ),
+    (ErrorCode::Syntax, "text that is not CQL", Ok("error syntax")),
+    (ErrorCode::Unauthorized, "no permission; changes of system keyspaces", Ok("error unauthorized")),
+    (ErrorCode::Invalid, "a statement that is wrong under the schema", Ok("error invalid")),
+    (ErrorCode::Config, "options of keyspaces and tables", Ok("error config")),
+    (ErrorCode::AlreadyExists, "CREATE of what is there", Ok("error exists")),
+    (ErrorCode::Unprepared, "an id that is not known", Ok("error unprepared")),
+];
+
 #[test]
-fn every_error_has_its_code_and_fields() {
+fn every_code_of_the_protocol_is_sent_or_has_a_reason_not_to_be() {
+    assert_eq!(CODES.iter().map(|(code, ..)| *code).collect::<Vec<_>>(), ErrorCode::ALL);
+    let server = Server::start();
+    for version in [Version::V4, Version::V5] {
+        let mut client = Client::ready(server.address(), version, &[]);
+        for (code, when, by) in CODES {
+            if let Ok(query) = by {
+                assert_eq!(client.query(query).error().detail.code(), *code, "{when}");
+            }
+        }
+    }
+    let mut old = Client::ready(server.address(), Version::V3, &[]);
+    assert_eq!(
+        old.query("error readfailure").error().detail.code(),
+        ErrorCode::ReadTimeout,
+        "v3 knows no failures"
+    );
+    assert_eq!(old.query("error writefailure").error().detail.code(), ErrorCode::WriteTimeout);
+}
+
+#[test]
+fn errors_carry_the_fields_of_their_codes() {
     let server = Server::start();
     for version in Version::ALL {
         let mut client = Client::ready(server.address(), version, &[]);
@@ -17,6 +81,8 @@ fn every_error_has_its_code_and_fields() {
             ("unauthorized", ErrorCode::Unauthorized, "u"),
             ("overloaded", ErrorCode::Overloaded, "o"),
             ("server", ErrorCode::Server, "s"),
+            ("protocol", ErrorCode::Protocol, "p"),
+            ("truncate", ErrorCode::Truncate, "Error during truncate: t"),
         ] {
             assert_eq!(error(name), ErrorMessage::plain(code, text));
         }
@@ -27,9 +93,52 @@ fn every_error_has_its_code_and_fields() {
         let late = ErrorDetail::ReadTimeout { progress: progress(Consistency::One), data_present: false };
         assert_eq!(error("read").detail, late);
         let write_type = WriteType::Simple;
-        let progress = progress(Consistency::LocalQuorum);
-        let late = ErrorDetail::WriteTimeout { progress, write_type, contentions: None };
+        let late = ErrorDetail::WriteTimeout {
+            progress: progress(Consistency::LocalQuorum),
+            write_type,
+            contentions: None,
+        };
         assert_eq!(error("write").detail, late);
+        if version >= Version::V4 {
+            let failed = error("readfailure");
+            assert_eq!(failed.message, "Operation failed - received 0 responses and 1 failures: f");
+            let ErrorDetail::ReadFailure { progress: found, .. } = failed.detail else {
+                panic!("a read failure")
+            };
+            assert_eq!(found, progress(Consistency::One));
+        }
+    }
+}
+
+#[test]
+fn a_write_that_waits_for_the_log_too_long_times_out() {
+    let server = Server::with(|limits| limits.write_timeout = std::time::Duration::ZERO);
+    for version in Version::ALL {
+        let mut client = Client::ready(server.address(), version, &[]);
+        let parameters = QueryParameters { consistency: Consistency::Two, ..QueryParameters::default() };
+        let error = client.ask(Request::Query(Query { query: "wait", parameters })).error();
+        assert_eq!(error.message, "Operation timed out - received only 0 responses.");
+        let ErrorDetail::WriteTimeout { progress, .. } = error.detail else { panic!("a write timeout") };
+        assert_eq!(progress, Progress { consistency: Consistency::Two, received: 0, block_for: 1 });
+    }
+}
+
+#[test]
+fn writes_and_schema_changes_carry_warnings_too() {
+    let server = Server::start();
+    for version in Version::ALL {
+        let mut client = Client::ready(server.address(), version, &[("COMPRESSION", "lz4")]);
+        server.canned.gate.store(false, Ordering::Release);
+        for query in ["write warn careful", "wait warn careful", "create warn careful"] {
+            client.send(&[(7, Request::Query(Query { query, parameters: QueryParameters::default() }))]);
+            if query.starts_with("wait") {
+                server.canned.open_gate();
+            }
+            let answer = client.receive().unwrap();
+            let warnings: Vec<_> = answer.message().warnings.iter().collect();
+            assert_eq!(warnings, if version >= Version::V4 { &["careful"][..] } else { &[] }, "{query}");
+            assert!(matches!(answer.message().response, Response::Result(_)));
+        }
     }
 }
 

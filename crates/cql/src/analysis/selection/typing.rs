@@ -1,6 +1,6 @@
 //! Selectables typed against a table (`Selectable.Raw.prepare`, `Selectable.newSelectorFactory`).
 
-use super::result::result_columns;
+use super::result::{is_reversed, result_columns};
 use super::selected::{AggregateCall, Leaf, Selected, Selection};
 use super::source::Source;
 use crate::analysis::names::existing_column;
@@ -70,11 +70,12 @@ impl Selection {
             }
         }
         let Typing { terms, aggregates, used, .. } = typing;
+        let result = result_columns(described, |number| is_reversed(&columns[number], table));
         let mut first = Vec::new();
         if !aggregates.is_empty() {
             columns.iter_mut().for_each(|selected| take_first(selected, &mut first));
         }
-        Ok(Selection { columns, terms, aggregates, first, used, result: result_columns(described) })
+        Ok(Selection { columns, terms, aggregates, first, used, result })
     }
 }
 

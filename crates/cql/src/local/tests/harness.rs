@@ -1,6 +1,8 @@
 //! A backend over a simulated machine, and what tests ask of it.
 
-use crate::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use crate::backend::{
+    Answer, Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut, Values,
+};
 use crate::error::CqlError;
 use crate::local::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
@@ -12,6 +14,8 @@ pub(super) struct Session {
     pub(super) machine: Machine,
     pub(super) backend: Arc<LocalBackend>,
     pub(super) keyspace: Option<String>,
+    /// Of the last statement.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Session {
@@ -22,7 +26,7 @@ impl Session {
     pub(super) fn on(machine: Machine) -> Session {
         let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
         let backend = LocalBackend::new(database, LocalOptions::default());
-        Session { machine, backend, keyspace: None }
+        Session { machine, backend, keyspace: None, warnings: Vec::new() }
     }
 
     /// A session in a keyspace `ks` with these tables.
@@ -48,8 +52,8 @@ impl Session {
         let keyspace = self.keyspace.clone();
         let request = request(&identity, keyspace.as_deref(), values);
         let mut rows = Rows::default();
-        let outcome = self.backend.query(query, &request, &mut rows)?;
-        self.settle(outcome);
+        let answer = self.backend.query(query, &request, &mut rows)?;
+        self.settle(answer);
         Ok(rows.rows)
     }
 
@@ -65,13 +69,14 @@ impl Session {
         let prepared = self.backend.prepared(&id)?.unwrap();
         let request = request(&identity, keyspace.as_deref(), values);
         let mut rows = Rows::default();
-        let outcome = self.backend.execute(&prepared, &request, &mut rows)?;
-        self.settle(outcome);
+        let answer = self.backend.execute(&prepared, &request, &mut rows)?;
+        self.settle(answer);
         Ok(rows.rows)
     }
 
-    pub(super) fn settle(&mut self, outcome: Outcome) {
-        match outcome {
+    pub(super) fn settle(&mut self, answer: Answer) {
+        self.warnings = answer.warnings;
+        match answer.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
             Outcome::UsedKeyspace(keyspace) => self.keyspace = Some(keyspace.to_string()),
             Outcome::Rows { .. } => {}
@@ -159,6 +164,7 @@ impl RowsOut for Rows {
 pub(super) fn code(error: &CqlError) -> &'static str {
     match error {
         CqlError::WouldBlock => "would block",
+        CqlError::Protocol(_) => "000A",
         CqlError::Syntax(_) => "2000",
         CqlError::Invalid(_) => "2200",
         CqlError::Config(_) => "2300",
@@ -168,6 +174,9 @@ pub(super) fn code(error: &CqlError) -> &'static str {
         CqlError::Overloaded(_) => "1001",
         CqlError::ReadTimeout { .. } => "1200",
         CqlError::WriteTimeout { .. } => "1100",
+        CqlError::Truncate(_) => "1003",
+        CqlError::ReadFailure { .. } => "1300",
+        CqlError::WriteFailure { .. } => "1500",
         CqlError::Server(_) => "0000",
     }
 }

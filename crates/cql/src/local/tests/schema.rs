@@ -51,7 +51,7 @@ fn listeners_and_answers_tell_what_changed() {
     let identity = Identity::default();
     let told = |query: &str| {
         let request = request(&identity, Some("ks"), &[]);
-        match session.backend.query(query, &request, &mut super::harness::Rows::default()).unwrap() {
+        match session.backend.query(query, &request, &mut super::harness::Rows::default()).unwrap().outcome {
             Outcome::SchemaChanged(change, ticket) => {
                 ticket.wait().unwrap();
                 change

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE and BATCH: what they write, with and without bound values.
 
-use super::harness::{Rows, Session, request};
+use super::harness::{Rows, Session, code, request};
 use crate::backend::{Backend, Batch, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Request, Values};
 use crate::error::CqlError;
 
@@ -171,7 +171,7 @@ fn a_batch_is_one_mutation_with_one_timestamp() {
         ],
     };
     let request = Request { timestamp_us: Some(77), ..request(&identity, Some("ks"), &[]) };
-    let Outcome::Done(ticket) = session.backend.batch(&batch, &request).unwrap() else { panic!() };
+    let Outcome::Done(ticket) = session.backend.batch(&batch, &request).unwrap().outcome else { panic!() };
     ticket.wait().unwrap();
     assert_eq!(
         session.rows("SELECT c, v, writetime(v), n, writetime(n) FROM t"),
@@ -197,6 +197,84 @@ fn a_batch_too_large_is_refused_and_nothing_of_it_written() {
     // To one partition it is a single mutation, whatever its size.
     session.ok(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1), insert(1)));
     assert_eq!(session.rows("SELECT k FROM o"), "1");
+}
+
+/// Sizes as a Cassandra 5.0.6 counts them: 8 bytes of deletions, 21 of an empty static row, 21 of a row, 20 a cell, values.
+#[test]
+fn batches_are_warned_of_as_cassandra_warns() {
+    let mut session = Session::with(&[
+        "CREATE TABLE o (k int PRIMARY KEY, v text)",
+        "CREATE TABLE g (k int PRIMARY KEY, v text) WITH gc_grace_seconds = 0",
+    ]);
+    let insert = |k: i32, bytes| format!("INSERT INTO o (k, v) VALUES ({k}, '{}');", "x".repeat(bytes));
+    session.ok(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1, 2490), insert(2, 2490)));
+    assert_eq!(session.warnings, [""; 0], "2 * 70 + 2 * 2490 = 5120 is not beyond 5 KiB");
+    session.ok(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1, 2490), insert(2, 2491)));
+    let warning = "Batch for [ks.o] is of size 5121, exceeding specified threshold of 5120 by 1.";
+    assert_eq!(session.warnings, [warning]);
+    session.ok(&format!("BEGIN BATCH {} APPLY BATCH", insert(1, 20_000)));
+    assert_eq!(session.warnings, [""; 0], "one partition is one mutation");
+    let many: String = (0..11).map(|k| insert(k, 1)).collect();
+    session.ok(&format!("BEGIN UNLOGGED BATCH {many} APPLY BATCH"));
+    let warning = "Unlogged batch covering 11 partitions detected against table [ks.o]. You should use a logged batch for \
+                   atomicity, or asynchronous writes for performance.";
+    assert_eq!(session.warnings, [warning]);
+    session.ok(&format!("BEGIN BATCH {many} APPLY BATCH"));
+    assert_eq!(session.warnings, [""; 0]);
+    session.ok(
+        "BEGIN BATCH INSERT INTO g (k, v) VALUES (1, 'a'); INSERT INTO o (k, v) VALUES (1, 'a'); APPLY BATCH",
+    );
+    let [warning] = &session.warnings[..] else { panic!("{:?}", session.warnings) };
+    assert!(
+        warning.starts_with(
+            "Executing a LOGGED BATCH on table [ks.g], configured with a gc_grace_seconds of 0."
+        )
+    );
+    session
+        .ok("CREATE KEYSPACE three WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}");
+    assert_eq!(session.warnings.len(), 1, "more replicas than nodes: {:?}", session.warnings);
+}
+
+#[test]
+fn levels_of_consistency_that_make_no_sense_are_refused() {
+    let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v text)"]);
+    let identity = Identity::default();
+    let mut run = |query: &str, consistency| {
+        let request = Request { consistency, ..request(&identity, Some("ks"), &[]) };
+        session.backend.query(query, &request, &mut Rows::default()).map(|answer| session.settle(answer))
+    };
+    let text = run("SELECT * FROM o", 0x00).unwrap_err().to_string();
+    assert_eq!(text, "ANY ConsistencyLevel is only supported for writes");
+    for serial in [0x08, 0x09] {
+        let text = run("INSERT INTO o (k) VALUES (1)", serial).unwrap_err().to_string();
+        assert_eq!(text, "You must use conditional updates for serializable writes");
+        assert!(run("SELECT * FROM o", serial).is_ok());
+    }
+    assert!(run("INSERT INTO o (k) VALUES (1)", 0x00).is_ok());
+}
+
+#[test]
+fn a_paging_state_that_nobody_gave_is_a_protocol_error_whatever_the_statement() {
+    let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v text)"]);
+    session.ok("INSERT INTO o (k) VALUES (1)");
+    let identity = Identity::default();
+    let garbage: [&[u8]; 3] = [b"", b"garbage", &[0xD1; 25]];
+    for query in
+        ["SELECT * FROM o", "SELECT count(*) FROM o", "INSERT INTO o (k) VALUES (2)", "DESCRIBE TABLES"]
+    {
+        for state in &garbage[..2] {
+            let request = Request { paging_state: Some(state), ..request(&identity, Some("ks"), &[]) };
+            let error = session.backend.query(query, &request, &mut Rows::default()).err().expect(query);
+            assert_eq!(
+                (code(&error), error.to_string().as_str()),
+                ("000A", "Invalid value for the paging state")
+            );
+        }
+    }
+    assert_eq!(session.rows("SELECT k FROM o"), "1");
+    let request = Request { paging_state: Some(garbage[2]), ..request(&identity, Some("ks"), &[]) };
+    let error = session.backend.query("DESCRIBE TABLES", &request, &mut Rows::default()).err().unwrap();
+    assert!(error.to_string().starts_with("The schema has changed since the previous page"), "{error}");
 }
 
 #[test]
@@ -231,10 +309,8 @@ fn a_prepared_statement_is_analysed_again_after_a_schema_change() {
     let (one, two) = (1_i32.to_be_bytes(), 2_i32.to_be_bytes());
     let values = [bytes(&one), bytes(&two)];
     let request = request(&identity, None, &values);
-    let Outcome::Done(ticket) = session.backend.execute(&again, &request, &mut Rows::default()).unwrap()
-    else {
-        panic!()
-    };
+    let answer = session.backend.execute(&again, &request, &mut Rows::default()).unwrap();
+    let Outcome::Done(ticket) = answer.outcome else { panic!() };
     ticket.wait().unwrap();
     assert_eq!(session.rows("SELECT k, v, w FROM o"), "1,2,null");
     session.ok("DROP TABLE o");

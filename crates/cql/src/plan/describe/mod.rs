@@ -8,4 +8,4 @@ mod create;
 mod element;
 mod plan;
 
-pub(crate) use plan::DescribePlan;
+pub(crate) use plan::{DescribePlan, is_paging_state};

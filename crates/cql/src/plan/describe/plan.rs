@@ -5,7 +5,7 @@ use super::element::{Element, sorted, tables, types, whole};
 use crate::analysis::Scope;
 use crate::analysis::selection::result_columns;
 use crate::backend::{Outcome, ResultColumn, ResultColumns, RowsOut};
-use crate::error::{CqlError, Result};
+use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::syntax::ast::{Describe, DescribeWhat, Ident, QualifiedName};
 use helenus_engine::is_system_keyspace;
@@ -137,7 +137,7 @@ impl DescribePlan {
     }
 
     fn outcome(&self, paging_state: Option<Vec<u8>>) -> Outcome {
-        Outcome::Rows { columns: self.columns.clone(), paging_state, warnings: Vec::new(), ticket: None }
+        Outcome::Rows { columns: self.columns.clone(), paging_state, ticket: None }
     }
 
     fn elements<'s>(&self, schema: &'s Schema, session: Option<&str>) -> Result<Vec<Element<'s>>> {
@@ -221,7 +221,7 @@ fn find_table<'s>(keyspace: &'s Keyspace, name: &str) -> Option<Element<'s>> {
 fn columns_of(what: &What) -> Arc<ResultColumns> {
     let text = |name: &str| column(name, CqlType::Text);
     let listed = || vec![text("keyspace_name"), text("type"), text("name")];
-    result_columns(match what {
+    let columns = match what {
         What::Cluster { with_ranges } => {
             let mut columns = vec![text("cluster"), text("partitioner"), text("snitch")];
             if *with_ranges {
@@ -237,7 +237,8 @@ fn columns_of(what: &What) -> Arc<ResultColumns> {
             columns.push(text("create_statement"));
             columns
         }
-    })
+    };
+    result_columns(columns, |_| false)
 }
 
 fn column(name: &str, ty: CqlType) -> ResultColumn {
@@ -254,15 +255,21 @@ fn state(rows: usize, version: Uuid) -> Vec<u8> {
     out
 }
 
+/// Whether a state was given by some DESCRIBE.
+pub(crate) fn is_paging_state(state: &[u8]) -> bool {
+    parsed(state).is_some()
+}
+
+fn parsed(state: &[u8]) -> Option<(usize, Uuid)> {
+    let (_, rest) = state.split_first().filter(|(first, _)| **first == STATE_VERSION)?;
+    let (rows, of) = rest.split_first_chunk::<8>()?;
+    let of = <[u8; 16]>::try_from(of).ok()?;
+    Some((usize::try_from(u64::from_be_bytes(*rows)).ok()?, Uuid::from_bytes(of)))
+}
+
 fn offset(state: &[u8], version: Uuid) -> Result<usize> {
-    let parsed = || {
-        let (_, rest) = state.split_first().filter(|(first, _)| **first == STATE_VERSION)?;
-        let (rows, of) = rest.split_first_chunk::<8>()?;
-        let of = <[u8; 16]>::try_from(of).ok()?;
-        Some((usize::try_from(u64::from_be_bytes(*rows)).ok()?, Uuid::from_bytes(of)))
-    };
-    match parsed() {
-        None => Err(CqlError::Invalid("Invalid value for the paging state".to_owned())),
+    match parsed(state) {
+        None => Err(bad_paging_state()),
         Some((_, of)) if of != version => Err(CqlError::Invalid(
             "The schema has changed since the previous page of the DESCRIBE statement result. Please retry the DESCRIBE statement."
                 .to_owned(),

@@ -8,8 +8,8 @@ use super::sink::{Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::PartitionSelection;
 use crate::analysis::{Bound, Term};
-use crate::backend::{Outcome, RowsOut};
-use crate::error::{CqlError, Result};
+use crate::backend::{Answer, Outcome, RowsOut};
+use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
@@ -23,7 +23,7 @@ impl SelectPlan {
     ///
     /// # Errors
     /// Invalid values, a read that failed, `WouldBlock`.
-    pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
+    pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let (request, bindings) = (execution.request, &execution.bindings);
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
@@ -86,13 +86,13 @@ impl SelectPlan {
             Target::Folding(folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
             Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
         }
-        Ok(self.outcome(match end {
+        Ok(self.answer(match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         }))
     }
 
-    fn outcome(&self, paging_state: Option<Vec<u8>>) -> Outcome {
+    fn answer(&self, paging_state: Option<Vec<u8>>) -> Answer {
         let mut warnings = Vec::new();
         if self.selection.is_aggregate() {
             if !self.restrictions.has_partition_key() {
@@ -102,7 +102,8 @@ impl SelectPlan {
                     .push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
             }
         }
-        Outcome::Rows { columns: self.selection.result.clone(), paging_state, warnings, ticket: None }
+        let columns = self.selection.result.clone();
+        Answer { outcome: Outcome::Rows { columns, paging_state, ticket: None }, warnings }
     }
 
     fn read(
@@ -129,6 +130,9 @@ impl SelectPlan {
             (Some(failure), _) => failure,
             (None, helenus_engine::Error::TimedOut) => {
                 CqlError::ReadTimeout { consistency: request.consistency }
+            }
+            (None, failed @ (helenus_engine::Error::Table(_) | helenus_engine::Error::Io { .. })) => {
+                CqlError::ReadFailure { consistency: request.consistency, reason: failed.to_string() }
             }
             (None, error) => CqlError::from(error),
         })
@@ -186,5 +190,5 @@ fn resume(state: &[u8], fingerprint: u64, partitions: &Partitions) -> Result<Res
             range.start <= position && position < range.end
         }
     };
-    if is_known { Ok(resume) } else { Err(paging::refused()) }
+    if is_known { Ok(resume) } else { Err(bad_paging_state()) }
 }

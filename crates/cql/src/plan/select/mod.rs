@@ -12,4 +12,5 @@ mod row;
 mod sink;
 mod sort;
 
+pub(crate) use paging::is_paging_state;
 pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};

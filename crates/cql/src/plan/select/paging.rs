@@ -4,7 +4,7 @@
 //! length of the key (vint) and the key, a byte that says whether a clustering follows, the clustering to the end but
 //! for a checksum (4). Clients keep states for as long as they like and send back whatever they like.
 
-use crate::error::{CqlError, Result};
+use crate::error::{Result, bad_paging_state};
 use helenus_engine::read::Resume;
 use helenus_model::vint;
 
@@ -39,22 +39,25 @@ pub(super) fn encode(resume: &Resume, fingerprint: u64) -> Vec<u8> {
 /// # Errors
 /// It is not one that this statement gave.
 pub(super) fn decode(state: &[u8], fingerprint: u64) -> Result<Resume> {
-    parse(state, fingerprint).ok_or_else(refused)
+    parse(state, fingerprint).ok_or_else(bad_paging_state)
 }
 
-/// Cassandra's answer to a state it cannot use.
-pub(super) fn refused() -> CqlError {
-    CqlError::Invalid("Invalid value for the paging state".to_owned())
+/// Whether a state was given by some SELECT.
+pub(crate) fn is_paging_state(state: &[u8]) -> bool {
+    content(state).is_some()
+}
+
+fn content(state: &[u8]) -> Option<&[u8]> {
+    let (content, checksum) = state.split_at_checked(state.len().checked_sub(CHECKSUM_BYTES)?)?;
+    let is_ours = content.first() == Some(&VERSION) && checksum == (hash(&[content]) as u32).to_be_bytes();
+    is_ours.then_some(content)
 }
 
 fn parse(state: &[u8], fingerprint: u64) -> Option<Resume> {
-    let (content, checksum) = state.split_at_checked(state.len().checked_sub(CHECKSUM_BYTES)?)?;
-    if checksum != (hash(&[content]) as u32).to_be_bytes() {
-        return None;
-    }
-    let (version, rest) = content.split_first()?;
+    let content = content(state)?;
+    let (_, rest) = content.split_first()?;
     let (of, mut rest) = rest.split_first_chunk::<8>()?;
-    if *version != VERSION || u64::from_be_bytes(*of) != fingerprint {
+    if u64::from_be_bytes(*of) != fingerprint {
         return None;
     }
     let mut number = || {
@@ -95,10 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_another_statement_or_damaged_anywhere_is_refused() {
+    fn a_state_of_another_statement_or_damaged_anywhere_is_a_protocol_error() {
         for state in states() {
             let bytes = encode(&state, 9);
-            assert!(decode(&bytes, 8).is_err());
+            let refused = decode(&bytes, 8).unwrap_err();
+            assert!(matches!(refused, crate::CqlError::Protocol(_)));
+            assert_eq!(refused.to_string(), "Invalid value for the paging state");
             for length in 0..bytes.len() {
                 assert!(decode(&bytes[..length], 9).is_err());
                 let mut damaged = bytes.clone();

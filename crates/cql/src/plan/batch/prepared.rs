@@ -1,20 +1,12 @@
-//! BATCH: which statements may stand together, and running them as one mutation.
+//! An analysed BATCH: which statements may stand together, and the one mutation they make.
 
-use super::modify::{Attributes, Collector, ModifyPlan, timestamp_of};
+use super::BatchLimits;
 use crate::analysis::{Bindings, Markers, Scope};
 use crate::backend::BatchKind;
 use crate::error::{CqlError, Result};
+use crate::plan::modify::{Attributes, Collector, ModifyPlan, timestamp_of};
 use crate::syntax::ast::{self, BatchItem};
-use helenus_model::mutation::{Mutation, PartitionUpdate};
-use std::collections::BTreeSet;
-
-/// Bytes of a batch over several partitions from which on it is warned of (`batch_size_warn_threshold`).
-pub(crate) const BATCH_BYTES_WARN: usize = 5 << 10;
-/// Bytes from which on it is refused (`batch_size_fail_threshold`).
-pub(crate) const BATCH_BYTES_FAIL: usize = 50 << 10;
-/// Partitions of an unlogged batch from which on it is warned of
-/// (`unlogged_batch_across_partitions_warn_threshold`).
-pub(crate) const UNLOGGED_PARTITIONS_WARN: usize = 10;
+use helenus_model::mutation::Mutation;
 
 /// An analysed BATCH of text.
 #[derive(Debug)]
@@ -76,13 +68,16 @@ impl BatchPlan {
         &self,
         bindings: &Bindings<'_>,
         (timestamp_us, now_s): (i64, i64),
+        limits: &BatchLimits,
     ) -> Result<(Mutation, Vec<String>)> {
         let mut collector = Collector::default();
         for statement in &self.statements {
             let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), timestamp_us, bindings)?;
             statement.apply(bindings, (timestamp_us, now_s), &mut collector)?;
         }
-        checked(collector.finish(), self.kind)
+        let mutation = collector.finish();
+        let warnings = limits.check(&mutation, self.kind, self.statements.iter())?;
+        Ok((mutation, warnings))
     }
 }
 
@@ -108,39 +103,4 @@ pub(crate) fn check_kinds<'p>(
         return Ok(());
     };
     Err(CqlError::Invalid(refused.into()))
-}
-
-/// Checks the size of a batch, and gathers what to warn of.
-pub(crate) fn checked(mutation: Mutation, kind: BatchKind) -> Result<(Mutation, Vec<String>)> {
-    let mut warnings = Vec::new();
-    if mutation.updates.len() <= 1 {
-        return Ok((mutation, warnings));
-    }
-    let names = || {
-        let name = |update: &PartitionUpdate| format!("{}.{}", update.table.keyspace, update.table.name);
-        let names: BTreeSet<String> = mutation.updates.iter().map(name).collect();
-        (names.len(), format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", ")))
-    };
-    let bytes: usize =
-        mutation.updates.iter().map(|update| update.key.len() + update.changes.as_bytes().len()).sum();
-    if bytes > BATCH_BYTES_FAIL {
-        return Err(CqlError::Invalid("Batch too large".into()));
-    }
-    if bytes > BATCH_BYTES_WARN {
-        warnings.push(format!(
-            "Batch for {} is of size {bytes}, exceeding specified threshold of {BATCH_BYTES_WARN} by {}.",
-            names().1,
-            bytes - BATCH_BYTES_WARN
-        ));
-    }
-    let partitions = mutation.updates.len();
-    if kind != BatchKind::Logged && partitions > UNLOGGED_PARTITIONS_WARN {
-        let (tables, names) = names();
-        let plural = if tables == 1 { "" } else { "s" };
-        warnings.push(format!(
-            "Unlogged batch covering {partitions} partitions detected against table{plural} {names}. You should use a \
-             logged batch for atomicity, or asynchronous writes for performance."
-        ));
-    }
-    Ok((mutation, warnings))
 }
