@@ -9,6 +9,9 @@ use commands::stress::{self, StressOptions};
 use commands::{admin, serve};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ABOUT: &str =
     "A wide-column database that speaks Cassandra's CQL and keeps Cassandra's files, in one small program";
 

@@ -5,8 +5,9 @@
 //! markers are balanced whatever is asked.
 
 use super::partition::{Bytes, Point, Version, row_at};
+use super::partition_map::{Entry, PartitionRef};
 use super::skiplist::{Node, NodeRef};
-use super::store::{Entry, Memtable, PartitionRef};
+use super::store::Memtable;
 use super::sync::AtomicPtr;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -24,7 +25,7 @@ type PointNode = Node<Point>;
 pub struct MemtableCursor {
     /// Keeps the arena that every pointer below leads into.
     _memtable: Arc<Memtable>,
-    entry: NonNull<Node<Entry>>,
+    entry: NonNull<Entry>,
     sequence: u64,
     clustering_columns: usize,
     reversed: bool,
@@ -63,7 +64,7 @@ impl MemtableCursor {
         }
         MemtableCursor {
             _memtable: memtable.clone(),
-            entry: partition.node.as_ptr(),
+            entry: NonNull::from(partition.entry()),
             sequence,
             clustering_columns,
             reversed,
@@ -82,7 +83,7 @@ impl MemtableCursor {
 
     fn partition<'a>(&self) -> &'a super::Partition {
         // SAFETY: the entry lives in the arena that `_memtable` keeps; the cursor never hands the reference out.
-        unsafe { &NodeRef::from_ptr(self.entry).value().partition }
+        unsafe { &self.entry.as_ref().partition }
     }
 
     /// Positions both lists at the beginning of a slice. True when a marker must open a range there.

@@ -6,6 +6,7 @@
 mod arena;
 mod cursor;
 mod partition;
+mod partition_map;
 mod skiplist;
 mod store;
 mod sync;
@@ -15,4 +16,5 @@ mod tests;
 pub use arena::MemoryAccount;
 pub use cursor::MemtableCursor;
 pub use partition::Partition;
-pub use store::{Memtable, PartitionRef};
+pub use partition_map::PartitionRef;
+pub use store::Memtable;

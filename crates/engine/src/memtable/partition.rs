@@ -108,7 +108,7 @@ fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> AtomicPtr<Version
     AtomicPtr::new(arena.place(Version { sequence, older: null_mut(), value }).as_ptr())
 }
 
-fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
+pub(super) fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
     Bytes { start: arena.copy(bytes), len: bytes.len() }
 }
 

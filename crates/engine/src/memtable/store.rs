@@ -4,8 +4,8 @@
 //! making a partition takes its shard's lock.
 
 use super::arena::{Arena, MemoryAccount};
-use super::partition::{ApplyScratch, Partition};
-use super::skiplist::{NodeRef, SkipList};
+use super::partition::ApplyScratch;
+use super::partition_map::{Entry, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
 use helenus_model::byte_comparable;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Shards: enough that two cores seldom make partitions in the same one.
-const SHARDS: usize = 16;
+const SHARDS: usize = 1 << SHARD_BITS;
 
 /// The recent writes of one table.
 pub struct Memtable {
@@ -34,49 +34,7 @@ pub struct Memtable {
 struct Shard {
     /// Making a partition.
     making: Mutex<()>,
-    partitions: SkipList<Entry>,
-}
-
-/// A partition and the length of its serialised key, which ends the node's ordered key's neighbour in the arena.
-pub(super) struct Entry {
-    pub(super) partition: Partition,
-    pub(super) token: Token,
-    key: (std::ptr::NonNull<u8>, usize),
-}
-
-// SAFETY: the key's bytes live in the memtable's arena, written before the entry is published and never changed.
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
-/// A partition of a memtable in hand.
-#[derive(Clone, Copy)]
-pub struct PartitionRef<'a> {
-    pub(super) node: NodeRef<'a, Entry>,
-}
-
-impl<'a> PartitionRef<'a> {
-    /// Ordered encoding of token and key.
-    pub fn decorated(self) -> &'a [u8] {
-        self.node.key()
-    }
-
-    /// The serialised partition key.
-    pub fn key(self) -> &'a [u8] {
-        let (start, len) = self.node.value().key;
-        // SAFETY: copied into the arena before the entry was published; the node borrows the memtable.
-        unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
-    }
-
-    /// Its token.
-    pub fn token(self) -> Token {
-        self.node.value().token
-    }
-
-    /// Its content.
-    pub fn content(self) -> &'a Partition {
-        &self.node.value().partition
-    }
+    partitions: PartitionMap,
 }
 
 /// What a flush must know before it writes, and reads to skip the memtable.
@@ -151,11 +109,9 @@ impl Memtable {
     /// treats damaged changes as a bug, since they were checked when made or read from the log.
     pub fn apply(&self, update: &PartitionUpdate, token: Token) -> Result<(), Damaged> {
         SCRATCH.with_borrow_mut(|(scratch, decorated, row)| {
-            decorated.clear();
-            byte_comparable::decorated_key(token, &update.key, decorated);
             let entry = self.partition_or_new(decorated, token, &update.key);
             self.stats.observe(&update.table, &update.changes, row)?;
-            let added = entry.content().apply(&self.arena, &update.table, &update.changes, scratch)?;
+            let added = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch)?;
             self.stats.rows.fetch_add(added, Ordering::Relaxed);
             self.stats.writes.fetch_add(1, Ordering::Relaxed);
             self.stats.dirty.store(true, Ordering::Release);
@@ -188,54 +144,54 @@ impl Memtable {
         }
     }
 
-    /// A partition by token and ordered key.
-    pub fn partition(&self, token: Token, decorated: &[u8]) -> Option<PartitionRef<'_>> {
-        self.shards[shard_of(token)].partitions.get(decorated).map(|node| PartitionRef { node })
+    /// A partition by token and serialised key.
+    pub fn partition(&self, token: Token, key: &[u8]) -> Option<PartitionRef<'_>> {
+        self.shards[shard_of(token)].partitions.get(token, key).map(PartitionRef::new)
     }
 
-    /// The first partition at or after a position in ring order.
+    /// The first partition at or after a position in ring order: a token, and the ordered encoding that begins with it.
     pub fn partition_at_or_after(&self, token: Token, decorated: &[u8]) -> Option<PartitionRef<'_>> {
         let shard = shard_of(token);
-        let found = self.shards[shard].partitions.at_or_after(decorated);
-        found.or_else(|| self.first_from(shard + 1)).map(|node| PartitionRef { node })
+        let found = self.shards[shard].partitions.at_or_after(token, decorated);
+        found.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
     /// The first partition of all.
     pub fn first(&self) -> Option<PartitionRef<'_>> {
-        self.first_from(0).map(|node| PartitionRef { node })
+        self.first_from(0).map(PartitionRef::new)
     }
 
     /// The partition after one in hand.
     pub fn next(&self, partition: PartitionRef<'_>) -> Option<PartitionRef<'_>> {
         let shard = shard_of(partition.token());
-        // SAFETY: the node lives in this memtable's arena, which `self` borrows.
-        let node = unsafe { NodeRef::from_ptr(partition.node.as_ptr()) };
-        node.next().or_else(|| self.first_from(shard + 1)).map(|node| PartitionRef { node })
+        let next = self.shards[shard].partitions.after(partition.entry());
+        next.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
-    fn first_from(&self, shard: usize) -> Option<NodeRef<'_, Entry>> {
+    fn first_from(&self, shard: usize) -> Option<&Entry> {
         self.shards[shard..].iter().find_map(|shard| shard.partitions.first())
     }
 
-    fn partition_or_new(&self, decorated: &[u8], token: Token, key: &[u8]) -> PartitionRef<'_> {
+    fn partition_or_new(&self, decorated: &mut Vec<u8>, token: Token, key: &[u8]) -> &Entry {
         let shard = &self.shards[shard_of(token)];
-        if let Some(node) = shard.partitions.get(decorated) {
-            return PartitionRef { node };
+        if let Some(entry) = shard.partitions.get(token, key) {
+            return entry;
         }
         let _making = shard.making.lock();
-        let (node, added) = shard.partitions.find_or_insert(&self.arena, decorated, || Entry {
-            partition: Partition::default(),
-            token,
-            key: (self.arena.copy(key), key.len()),
-        });
-        self.stats.partitions.fetch_add(u64::from(added), Ordering::Relaxed);
-        PartitionRef { node }
+        // Another writer may have made it since.
+        if let Some(entry) = shard.partitions.get(token, key) {
+            return entry;
+        }
+        decorated.clear();
+        byte_comparable::decorated_key(token, key, decorated);
+        self.stats.partitions.fetch_add(1, Ordering::Relaxed);
+        shard.partitions.insert(&self.arena, token, key, decorated)
     }
 }
 
 /// The shard of a token: its top bits, in ring order.
 fn shard_of(token: Token) -> usize {
-    (((token.0 as u64) ^ (1 << 63)) >> 60) as usize
+    (((token.0 as u64) ^ (1 << 63)) >> (u64::BITS - SHARD_BITS)) as usize
 }
 
 impl Stats {

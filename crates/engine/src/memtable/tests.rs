@@ -3,7 +3,6 @@
 //! Small under Miri, which checks every access to the arena on the way.
 
 use super::{MemoryAccount, Memtable, MemtableCursor};
-use helenus_model::byte_comparable;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -97,9 +96,7 @@ impl Batch {
 /// Clustering and timestamp of each row, and the number of markers, as a reader finds them now.
 fn read(memtable: &Arc<Memtable>, key: &str, reversed: bool) -> (Vec<(i32, i64)>, usize) {
     let token = Token::of_key(key.as_bytes());
-    let mut decorated = Vec::new();
-    byte_comparable::decorated_key(token, key.as_bytes(), &mut decorated);
-    let Some(partition) = memtable.partition(token, &decorated) else { return Default::default() };
+    let Some(partition) = memtable.partition(token, key.as_bytes()) else { return Default::default() };
     let sequence = partition.content().sequence();
     let all = ClusteringFilter::Slices(vec![Slice::all()]);
     let mut cursor = MemtableCursor::new(memtable, partition, (sequence, 1), &all, reversed);
@@ -219,9 +216,7 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
             Batch::default().insert(c * 2, 1).to(&memtable, &table, key);
         }
         let token = Token::of_key(key.as_bytes());
-        let mut decorated = Vec::new();
-        byte_comparable::decorated_key(token, key.as_bytes(), &mut decorated);
-        let partition = memtable.partition(token, &decorated).unwrap();
+        let partition = memtable.partition(token, key.as_bytes()).unwrap();
         let sequence = partition.content().sequence();
         let before = read(&memtable, key, false).0;
         let all = ClusteringFilter::Slices(vec![Slice::all()]);

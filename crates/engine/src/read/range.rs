@@ -151,7 +151,8 @@ impl RangeSources {
                 range.next = Some((token, position));
                 continue;
             }
-            let Some(partition) = range.memtable.partition(token, &position) else { continue };
+            let partition = range.memtable.partition_at_or_after(token, &position);
+            let Some(partition) = partition.filter(|p| p.decorated() == position) else { continue };
             key = partition.key().to_vec();
             add_memtable(&mut found, command, &filter, (&range.memtable, partition))?;
             let after = range.memtable.next(partition);

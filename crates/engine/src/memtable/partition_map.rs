@@ -1,0 +1,382 @@
+//! The partitions of one shard: found by token in three cache lines, and read in ring order.
+//!
+//! Murmur3 spreads tokens evenly, so the leading bits of a token say where in a shard its partition stands: a directory
+//! of small buckets by those bits is a hash table that is in order. What a bucket has no room for goes to the
+//! directory's skip list, which keeps keys of crafted equal tokens from costing more than a search. One writer at a time;
+//! readers take no lock.
+//!
+//! Invariants:
+//! 1. An entry is written whole before the slot that leads to it, a slot before its bucket's count is stored with
+//!    Release; readers load counts with Acquire. Slots below the count never change.
+//! 2. A directory that has grown too small is replaced by one of twice the buckets that holds all entries, published by
+//!    one store; the old one stays as it is in the arena. A reader sees in its directory all that was there when it began.
+//! 3. Entries stay at their address until the arena is dropped.
+
+use super::arena::Arena;
+use super::partition::{Bytes, Partition, copy};
+use super::skiplist::SkipList;
+use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
+use helenus_model::token::Token;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Entries of a bucket: one cache line of tokens, one of pointers.
+const BUCKET_ENTRIES: usize = 7;
+/// Entries for each bucket, on average, beyond which the directory doubles: one bucket in a hundred is then full.
+const ENTRIES_PER_BUCKET_MAX: usize = 3;
+/// Leading bits of a token that choose the shard.
+pub(super) const SHARD_BITS: u32 = 4;
+
+/// A partition and what it is found by.
+pub(super) struct Entry {
+    pub(super) partition: Partition,
+    pub(super) token: Token,
+    key: Bytes,
+    /// Ordered encoding of token and key.
+    decorated: Bytes,
+}
+
+// SAFETY: the bytes live in the memtable's arena, written before the entry is published and never changed.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    /// The serialised partition key.
+    pub(super) fn key(&self) -> &[u8] {
+        // SAFETY: whoever holds the entry holds the arena, in which both live.
+        unsafe { self.key.get() }
+    }
+
+    /// Ordered encoding of token and key.
+    pub(super) fn decorated(&self) -> &[u8] {
+        // SAFETY: as for the key.
+        unsafe { self.decorated.get() }
+    }
+
+    /// Token first, which bucket and entry both have; the key decides where tokens are equal.
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        self.token.cmp(&other.token).then_with(|| self.decorated().cmp(other.decorated()))
+    }
+}
+
+/// A place in the ring from which to read on.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    token: Token,
+    decorated: &'a [u8],
+    /// Whether what stands exactly there is passed.
+    strictly: bool,
+}
+
+impl Place<'_> {
+    /// Whether an entry of this token is still ahead. The entry itself, another cache line, is looked at in a tie only.
+    fn is_before(&self, token: Token, entry: &Entry) -> bool {
+        match token.cmp(&self.token) {
+            std::cmp::Ordering::Equal if self.strictly => entry.decorated() > self.decorated,
+            std::cmp::Ordering::Equal => entry.decorated() >= self.decorated,
+            order => order.is_gt(),
+        }
+    }
+}
+
+/// The partitions of a shard.
+#[derive(Default)]
+pub(super) struct PartitionMap {
+    directory: AtomicPtr<Directory>,
+}
+
+/// An entry that did not fit its bucket.
+struct Rest(NonNull<Entry>);
+
+struct Directory {
+    bits: u32,
+    /// `1 << bits` of them.
+    buckets: NonNull<Bucket>,
+    len: AtomicU32,
+    rest: SkipList<Rest>,
+}
+
+#[repr(C, align(64))]
+#[derive(Default)]
+struct Bucket {
+    count: AtomicU32,
+    /// Entries of this bucket that are in the directory's `rest`.
+    beside: AtomicU32,
+    tokens: [AtomicI64; BUCKET_ENTRIES],
+    entries: [AtomicPtr<Entry>; BUCKET_ENTRIES],
+}
+
+impl PartitionMap {
+    /// The partition of a key.
+    pub(super) fn get(&self, token: Token, key: &[u8]) -> Option<&Entry> {
+        let directory = self.directory()?;
+        let bucket = directory.bucket(directory.bucket_of(token));
+        let mut here = bucket.slots();
+        if let Some((_, found)) = here.find(|(other, entry)| *other == token && entry.key() == key) {
+            return Some(found);
+        }
+        if bucket.beside.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        directory.rest_from(token).take_while(|entry| entry.token == token).find(|entry| entry.key() == key)
+    }
+
+    /// Adds a partition that is not there. The caller is the only writer until this returns; `arena` is always the same.
+    pub(super) fn insert(&self, arena: &Arena, token: Token, key: &[u8], decorated: &[u8]) -> &Entry {
+        let entry = arena.place(Entry {
+            partition: Partition::default(),
+            token,
+            key: copy(arena, key),
+            decorated: copy(arena, decorated),
+        });
+        // SAFETY: just placed; lives as long as the arena, which outlives the map.
+        let entry = unsafe { entry.as_ref() };
+        self.with_room(arena).add(arena, entry);
+        entry
+    }
+
+    /// The first partition at or after a place in ring order.
+    pub(super) fn at_or_after(&self, token: Token, decorated: &[u8]) -> Option<&Entry> {
+        self.first_beyond(&Place { token, decorated, strictly: false })
+    }
+
+    /// The partition after one in hand.
+    pub(super) fn after(&self, entry: &Entry) -> Option<&Entry> {
+        self.first_beyond(&Place { token: entry.token, decorated: entry.decorated(), strictly: true })
+    }
+
+    /// The first partition of all.
+    pub(super) fn first(&self) -> Option<&Entry> {
+        let directory = self.directory()?;
+        (0..directory.buckets()).find_map(|number| directory.least(number, None))
+    }
+
+    fn first_beyond(&self, place: &Place<'_>) -> Option<&Entry> {
+        let directory = self.directory()?;
+        let first = directory.bucket_of(place.token);
+        let found = directory.least(first, Some(*place));
+        found.or_else(|| (first + 1..directory.buckets()).find_map(|number| directory.least(number, None)))
+    }
+
+    fn directory(&self) -> Option<&Directory> {
+        // SAFETY: null or a directory in the arena, published whole; the arena outlives the map.
+        unsafe { self.directory.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The directory, doubled if it has too many entries for one more.
+    fn with_room(&self, arena: &Arena) -> &Directory {
+        let old = self.directory();
+        let bits = match old {
+            None => 0,
+            Some(old) if old.len() >= old.buckets() * ENTRIES_PER_BUCKET_MAX => old.bits + 1,
+            Some(old) => return old,
+        };
+        let new = Directory::new(arena, bits);
+        if let Some(old) = old {
+            for number in 0..old.buckets() {
+                old.bucket(number).slots().for_each(|(_, entry)| new.add(arena, entry));
+            }
+            old.rest_from(Token::MIN).for_each(|entry| new.add(arena, entry));
+        }
+        let new = arena.place(new);
+        self.directory.store(new.as_ptr(), Ordering::Release);
+        // SAFETY: just placed; lives as long as the arena, which outlives the map.
+        unsafe { new.as_ref() }
+    }
+}
+
+impl Directory {
+    fn new(arena: &Arena, bits: u32) -> Directory {
+        let count = 1usize << bits;
+        let memory = arena.allocate(count * size_of::<Bucket>() + align_of::<Bucket>());
+        let to_alignment = memory.as_ptr().align_offset(align_of::<Bucket>());
+        // SAFETY: the allocation has room for the buckets behind the alignment, and nobody else knows it.
+        let buckets = unsafe {
+            let first = memory.add(to_alignment).cast::<Bucket>();
+            for number in 0..count {
+                first.add(number).write(Bucket::default());
+            }
+            first
+        };
+        Directory { bits, buckets, len: AtomicU32::new(0), rest: SkipList::default() }
+    }
+
+    fn buckets(&self) -> usize {
+        1 << self.bits
+    }
+
+    fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed) as usize
+    }
+
+    /// The bucket of a token: the bits behind those of the shard, in ring order.
+    fn bucket_of(&self, token: Token) -> usize {
+        let place = ((token.0 as u64) ^ (1 << 63)) << SHARD_BITS;
+        place.checked_shr(u64::BITS - self.bits).unwrap_or(0) as usize
+    }
+
+    fn bucket(&self, number: usize) -> &Bucket {
+        assert!(number < self.buckets(), "a bucket's number has as many bits as the directory");
+        // SAFETY: there are that many, written when the directory was made, in the arena that outlives it.
+        unsafe { self.buckets.add(number).as_ref() }
+    }
+
+    /// Adds an entry; the caller is the only writer.
+    fn add(&self, arena: &Arena, entry: &Entry) {
+        let bucket = self.bucket(self.bucket_of(entry.token));
+        let count = bucket.count.load(Ordering::Relaxed);
+        if let (Some(token), Some(slot)) =
+            (bucket.tokens.get(count as usize), bucket.entries.get(count as usize))
+        {
+            token.store(entry.token.0, Ordering::Relaxed);
+            slot.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
+            bucket.count.store(count + 1, Ordering::Release);
+        } else {
+            self.rest.find_or_insert(arena, entry.decorated(), || Rest(NonNull::from(entry)));
+            bucket.beside.fetch_add(1, Ordering::Release);
+        }
+        self.len.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The first entry of a bucket in ring order, from a place on if there is one.
+    fn least(&self, number: usize, place: Option<Place<'_>>) -> Option<&Entry> {
+        let bucket = self.bucket(number);
+        let is_ahead =
+            |(token, entry): &(Token, &Entry)| place.is_none_or(|place| place.is_before(*token, entry));
+        let mut least: Option<(Token, &Entry)> = None;
+        for (token, entry) in bucket.slots().filter(is_ahead) {
+            let is_less = |(other, other_entry): (Token, &Entry)| {
+                token < other || (token == other && entry.cmp(other_entry).is_lt())
+            };
+            if least.is_none_or(is_less) {
+                least = Some((token, entry));
+            }
+        }
+        let least = least.map(|(_, entry)| entry);
+        if bucket.beside.load(Ordering::Acquire) == 0 {
+            return least;
+        }
+        let mut beside = self.rest_from(self.first_token_of(number, bucket));
+        let beside = beside
+            .find(|entry| is_ahead(&(entry.token, entry)))
+            .filter(|e| self.bucket_of(e.token) == number);
+        least.into_iter().chain(beside).min_by(|one, other| one.cmp(other))
+    }
+
+    /// A token not above those of a bucket. Shards differ in their leading bits, which any entry shows.
+    fn first_token_of(&self, number: usize, bucket: &Bucket) -> Token {
+        let shard =
+            ((bucket.tokens[0].load(Ordering::Relaxed) as u64) ^ (1 << 63)) >> (u64::BITS - SHARD_BITS);
+        let within = (number as u64).checked_shl(u64::BITS - SHARD_BITS - self.bits).unwrap_or(0);
+        Token(((shard << (u64::BITS - SHARD_BITS) | within) ^ (1 << 63)) as i64)
+    }
+
+    /// Entries beside the buckets from a token on.
+    fn rest_from(&self, token: Token) -> impl Iterator<Item = &Entry> {
+        let mut first = Vec::with_capacity(16);
+        helenus_model::byte_comparable::token_bound(token, true, &mut first);
+        let from = self.rest.at_or_after(&first);
+        // SAFETY: entries live as long as the arena, which outlives the directory.
+        std::iter::successors(from, |node| node.next()).map(|node| unsafe { node.value().0.as_ref() })
+    }
+}
+
+impl Bucket {
+    /// Its entries, each with its token.
+    fn slots(&self) -> impl Iterator<Item = (Token, &Entry)> {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        let slots = self.tokens.iter().zip(&self.entries).take(count);
+        slots.filter_map(|(token, entry)| {
+            // SAFETY: a slot below the count leads to an entry, which lives as long as the arena.
+            let entry = unsafe { entry.load(Ordering::Relaxed).as_ref() }?;
+            Some((Token(token.load(Ordering::Relaxed)), entry))
+        })
+    }
+}
+
+/// A partition of a memtable in hand.
+#[derive(Clone, Copy)]
+pub struct PartitionRef<'a> {
+    entry: NonNull<Entry>,
+    memtable: PhantomData<&'a Entry>,
+}
+
+impl<'a> PartitionRef<'a> {
+    pub(super) fn new(entry: &'a Entry) -> PartitionRef<'a> {
+        PartitionRef { entry: NonNull::from(entry), memtable: PhantomData }
+    }
+
+    pub(super) fn entry(self) -> &'a Entry {
+        // SAFETY: made from a reference of the same lifetime.
+        unsafe { self.entry.as_ref() }
+    }
+
+    /// Ordered encoding of token and key.
+    pub fn decorated(self) -> &'a [u8] {
+        self.entry().decorated()
+    }
+
+    /// The serialised partition key.
+    pub fn key(self) -> &'a [u8] {
+        self.entry().key()
+    }
+
+    /// Its token.
+    pub fn token(self) -> Token {
+        self.entry().token
+    }
+
+    /// Its content.
+    pub fn content(self) -> &'a Partition {
+        &self.entry().partition
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::byte_comparable::decorated_key;
+    use std::collections::BTreeMap;
+
+    /// Fills a map and a model with keys of the tokens, which begin with four zero bits, and compares them.
+    fn check(tokens: impl Iterator<Item = u64>) {
+        let (arena, map, mut model) = (Arena::default(), PartitionMap::default(), BTreeMap::new());
+        let decorated = |token, key: &[u8]| {
+            let mut out = Vec::new();
+            decorated_key(token, key, &mut out);
+            out
+        };
+        for (number, token) in tokens.enumerate() {
+            let token = Token(((token >> SHARD_BITS) ^ (1 << 63)) as i64);
+            let key = (number as u32).to_be_bytes();
+            assert!(map.get(token, &key).is_none());
+            map.insert(&arena, token, &key, &decorated(token, &key));
+            model.insert(decorated(token, &key), (token, key));
+        }
+        let in_order = std::iter::successors(map.first(), |entry| map.after(entry));
+        assert!(in_order.map(Entry::decorated).eq(model.keys().map(|key| &key[..])));
+        for (place, (token, key)) in &model {
+            assert!(map.get(*token, key).is_some_and(|entry| entry.key() == key));
+            assert!(map.get(*token, b"another").is_none());
+            assert!(map.at_or_after(*token, place).is_some_and(|entry| entry.decorated() == place));
+            let beyond = decorated(*token, &[&key[..], &[0]].concat());
+            let expected = model.range(beyond.clone()..).next().map(|(key, _)| &key[..]);
+            assert_eq!(map.at_or_after(*token, &beyond).map(Entry::decorated), expected);
+        }
+    }
+
+    const COUNT: u64 = if cfg!(miri) { 40 } else { 3_000 };
+
+    #[test]
+    fn partitions_of_spread_tokens_are_found_and_come_in_ring_order() {
+        check((0..COUNT).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    }
+
+    #[test]
+    fn partitions_of_equal_and_crowded_tokens_are_found_and_come_in_ring_order() {
+        check((0..COUNT).map(|n| (n % 3) << 60));
+        check((0..COUNT).map(|n| n << 8));
+        check((0..COUNT).map(|n| u64::MAX - (n / 5)));
+    }
+}
