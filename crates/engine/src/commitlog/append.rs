@@ -14,7 +14,7 @@ use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::{Table, TableId};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -107,15 +107,15 @@ struct Active {
     buffer: Vec<u8>,
     buffer_at: u32,
     /// Layouts already described in this segment: the column numbers below this are.
-    layouts: HashMap<TableId, u16>,
-    dirty: HashMap<TableId, LogPosition>,
+    layouts: BTreeMap<TableId, u16>,
+    dirty: BTreeMap<TableId, LogPosition>,
 }
 
 struct Closed {
     path: PathBuf,
     number: u32,
     /// Last position of each table with writes here.
-    dirty: HashMap<TableId, LogPosition>,
+    dirty: BTreeMap<TableId, LogPosition>,
 }
 
 impl State {
@@ -144,7 +144,7 @@ impl Active {
 #[derive(Default)]
 pub(crate) struct LeftOver {
     /// Segments by number with the last position of each table in them.
-    pub(crate) segments: Vec<(u32, HashMap<TableId, LogPosition>)>,
+    pub(crate) segments: Vec<(u32, BTreeMap<TableId, LogPosition>)>,
     /// Where the last of them ends.
     pub(crate) end: Option<LogPosition>,
     /// How far each table is flushed.
@@ -473,8 +473,8 @@ impl CommitLog {
             segment: Arc::new(segment),
             buffer: Vec::new(),
             buffer_at: SEGMENT_HEAD,
-            layouts: HashMap::new(),
-            dirty: HashMap::new(),
+            layouts: BTreeMap::new(),
+            dirty: BTreeMap::new(),
         };
         // What older segments said and may be removed with them.
         let mut content = Vec::new();

@@ -15,7 +15,7 @@ use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
 use crate::error::{Error, Result};
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// How to treat what cannot be read.
@@ -145,8 +145,8 @@ impl Log<'_> {
 }
 
 /// Collects what the records say of flushes and timestamps, and the tables with writes.
-fn note_records(records: &[(LogPosition, Record)], left: &mut LeftOver) -> HashMap<TableId, LogPosition> {
-    let mut dirty = HashMap::new();
+fn note_records(records: &[(LogPosition, Record)], left: &mut LeftOver) -> BTreeMap<TableId, LogPosition> {
+    let mut dirty = BTreeMap::new();
     for (position, record) in records {
         match record {
             Record::Mutation(updates) => dirty.extend(updates.iter().map(|update| (update.table, *position))),

@@ -117,7 +117,10 @@ impl Worker for Flusher {
         if shared.closing.load(Ordering::Acquire) {
             return Next::Done;
         }
-        let Some(store) = shared.due() else { return Next::WaitAtMost(LOOK_NS) };
+        let Some(store) = shared.due() else {
+            shared.memory.trim();
+            return Next::WaitAtMost(LOOK_NS);
+        };
         let flushed = store.flush(&shared);
         let mut failure = shared.flush_failure.lock();
         match flushed {

@@ -16,14 +16,50 @@ const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Chunks double up to this size.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// Memory that all memtables of a database use together, in bytes.
-#[derive(Clone, Debug, Default)]
-pub struct MemoryAccount(Arc<std::sync::atomic::AtomicUsize>);
+/// Memory that all memtables of a database use together, and chunks of flushed ones that wait for their next use: a page
+/// that the system hands out anew has to be cleared, which costs a write more than all else it does in memory.
+#[derive(Clone, Default)]
+pub struct MemoryAccount(Arc<Account>);
+
+#[derive(Default)]
+struct Account {
+    bytes: std::sync::atomic::AtomicUsize,
+    /// Chunks of `CHUNK_BYTES_MAX`.
+    spare: parking_lot::Mutex<Vec<Chunk>>,
+    spare_max: usize,
+}
 
 impl MemoryAccount {
-    /// Bytes in use.
+    /// An account that keeps at most this many bytes for reuse.
+    pub fn keeping(bytes: usize) -> MemoryAccount {
+        MemoryAccount(Arc::new(Account { spare_max: bytes / CHUNK_BYTES_MAX, ..Account::default() }))
+    }
+
+    /// Bytes in use; what waits for reuse is not.
     pub fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Gives one spare chunk back to the system: called now and then, so that a server at rest becomes small again.
+    pub fn trim(&self) {
+        let chunk = self.0.spare.lock().pop();
+        drop(chunk);
+    }
+
+    fn chunk(&self, size: usize) -> Chunk {
+        let spare = if size == CHUNK_BYTES_MAX { self.0.spare.lock().pop() } else { None };
+        spare.unwrap_or_else(|| Chunk::new(size))
+    }
+
+    fn take_back(&self, mut chunk: Chunk) {
+        if chunk.size != CHUNK_BYTES_MAX {
+            return;
+        }
+        chunk.used = AtomicUsize::new(0);
+        let mut spare = self.0.spare.lock();
+        if spare.len() < self.0.spare_max {
+            spare.push(chunk);
+        }
     }
 }
 
@@ -101,9 +137,9 @@ impl Arena {
             return found;
         }
         let grown = previous.map_or(CHUNK_BYTES_MIN, |chunk| (chunk.size * 2).min(CHUNK_BYTES_MAX));
-        let chunk = Chunk::new(grown.max(len));
+        let chunk = self.account.chunk(grown.max(len));
         self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
-        self.account.0.fetch_add(chunk.size, Ordering::Relaxed);
+        self.account.0.bytes.fetch_add(chunk.size, Ordering::Relaxed);
         let Some(found) = chunk.take(len) else {
             unreachable!("a new chunk has room for what it was made for")
         };
@@ -116,13 +152,17 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        self.account.0.fetch_sub(self.reserved_bytes(), Ordering::Relaxed);
+        self.account.0.bytes.fetch_sub(self.reserved_bytes(), Ordering::Relaxed);
         for chunk in self.chunks.get_mut().drain(..) {
             // SAFETY: leaked from a Box in `allocate_in_new_chunk`, freed only here.
-            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+            let chunk = unsafe { Box::from_raw(chunk.as_ptr()) };
+            self.account.take_back(*chunk);
         }
     }
 }
+
+// SAFETY: a chunk owns its memory, and `take` hands out disjoint pieces of it.
+unsafe impl Send for Chunk {}
 
 impl Chunk {
     fn new(size: usize) -> Chunk {
