@@ -145,7 +145,7 @@ impl Memtable {
     }
 
     /// A partition by token and serialised key.
-    pub fn partition(&self, token: Token, key: &[u8]) -> Option<PartitionRef<'_>> {
+    pub fn partition_of_key(&self, token: Token, key: &[u8]) -> Option<PartitionRef<'_>> {
         self.shards[shard_of(token)].partitions.get(token, key).map(PartitionRef::new)
     }
 

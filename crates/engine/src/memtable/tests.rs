@@ -96,7 +96,7 @@ impl Batch {
 /// Clustering and timestamp of each row, and the number of markers, as a reader finds them now.
 fn read(memtable: &Arc<Memtable>, key: &str, reversed: bool) -> (Vec<(i32, i64)>, usize) {
     let token = Token::of_key(key.as_bytes());
-    let Some(partition) = memtable.partition(token, key.as_bytes()) else { return Default::default() };
+    let Some(partition) = memtable.partition_of_key(token, key.as_bytes()) else { return Default::default() };
     let sequence = partition.content().sequence();
     let all = ClusteringFilter::Slices(vec![Slice::all()]);
     let mut cursor = MemtableCursor::new(memtable, partition, (sequence, 1), &all, reversed);
@@ -216,7 +216,7 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
             Batch::default().insert(c * 2, 1).to(&memtable, &table, key);
         }
         let token = Token::of_key(key.as_bytes());
-        let partition = memtable.partition(token, key.as_bytes()).unwrap();
+        let partition = memtable.partition_of_key(token, key.as_bytes()).unwrap();
         let sequence = partition.content().sequence();
         let before = read(&memtable, key, false).0;
         let all = ClusteringFilter::Slices(vec![Slice::all()]);

@@ -91,7 +91,7 @@ pub(super) fn open(
 ) -> Result<PartitionSources> {
     let mut found = PartitionSources::new();
     for memtable in &view.memtables {
-        let Some(partition) = memtable.partition(key.hash.token, &key.bytes) else { continue };
+        let Some(partition) = memtable.partition_of_key(key.hash.token, &key.bytes) else { continue };
         if let Some(probe) = probe.as_deref_mut() {
             probe.memtables += 1;
         }
