@@ -16,7 +16,7 @@ pub fn foresee(command: &ReadCommand, view: &View) -> Probe {
                 probe.partitions += 1;
                 let mut deletion = DeletionTime::LIVE;
                 for memtable in &view.memtables {
-                    let Some(partition) = memtable.partition(key.hash.token, &key.decorated) else {
+                    let Some(partition) = memtable.partition_of_key(key.hash.token, &key.bytes) else {
                         continue;
                     };
                     let content = partition.content();
