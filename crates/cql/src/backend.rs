@@ -4,7 +4,7 @@
 //! (`local`), a gateway to another database will be one more.
 
 use crate::error::CqlError;
-use helenus_engine::read::Probe;
+pub use helenus_engine::read::Probe;
 use helenus_engine::{SchemaChange, Ticket};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
@@ -157,6 +157,8 @@ pub struct Trace<'a> {
     pub started_us: i64,
     /// How long it took until its answer was made, microseconds.
     pub duration_us: i64,
+    /// What it touched: the probe that went with the request.
+    pub probe: &'a Probe,
 }
 
 /// What a statement did, and what its client is to be told besides.

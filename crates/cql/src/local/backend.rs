@@ -34,7 +34,7 @@ pub struct LocalBackend {
     statements: Statements,
     ddl: DdlSettings,
     virtuals: VirtualTables,
-    batches: BatchLimits,
+    pub(super) batches: BatchLimits,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of this server's time UUIDs.
     node: u64,
@@ -138,6 +138,7 @@ impl LocalBackend {
                 let (mutation, warnings) = plan.mutation(&bindings, moment, &self.batches)?;
                 Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
             }
+            Plan::Explain(plan) => self.explain(plan, (request, bindings), self.moment(request, now), out),
             Plan::Ddl(plan) => self.change_schema(plan, request),
             Plan::Use(keyspace) => {
                 let known = self.database.schema().keyspaces.contains_key(keyspace);
@@ -189,7 +190,7 @@ impl LocalBackend {
         Ok((timestamp_us, request.now_s.unwrap_or_else(|| self.database.now_s())))
     }
 
-    fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+    pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
@@ -339,7 +340,7 @@ impl Backend for LocalBackend {
     }
 }
 
-fn may_block(request: &Request<'_>) -> Result<()> {
+pub(super) fn may_block(request: &Request<'_>) -> Result<()> {
     if request.may_block { Ok(()) } else { Err(CqlError::WouldBlock) }
 }
 

@@ -1,11 +1,13 @@
 //! The local engine as a `Backend`.
 //!
-//! `backend` runs statements, `statements` keeps analysed ones, `engine_error` turns the engine's errors into those that
-//! clients see, `consistency` says which levels go with what, `identity` computes the ids of statements.
+//! `backend` runs statements, `explain` explains them, `statements` keeps analysed ones, `engine_error` turns the
+//! engine's errors into those that clients see, `consistency` says which levels go with what, `identity` computes the
+//! ids of statements.
 
 mod backend;
 mod consistency;
 mod engine_error;
+mod explain;
 mod identity;
 mod options;
 mod statements;

@@ -1,9 +1,12 @@
 //! A traced request as rows of `system_traces`, in the columns that drivers and cqlsh read.
 //!
-//! One session and two events: taken up, answered. Source of names and types: Cassandra's `TraceKeyspace`.
+//! One session; its events say what the request's probe has counted, stage by stage, and are at most `EVENTS_MAX`. Stages
+//! take turns while a request runs, so the elapsed time of an event is that of its stage and of those before it in all,
+//! not the moment when something happened. Source of names and types: Cassandra's `TraceKeyspace`.
 
 use crate::backend::Trace;
 use helenus_engine::Database;
+use helenus_engine::read::Stage;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
@@ -15,6 +18,13 @@ use uuid::Uuid;
 
 /// Traces go after a day, as in Cassandra (`trace_type_query_ttl`).
 const TTL_S: i32 = 86_400;
+
+/// SSTables left out that get an event of their own.
+const SKIPPED_SHOWN_MAX: usize = 10;
+/// Most events of a session.
+const EVENTS_MAX: usize = 24;
+/// Ticks of a time UUID, 100 ns each.
+const TICKS_A_US: u64 = 10;
 
 /// One value of a row: its column, its place in a collection, its bytes.
 type Value<'a> = (&'a str, Option<&'a [u8]>, Vec<u8>);
@@ -45,12 +55,12 @@ pub(super) fn trace_mutation(
     let mut of_session = Changes::default();
     write_row(&mut of_session, sessions, None, &stamp, values);
     let mut of_events = Changes::default();
-    for (number, (activity, elapsed_us)) in
-        [(trace.request, 0), ("Answer ready", trace.duration_us)].into_iter().enumerate()
-    {
-        let id = event_id(trace.session, number as u64 + 1);
+    let mut tick = 0;
+    for (activity, elapsed_us) in Events::of(trace).into_iter().take(EVENTS_MAX) {
+        tick = u64::try_from(elapsed_us).unwrap_or_default().saturating_mul(TICKS_A_US).max(tick + 1);
+        let id = event_id(trace.session, tick);
         let values = vec![
-            ("activity", None, activity.as_bytes().to_vec()),
+            ("activity", None, activity.into_bytes()),
             ("source", None, address(coordinator.ip())),
             ("source_elapsed", None, microseconds(elapsed_us)),
             ("source_port", None, i32::from(coordinator.port()).to_be_bytes().to_vec()),
@@ -64,6 +74,91 @@ pub(super) fn trace_mutation(
         changes,
     };
     Some(Mutation { updates: vec![update(sessions, of_session), update(events, of_events)] })
+}
+
+/// What happened, and how much time had gone by, microseconds.
+struct Events<'a> {
+    trace: &'a Trace<'a>,
+    elapsed_ns: u64,
+    found: Vec<(String, i64)>,
+}
+
+impl Events<'_> {
+    fn of(trace: &Trace<'_>) -> Vec<(String, i64)> {
+        let mut events = Events { trace, elapsed_ns: 0, found: vec![(trace.request.to_owned(), 0)] };
+        let probe = trace.probe;
+        if probe.times.total_ns() > 0 {
+            events.after(Stage::Plan, "Values bound".to_owned());
+        }
+        if probe.reads > 0 {
+            events.of_sources();
+            events.of_reading();
+        }
+        if probe.partitions_written > 0 {
+            let (bytes, partitions) = (probe.bytes_written, probe.partitions_written);
+            events.after(
+                Stage::Write,
+                format!("Wrote {bytes} bytes to log and memtable, {partitions} partitions"),
+            );
+        }
+        events.found.push(("Answer ready".to_owned(), trace.duration_us));
+        events.found
+    }
+
+    /// Something that was done when a stage was.
+    fn after(&mut self, stage: Stage, activity: String) {
+        self.elapsed_ns += self.trace.probe.times.ns(stage);
+        self.also(activity);
+    }
+
+    /// Something else of the same stage.
+    fn also(&mut self, activity: String) {
+        let elapsed_us = i64::try_from(self.elapsed_ns / 1000).unwrap_or(i64::MAX);
+        self.found.push((activity, elapsed_us.min(self.trace.duration_us)));
+    }
+
+    fn of_sources(&mut self) {
+        let probe = self.trace.probe;
+        let all = probe.sstables + probe.sstables_skipped;
+        let asked = format!("Asked {} memtables and {} of {all} SSTables", probe.memtables, probe.sstables);
+        self.after(Stage::Sources, asked);
+        let skipped = || probe.tables.iter().filter(|table| table.reasons().next().is_some());
+        for table in skipped().take(SKIPPED_SHOWN_MAX) {
+            let reasons: Vec<&str> = table.reasons().map(|(reason, _)| reason.words()).collect();
+            self.also(format!("Skipped SSTable {}: {}", table.descriptor.id, reasons.join(", ")));
+        }
+        let more = skipped().count().saturating_sub(SKIPPED_SHOWN_MAX);
+        if more > 0 {
+            self.also(format!("Skipped {more} more SSTables"));
+        }
+    }
+
+    fn of_reading(&mut self) {
+        let (probe, touched) = (self.trace.probe, &self.trace.probe.touched);
+        if probe.sstables > 0 {
+            let pages = touched.index_pages_cached + touched.index_pages_read;
+            let (nodes, read) = (touched.index_nodes, touched.index_pages_read);
+            self.after(
+                Stage::Index,
+                format!("Visited {nodes} index nodes in {pages} pages, {read} of them read"),
+            );
+            let (read, bytes, cached) = (touched.blocks_read, touched.bytes_read, touched.blocks_cached);
+            let blocks =
+                format!("Read {read} blocks ({bytes} bytes with index), {cached} more from the cache");
+            self.after(Stage::Disk, blocks);
+            let (blocks, bytes) = (touched.blocks_decompressed, touched.bytes_decompressed);
+            self.after(Stage::Decompress, format!("Decompressed {blocks} blocks to {bytes} bytes"));
+            let (rows, cells) = (touched.rows_decoded, touched.cells_decoded);
+            self.also(format!("Decoded {rows} rows, {cells} cells, {} tombstones", touched.tombstones));
+        }
+        let passed = probe.tombstones;
+        self.after(Stage::Merge, format!("Merged sources, passed {passed} dead rows and range tombstones"));
+        let mut answer = format!("Put {} rows into the answer", probe.rows);
+        if probe.rows_filtered > 0 {
+            answer.push_str(&format!(", dropped {} by filter", probe.rows_filtered));
+        }
+        self.after(Stage::Sink, answer);
+    }
 }
 
 struct Stamp {
@@ -101,10 +196,11 @@ fn write_row(
 }
 
 /// The time UUID so many ticks after the session's: events sort in their order.
-fn event_id(session: Uuid, number: u64) -> Uuid {
-    let (high, low) = session.as_u64_pair();
-    // The low 32 bits of the time are the upper half of the first word; a carry beyond them is seven minutes away.
-    Uuid::from_u64_pair(high.wrapping_add(number << 32), low)
+fn event_id(session: Uuid, ticks: u64) -> Uuid {
+    let (high, node) = session.as_u64_pair();
+    let began = (high & 0xFFF) << 48 | (high & 0xFFFF_0000) << 16 | high >> 32;
+    let now = began.wrapping_add(ticks) & ((1 << 60) - 1);
+    Uuid::from_u64_pair(now << 32 | (now >> 32 & 0xFFFF) << 16 | high & 0xF000 | now >> 48, node)
 }
 
 fn address(ip: IpAddr) -> Vec<u8> {
@@ -116,4 +212,17 @@ fn address(ip: IpAddr) -> Vec<u8> {
 
 fn microseconds(us: i64) -> Vec<u8> {
     i32::try_from(us).unwrap_or(i32::MAX).to_be_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_s_id_is_the_session_s_that_many_ticks_later() {
+        let session = Uuid::parse_str("ffffffff-ffff-1abc-8123-0123456789ab").unwrap();
+        assert_eq!(event_id(session, 0), session);
+        assert_eq!(event_id(session, 1), Uuid::parse_str("00000000-0000-1abd-8123-0123456789ab").unwrap());
+        assert_eq!(event_id(session, 17), Uuid::parse_str("00000010-0000-1abd-8123-0123456789ab").unwrap());
+    }
 }

@@ -3,6 +3,7 @@
 use super::batch::BatchPlan;
 use super::ddl::DdlPlan;
 use super::describe::DescribePlan;
+use super::explain::ExplainPlan;
 use super::modify::ModifyPlan;
 use super::select::SelectPlan;
 use crate::analysis::{Markers, Scope};
@@ -24,6 +25,8 @@ pub(crate) enum Plan {
     Modify(ModifyPlan),
     /// BATCH.
     Batch(BatchPlan),
+    /// EXPLAIN.
+    Explain(Box<ExplainPlan>),
     /// CREATE, ALTER and DROP of keyspaces, tables and types.
     Ddl(DdlPlan),
     /// USE.
@@ -62,10 +65,11 @@ pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<An
         )));
     }
     let mut markers = Markers::new(&statement.markers);
-    let (plan, key_columns) = plan_of(statement, scope, &mut markers)?;
+    let (plan, key_columns) = plan_of(statement, &statement.kind, (scope, &mut markers))?;
     let columns = match &plan {
         Plan::Select(plan) => Some(plan.columns().clone()),
         Plan::Describe(plan) => Some(plan.columns().clone()),
+        Plan::Explain(plan) => Some(plan.columns().clone()),
         _ => None,
     };
     let (markers, partition_key_markers) = markers.finish(key_columns);
@@ -79,12 +83,18 @@ pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<An
 }
 
 /// The plan, and how many columns the partition key of its table has.
-fn plan_of(statement: &Statement<'_>, scope: &Scope<'_>, markers: &mut Markers) -> Result<(Plan, usize)> {
+///
+/// `kind` is the statement's, or that of the statement which it explains.
+fn plan_of(
+    statement: &Statement<'_>,
+    kind: &StatementKind<'_>,
+    (scope, markers): (&Scope<'_>, &mut Markers),
+) -> Result<(Plan, usize)> {
     let modify = |plan: ModifyPlan| {
         let key_columns = plan.table.partition_key.len();
         (Plan::Modify(plan), key_columns)
     };
-    Ok(match &statement.kind {
+    Ok(match kind {
         StatementKind::Select(select) => {
             let plan = SelectPlan::prepare(select, scope, markers)?;
             let key_columns = plan.key_columns();
@@ -99,6 +109,10 @@ fn plan_of(statement: &Statement<'_>, scope: &Scope<'_>, markers: &mut Markers) 
             let key_columns = plan.key_columns();
             (Plan::Batch(plan), key_columns)
         }
+        StatementKind::Explain(explain) => {
+            let (plan, key_columns) = plan_of(statement, &explain.statement, (scope, markers))?;
+            (Plan::Explain(Box::new(ExplainPlan::new(plan, explain.analyze, explain.json))), key_columns)
+        }
         StatementKind::Use(name) => (Plan::Use(name.as_str().into()), 0),
         StatementKind::Truncate(name) => {
             let table = scope.table(name)?;
@@ -110,7 +124,7 @@ fn plan_of(statement: &Statement<'_>, scope: &Scope<'_>, markers: &mut Markers) 
         }
         _ => match DdlPlan::prepare(statement, scope)? {
             Some(plan) => (Plan::Ddl(plan), 0),
-            None => return Err(unsupported(&statement.kind)),
+            None => return Err(unsupported(kind)),
         },
     })
 }
@@ -123,6 +137,7 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
         StatementKind::Update(update) => update.table.keyspace.is_some(),
         StatementKind::Delete(delete) => delete.table.keyspace.is_some(),
         StatementKind::Truncate(name) => name.keyspace.is_some(),
+        StatementKind::Explain(explain) => is_qualified(&explain.statement),
         StatementKind::Batch(batch) => batch.items.iter().all(|item| match item {
             BatchItem::Insert(insert, _) => insert.table.keyspace.is_some(),
             BatchItem::Update(update, _) => update.table.keyspace.is_some(),
@@ -135,7 +150,6 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
 /// The answer to what the parser knows and nothing runs yet.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
     let what = match kind {
-        StatementKind::Explain(_) => "EXPLAIN",
         StatementKind::CreateIndex(_) => "CREATE INDEX",
         StatementKind::DropIndex(_) => "DROP INDEX",
         StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
@@ -166,6 +180,7 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         | StatementKind::Update(_)
         | StatementKind::Delete(_)
         | StatementKind::Batch(_)
+        | StatementKind::Explain(_)
         | StatementKind::Use(_)
         | StatementKind::Truncate(_)
         | StatementKind::Describe(_)

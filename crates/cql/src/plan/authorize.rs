@@ -21,6 +21,8 @@ pub(crate) enum Resource<'a> {
 pub(crate) fn needed(plan: &Plan) -> Vec<(Permission, Resource<'_>)> {
     match plan {
         Plan::Select(_) | Plan::Describe(_) | Plan::Use(_) | Plan::Elsewhere => Vec::new(),
+        // EXPLAIN needs what its statement does: it tells of the data, and ANALYZE runs it.
+        Plan::Explain(explain) => needed(&explain.statement),
         Plan::Modify(plan) => vec![modify(plan)],
         Plan::Batch(batch) => batch.statements.iter().map(modify).collect(),
         Plan::Truncate(table) => vec![(Permission::Modify, Resource::Table(&table.keyspace, &table.name))],

@@ -4,6 +4,7 @@ use crate::analysis::Bindings;
 use crate::backend::Request;
 use crate::virtual_table::VirtualTables;
 use helenus_engine::Database;
+use helenus_engine::read::Stage;
 use helenus_model::schema::Schema;
 use std::sync::Arc;
 
@@ -23,6 +24,19 @@ impl Execution<'_> {
     /// The present schema, virtual tables included.
     pub(crate) fn schema(&self) -> Arc<Schema> {
         self.virtuals.shown_in(&self.database.schema())
+    }
+
+    /// The clock, if somebody watches this request; give it to `spent`.
+    pub(crate) fn began_ns(&self) -> Option<u64> {
+        self.request.probe.map(|_| self.database.host().clock.monotonic_ns())
+    }
+
+    /// Adds what has passed since `began_ns` to a stage of whoever watches.
+    pub(crate) fn spent(&self, stage: Stage, began_ns: Option<u64>) {
+        if let (Some(probe), Some(began_ns)) = (self.request.probe, began_ns) {
+            let now_ns = self.database.host().clock.monotonic_ns();
+            probe.lock().times.add(stage, now_ns.saturating_sub(began_ns));
+        }
     }
 
     /// The moment of this execution, seconds: decides what has expired, and when what is written will.

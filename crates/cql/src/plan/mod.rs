@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;
+pub(crate) mod explain;
 pub(crate) mod modify;
 mod paging_state;
 pub(crate) mod select;

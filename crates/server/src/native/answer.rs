@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Request as Asked,
+    Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Probe, Request as Asked,
     StatementId, Trace, Values,
 };
 use helenus_engine::Ticket;
@@ -20,6 +20,7 @@ use helenus_wire::native::{
     BodyCodec, Compression, Consistency, ErrorCode, ErrorDetail, ErrorMessage, Outgoing, Request,
     ResponseHead, Value, Version,
 };
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::columns::{ColumnsCache, specs};
@@ -118,14 +119,19 @@ pub(super) fn answer(
         Request::Batch(batch) => batch.parameters.consistency,
         _ => Consistency::One,
     };
-    let reply = answer_untraced(&mut Desk { caller, head, consistency, tools, out }, request);
+    // A traced request is counted and timed; all others carry no probe.
+    let probe = began.map(|_| Mutex::new(Probe::default()));
+    let mut desk = Desk { caller, head, consistency, tools, out, probe: probe.as_ref() };
+    let reply = answer_untraced(&mut desk, request);
     if let Some((session, started_us, began_ns)) = began
         && !matches!(reply, Reply::WouldBlock)
     {
         let duration_us = ((caller.clock.monotonic_ns() - began_ns) / 1000).max(1) as i64;
         let (words, parameters) = traced_request(request);
+        let probe = probe.map(Mutex::into_inner).unwrap_or_default();
+        let client = caller.client;
         let trace =
-            Trace { session, client: caller.client, request: words, parameters, started_us, duration_us };
+            Trace { session, client, request: words, parameters, started_us, duration_us, probe: &probe };
         // The request itself is answered; that its trace could not be kept shows as a trace that is not there.
         let _kept = caller.backend.record_trace(&trace);
     }
@@ -190,6 +196,8 @@ struct Desk<'a> {
     consistency: Consistency,
     tools: &'a mut Tools,
     out: &'a mut Vec<u8>,
+    /// Of a traced request.
+    probe: Option<&'a Mutex<Probe>>,
 }
 
 impl Desk<'_> {
@@ -218,7 +226,7 @@ impl Desk<'_> {
         call: impl FnOnce(&Asked<'_>, &mut RowsAnswer<'_>) -> Result<Answer, CqlError>,
     ) -> Result<Reply, Failure> {
         with_values(&parameters.values, |values| {
-            let request = asked(self.caller, parameters, values);
+            let request = Asked { probe: self.probe, ..asked(self.caller, parameters, values) };
             let start = self.out.len();
             let (cache, codec) = self.tools.split(self.caller.compression);
             let mut rows = RowsAnswer::new(self.out, cache, self.head, known);
@@ -259,7 +267,8 @@ impl Desk<'_> {
             wire::BatchKind::Counter => BatchKind::Counter,
         };
         let batch_of_entries = helenus_cql::backend::Batch { kind, entries };
-        let request = asked(self.caller, &batch.parameters, Values::Positional(&[]));
+        let request =
+            Asked { probe: self.probe, ..asked(self.caller, &batch.parameters, Values::Positional(&[])) };
         let Answer { outcome, warnings } = backend.batch(&batch_of_entries, &request)?;
         let Outcome::Rows { columns, paging_state, ticket } = outcome else {
             return self.without_rows(outcome, &warnings);

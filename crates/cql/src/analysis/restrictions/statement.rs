@@ -200,6 +200,11 @@ impl Restrictions {
         !self.clustering.is_empty()
     }
 
+    /// Whether clustering columns bound the rows that are read, and do not only filter them.
+    pub(crate) fn has_clustering_bounds(&self) -> bool {
+        self.clustering.iter().next().is_some_and(|first| !is_filtered(first, &mut 0))
+    }
+
     /// Whether a static column is filtered by.
     pub(crate) fn has_static(&self) -> bool {
         self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Static)
@@ -228,7 +233,7 @@ impl Restrictions {
 
     /// Whether the token decides which partitions are read. Where every column of the key has a value, those decide,
     /// and the token only filters them.
-    pub(super) fn is_on_token(&self) -> bool {
+    pub(crate) fn is_on_token(&self) -> bool {
         let complete =
             self.partition.len() >= self.table.partition_key.len() && !self.filters_partition_key();
         self.token.is_some() && !complete

@@ -136,6 +136,12 @@ pub(super) struct Rows {
     rows: Vec<Vec<String>>,
 }
 
+impl Rows {
+    pub(super) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+}
+
 impl RowsOut for Rows {
     fn columns(&mut self, columns: &Arc<ResultColumns>) {
         self.columns = Some(columns.clone());

@@ -2,6 +2,7 @@
 
 mod answers;
 mod crash;
+mod explain;
 mod harness;
 mod schema;
 mod writes;

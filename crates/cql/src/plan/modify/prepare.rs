@@ -32,6 +32,15 @@ impl ModifyKind {
             ModifyKind::Delete => "DELETE",
         }
     }
+
+    /// The word as EXPLAIN has it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            ModifyKind::Insert => "insert",
+            ModifyKind::Update => "update",
+            ModifyKind::Delete => "delete",
+        }
+    }
 }
 
 /// An analysed INSERT, UPDATE or DELETE.

@@ -12,7 +12,7 @@ use crate::backend::{Answer, Outcome, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume};
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
 use helenus_engine::{ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ impl SelectPlan {
     /// Invalid values, a read that failed, `WouldBlock`.
     pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let (request, bindings) = (execution.request, &execution.bindings);
+        let began_ns = execution.began_ns();
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
         let terms = self.bound_terms(execution)?;
@@ -58,38 +59,56 @@ impl SelectPlan {
         if let PartitionSelection::Read(partitions) = partitions
             && !rows.is_empty
         {
-            // What aggregates or is sorted is read whole, whatever the page and the limit.
-            let whole = is_aggregate || self.sort.is_some();
-            let all = if self.distinct { all_rows() } else { rows.filter };
+            let whole = self.reads_whole();
             let resume = match request.paging_state.filter(|_| !whole) {
                 None => None,
                 Some(state) => Some(resume(state, self.fingerprint, &partitions)?),
             };
-            let command = ReadCommand {
-                table: self.table.clone(),
-                partitions,
-                filter: all,
-                reversed: self.reversed,
-                statics: self.reads_statics,
-                limits: Limits {
-                    rows: if whole { u64::MAX } else { limit },
-                    per_partition: if self.distinct { 1 } else { per_partition },
-                },
-                now_s: sink.now_s,
-                resume,
-                page_rows: page_rows.filter(|_| !whole),
-            };
+            let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
+            let command = ReadCommand { resume, page_rows: page_rows.filter(|_| !whole), ..command };
+            execution.spent(Stage::Plan, began_ns);
             end = self.read(&command, execution, &mut sink)?;
         }
+        let began_ns = execution.began_ns();
         match sink.target {
             Target::Answer => {}
             Target::Folding(folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
             Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
         }
+        execution.spent(Stage::Sink, began_ns);
         Ok(self.answer(match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         }))
+    }
+
+    /// What aggregates or is sorted is read whole, whatever the page and the limit.
+    fn reads_whole(&self) -> bool {
+        self.selection.is_aggregate() || self.sort.is_some()
+    }
+
+    /// What the engine is asked for, from its start and without pages.
+    pub(super) fn command(
+        &self,
+        partitions: Partitions,
+        filter: Arc<ClusteringFilter>,
+        (limit, per_partition): (u64, u64),
+        now_s: i64,
+    ) -> ReadCommand {
+        ReadCommand {
+            table: self.table.clone(),
+            partitions,
+            filter: if self.distinct { all_rows() } else { filter },
+            reversed: self.reversed,
+            statics: self.reads_statics,
+            limits: Limits {
+                rows: if self.reads_whole() { u64::MAX } else { limit },
+                per_partition: if self.distinct { 1 } else { per_partition },
+            },
+            now_s,
+            resume: None,
+            page_rows: None,
+        }
     }
 
     fn answer(&self, paging_state: Option<Vec<u8>>) -> Answer {
@@ -138,6 +157,10 @@ impl SelectPlan {
         })
     }
 
+    pub(super) fn is_virtual(&self, execution: &Execution<'_>) -> bool {
+        self.virtual_rows(execution).is_some()
+    }
+
     fn virtual_rows(&self, execution: &Execution<'_>) -> Option<VirtualRows> {
         if !is_system_keyspace(&self.table.keyspace) {
             return None;
@@ -148,7 +171,7 @@ impl SelectPlan {
     }
 
     /// A limit's value; no limit if there is none or it is unset.
-    fn bound_limit(&self, limit: Option<&Term>, execution: &Execution<'_>) -> Result<u64> {
+    pub(super) fn bound_limit(&self, limit: Option<&Term>, execution: &Execution<'_>) -> Result<u64> {
         let Some(term) = limit else { return Ok(u64::MAX) };
         match term.bind(&execution.bindings)? {
             Bound::Unset => Ok(u64::MAX),

@@ -2,15 +2,18 @@
 //!
 //! `prepare` turns a statement into a `SelectPlan`, `execute` runs it: bound values become a `ReadCommand`, whose rows go
 //! to a `sink` that filters them and writes cells straight into the answer, or to a `fold` over all rows, or are kept for
-//! `sort`. `row` takes values out of rows, `paging` is the state that goes to the client and comes back.
+//! `sort`. `row` takes values out of rows, `paging` is the state that goes to the client and comes back,
+//! `foresee` says what all that would be, for EXPLAIN.
 
 mod execute;
 mod fold;
+mod foresee;
 mod paging;
 mod prepare;
 mod row;
 mod sink;
 mod sort;
 
+pub(crate) use foresee::{Foreseen, ReadKind};
 pub(crate) use paging::is_paging_state;
 pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};

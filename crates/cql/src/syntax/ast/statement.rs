@@ -82,6 +82,6 @@ pub struct Explain<'a> {
     pub analyze: bool,
     /// `FORMAT JSON`
     pub json: bool,
-    /// A SELECT, UPDATE or DELETE.
+    /// A SELECT, INSERT, UPDATE, DELETE or BATCH.
     pub statement: StatementKind<'a>,
 }

@@ -1,6 +1,6 @@
 //! The entry: one statement, whole.
 
-use super::super::ast::{DataType, Explain, Pos, Statement, StatementKind};
+use super::super::ast::{DataType, Explain, Statement, StatementKind};
 use super::super::error::{Failure, Parsed, SyntaxError};
 use super::super::lexer::LexError;
 use super::super::token::{Kind, Token};
@@ -93,8 +93,8 @@ impl<'a> Parser<'a> {
         token.kind == Kind::Ident && self.raw(token).eq_ignore_ascii_case(word)
     }
 
-    /// `EXPLAIN [ANALYZE] [FORMAT JSON] (select | update | delete)`. Its words are no keywords, so they stay free
-    /// as names; no statement of Cassandra's begins with a name.
+    /// `EXPLAIN [ANALYZE] [FORMAT JSON] (select | insert | update | delete | batch)`. Its words are no keywords, so
+    /// they stay free as names; no statement of Cassandra's begins with a name.
     fn explain(&mut self) -> Parsed<StatementKind<'a>> {
         self.advance()?;
         let analyze = self.spells(self.token, "analyze");
@@ -108,13 +108,10 @@ impl<'a> Parser<'a> {
         }
         let statement = match self.kind() {
             Kind::Select => StatementKind::Select(self.select()?),
+            Kind::Insert => StatementKind::Insert(self.insert()?),
             Kind::Update => StatementKind::Update(self.update()?),
             Kind::Delete => StatementKind::Delete(self.delete()?),
-            Kind::Insert | Kind::Begin => {
-                let message =
-                    "EXPLAIN goes with SELECT, UPDATE and DELETE; an INSERT reads nothing unless it has IF";
-                return Err(self.rule(Pos(self.token.start), message));
-            }
+            Kind::Begin => StatementKind::Batch(self.batch()?),
             _ => return Err(self.no_viable()),
         };
         Ok(StatementKind::Explain(Box::new(Explain { analyze, json, statement })))

@@ -190,11 +190,25 @@ fn statement() -> impl Strategy<Value = String> {
     ]
 }
 
+fn explain() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "",
+        "",
+        "EXPLAIN ",
+        "explain Analyze ",
+        "EXPLAIN FORMAT json ",
+        "EXPLAIN ANALYZE FORMAT JSON ",
+    ])
+    .prop_map(str::to_owned)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 }))]
 
     #[test]
-    fn every_generated_statement_survives_printing(text in statement()) {
+    fn every_generated_statement_survives_printing(explain in explain(), text in statement()) {
+        let is_explained = ["SELECT", "INSERT", "UPDATE", "DELETE"].iter().any(|word| text.starts_with(word));
+        let text = if is_explained { format!("{explain}{text}") } else { text };
         if let Err(problem) = check(&text) {
             prop_assert!(false, "{problem}");
         }

@@ -1,0 +1,190 @@
+//! Runs EXPLAIN and EXPLAIN ANALYZE.
+//!
+//! EXPLAIN runs nothing: it binds the values, looks at what tables keep in memory and says what a run would do. EXPLAIN
+//! ANALYZE runs the statement whole, a SELECT page by page with its rows thrown away, a write until it is acknowledged,
+//! and says what a probe has counted. It waits for the disk, so it is refused where that must not be.
+
+use super::backend::{LocalBackend, may_block};
+use super::consistency::{check_read, check_write};
+use crate::analysis::Bindings;
+use crate::backend::{Answer, Outcome, Request, ResultColumns, RowsOut};
+use crate::error::{CqlError, Result};
+use crate::plan::explain::{
+    ExplainPlan, Ran, Step, advise_read, advise_write, count_steps, read_steps, source_steps, write_steps,
+};
+use crate::plan::modify::Collector;
+use crate::plan::select::SelectPlan;
+use crate::plan::{Execution, Plan};
+use helenus_engine::read::{Probe, Stage};
+use helenus_model::mutation::Mutation;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Timestamp and time of a write, as it would get them.
+pub(super) type Moment = Result<(i64, i64)>;
+
+impl LocalBackend {
+    /// Explains a statement, and runs it if that is asked for.
+    pub(super) fn explain(
+        &self,
+        plan: &ExplainPlan,
+        (request, bindings): (&Request<'_>, Bindings<'_>),
+        moment: Moment,
+        out: &mut dyn RowsOut,
+    ) -> Result<Answer> {
+        if plan.is_analyzed() {
+            may_block(request)?;
+        }
+        let (steps, warnings) = match &plan.statement {
+            Plan::Select(select) => {
+                check_read(request.consistency)?;
+                (self.explain_read(plan, select, (request, bindings))?, Vec::new())
+            }
+            statement => {
+                check_write(request.consistency)?;
+                self.explain_write(plan, statement, (request, bindings), moment?)?
+            }
+        };
+        plan.write(&steps, out);
+        let columns = plan.columns().clone();
+        Ok(Answer { outcome: Outcome::Rows { columns, paging_state: None, ticket: None }, warnings })
+    }
+
+    fn explain_read(
+        &self,
+        plan: &ExplainPlan,
+        select: &SelectPlan,
+        (request, bindings): (&Request<'_>, Bindings<'_>),
+    ) -> Result<Vec<Step>> {
+        let execution =
+            Execution { database: self.database(), virtuals: self.virtual_tables(), request, bindings };
+        let foreseen = select.foresee(&execution)?;
+        let mut memtables = 0;
+        let mut probe = Probe::default();
+        if let Some(command) = &foreseen.command {
+            let view = self.database().view(&command.table)?;
+            memtables = view.memtables.len();
+            probe = self.database().foresee(command, &view);
+        }
+        let mut steps = read_steps(&foreseen);
+        let mut counts = Vec::new();
+        if plan.is_analyzed() {
+            let (ran, counted) = self.run_whole(select, &execution)?;
+            counts = count_steps(&counted, &ran);
+            probe = counted;
+        }
+        steps.extend(source_steps(&foreseen, memtables, &probe));
+        steps.extend(counts);
+        steps.extend(advise_read(&foreseen, &probe, plan.is_analyzed()));
+        Ok(steps)
+    }
+
+    /// Runs a SELECT to its end or its LIMIT, page by page, each with a deadline of its own.
+    fn run_whole(&self, select: &SelectPlan, execution: &Execution<'_>) -> Result<(Ran, Probe)> {
+        let clock = &self.database().host().clock;
+        let began_ns = clock.monotonic_ns();
+        let probe = Mutex::new(Probe::default());
+        let mut thrown_away = Discard::default();
+        let mut state: Option<Vec<u8>> = None;
+        loop {
+            let request = Request {
+                page_size: select.page_rows(execution.request.page_size),
+                paging_state: state.as_deref(),
+                deadline_ns: None,
+                probe: Some(&probe),
+                ..execution.request.clone()
+            };
+            let page = Execution { request: &request, bindings: execution.bindings.clone(), ..*execution };
+            thrown_away.page_bytes = 0;
+            state = match select.execute(&page, &mut thrown_away)?.outcome {
+                Outcome::Rows { paging_state: Some(state), .. } => Some(state),
+                _ => break,
+            };
+        }
+        let total_ns = clock.monotonic_ns().saturating_sub(began_ns);
+        let Discard { rows, bytes, .. } = thrown_away;
+        Ok((Ran { total_ns, acknowledge_ns: None, rows, bytes }, probe.into_inner()))
+    }
+
+    fn explain_write(
+        &self,
+        plan: &ExplainPlan,
+        statement: &Plan,
+        (request, bindings): (&Request<'_>, Bindings<'_>),
+        moment: (i64, i64),
+    ) -> Result<(Vec<Step>, Vec<String>)> {
+        let clock = &self.database().host().clock;
+        let began_ns = clock.monotonic_ns();
+        let (word, mutation, warnings) = self.mutation_of(statement, &bindings, moment)?;
+        let planned_ns = clock.monotonic_ns();
+        let (mut steps, written) = write_steps(word, &mutation);
+        if plan.is_analyzed() {
+            let probe = Mutex::new(Probe::default());
+            probe.lock().times.add(Stage::Plan, planned_ns.saturating_sub(began_ns));
+            let writing_ns = clock.monotonic_ns();
+            let watched = Request { probe: Some(&probe), ..request.clone() };
+            let ticket = self.write(&mutation, &watched)?;
+            let written_ns = clock.monotonic_ns();
+            ticket.wait()?;
+            let ended_ns = clock.monotonic_ns();
+            let total_ns = (planned_ns - began_ns) + (ended_ns - writing_ns);
+            let acknowledge_ns = Some(ended_ns - written_ns);
+            let ran = Ran { total_ns, acknowledge_ns, rows: 0, bytes: 0 };
+            steps.extend(count_steps(&probe.into_inner(), &ran));
+        }
+        steps.extend(advise_write(&written));
+        Ok((steps, warnings))
+    }
+
+    /// What a write would write, its word, and what to warn of.
+    fn mutation_of(
+        &self,
+        statement: &Plan,
+        bindings: &Bindings<'_>,
+        moment: (i64, i64),
+    ) -> Result<(&'static str, Mutation, Vec<String>)> {
+        match statement {
+            Plan::Modify(plan) => {
+                let mut collector = Collector::default();
+                plan.apply(bindings, moment, &mut collector)?;
+                Ok((plan.kind.word(), collector.finish(), Vec::new()))
+            }
+            Plan::Batch(plan) => {
+                let (mutation, warnings) = plan.mutation(bindings, moment, &self.batches)?;
+                Ok(("batch", mutation, warnings))
+            }
+            _ => Err(CqlError::Invalid(
+                "EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Counts rows and throws them away.
+#[derive(Default)]
+struct Discard {
+    rows: u64,
+    bytes: u64,
+    page_bytes: usize,
+}
+
+impl RowsOut for Discard {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        // A value with its length, as an answer carries it: pages are cut where they would be.
+        let length = value.map_or(0, <[u8]>::len);
+        self.bytes += length as u64;
+        self.page_bytes += 4 + length;
+    }
+
+    fn end_row(&mut self) {
+        self.rows += 1;
+    }
+
+    fn bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn clear(&mut self) {}
+}

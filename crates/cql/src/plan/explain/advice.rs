@@ -1,0 +1,102 @@
+//! What a person might do about a statement: a sentence where something is costly that a schema, a bound or a limit
+//! would make cheap. Says nothing where there is nothing to say.
+
+use super::step::{Step, counted};
+use super::writing::Written;
+use crate::plan::select::{Foreseen, ReadKind};
+use helenus_engine::read::{Partitions, Probe};
+use helenus_model::types::quote_identifier;
+
+/// Partitions of an IN from which on separate statements are better.
+const KEYS_MANY: usize = 10;
+/// SSTables asked for one partition from which on they are many.
+const SOURCES_MANY: u64 = 4;
+/// Tombstones from which on they are worth a word.
+const TOMBSTONES_MANY: u64 = 100;
+
+fn advice(target: &'static str, detail: impl Into<String>) -> Step {
+    Step::new("advice", target, detail)
+}
+
+/// About a SELECT. `probe` is what is foreseen, or, if it `ran`, what was counted.
+pub(crate) fn advise_read(foreseen: &Foreseen<'_>, probe: &Probe, ran: bool) -> Vec<Step> {
+    let Some(command) = &foreseen.command else { return Vec::new() };
+    let mut steps = Vec::new();
+    let scans = matches!(foreseen.kind, ReadKind::RangeScan | ReadKind::TokenRange);
+    let filters = !foreseen.words.filters.is_empty();
+    if scans && filters {
+        let text = "reads all partitions to find some rows; make a table keyed by what is asked for";
+        steps.push(advice("filter", text));
+    } else if scans && foreseen.kind == ReadKind::RangeScan && foreseen.limit == u64::MAX {
+        steps.push(advice("range scan", "costs as much as the table is large; name a partition or a LIMIT"));
+    } else if filters {
+        let text = "a clustering column or a table of its own would bound the rows instead of testing them";
+        steps.push(advice("filter", text));
+    }
+    if let Partitions::Keys(keys) = &command.partitions {
+        if keys.len() >= KEYS_MANY {
+            let text = format!(
+                "{} partitions wait for each other; separate statements run side by side",
+                keys.len()
+            );
+            steps.push(advice("partition", text));
+        }
+        if probe.sstables > SOURCES_MANY * probe.partitions.max(1) {
+            steps.push(advice("sstable", "rows lie in many SSTables; a compaction brings them together"));
+        }
+    }
+    if foreseen.is_sorted {
+        steps.push(advice("sort", "cannot be paged; ask partition by partition and merge in the client"));
+    }
+    if command.reversed
+        && let Some(first) = command.table.clustering.first()
+    {
+        let word = if first.reversed { "ASC" } else { "DESC" };
+        let name = quote_identifier(&first.name);
+        let text = format!("the usual way round? CLUSTERING ORDER BY ({name} {word}) reads it forwards");
+        steps.push(advice("order", text));
+    }
+    if ran {
+        steps.extend(advise_ran(probe));
+    }
+    steps
+}
+
+fn advise_ran(probe: &Probe) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if probe.tombstones >= TOMBSTONES_MANY && probe.tombstones > probe.rows {
+        let text =
+            "most of what was passed is deleted; begin the slice behind it, or let compaction purge it";
+        steps.push(advice("tombstones", text));
+    }
+    let touched = &probe.touched;
+    if touched.blocks_read > 0 && touched.blocks_cached == 0 {
+        steps.push(advice(
+            "disk",
+            "blocks came from files; read again, they come from the cache if it has room",
+        ));
+    }
+    steps
+}
+
+/// About a write.
+pub(crate) fn advise_write(written: &Written) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if written.range_deletions > 0 {
+        let text = "a range tombstone: reads of the range pass it until compaction has purged what it hides";
+        steps.push(advice("delete", text));
+    }
+    if written.nulls > 0 {
+        let text = format!(
+            "{} a tombstone, which reads pass; leave a column unset instead of null",
+            if written.nulls == 1 { "a null writes" } else { "each null writes" }
+        );
+        steps.push(advice("null", text));
+    }
+    if written.partitions >= KEYS_MANY as u64 {
+        let text =
+            format!("{} in one record: atomic, and no faster", counted(written.partitions, "partition"));
+        steps.push(advice("batch", text));
+    }
+    steps
+}

@@ -1,0 +1,79 @@
+//! What a run has touched and how long its stages took: a line a counter, the time at the first line of each stage.
+
+use super::step::{Step, bytes_text, counted};
+use helenus_engine::read::{Probe, SkipReason, Stage};
+
+/// How a run went, besides what its probe knows.
+pub(crate) struct Ran {
+    /// From binding the values to the last row, or to the acknowledgement of a write, nanoseconds.
+    pub(crate) total_ns: u64,
+    /// Waiting until the log was as safe as its mode says, nanoseconds.
+    pub(crate) acknowledge_ns: Option<u64>,
+    /// Rows of the answer.
+    pub(crate) rows: u64,
+    /// Bytes of their values.
+    pub(crate) bytes: u64,
+}
+
+/// The lines of a run.
+pub(crate) fn count_steps(probe: &Probe, ran: &Ran) -> Vec<Step> {
+    let us = |stage| probe.times.us(stage);
+    let mut steps =
+        vec![Step::new("plan", "statement", "values bound, bounds made").count(1).time(us(Stage::Plan))];
+    if probe.reads > 0 {
+        steps.extend(reading(probe));
+        let answer = format!("{} in {}", bytes_text(ran.bytes), counted(probe.reads, "page"));
+        steps.push(Step::new("answer", "rows", answer).count(ran.rows).time(us(Stage::Sink)));
+    }
+    if let Some(acknowledge_ns) = ran.acknowledge_ns {
+        let written = Step::new("write", "partitions", "one log record, then the memtables");
+        steps.push(written.count(probe.partitions_written).time(us(Stage::Write)));
+        steps.push(Step::new("write", "bytes", "keys and changes").count(probe.bytes_written));
+        let waited = Step::new("acknowledge", "log", "until the write is as safe as the sync mode says");
+        steps.push(waited.time((acknowledge_ns + 500) / 1000));
+    }
+    steps.push(Step::new("total", "statement", "").count(1).time((ran.total_ns + 500) / 1000));
+    steps
+}
+
+fn reading(probe: &Probe) -> Vec<Step> {
+    let touched = &probe.touched;
+    let us = |stage| probe.times.us(stage);
+    let mut steps = Vec::new();
+    let considered = probe.sstables + probe.sstables_skipped;
+    let sources = format!("{} asked, {} skipped{}", probe.sstables, probe.sstables_skipped, reasons(probe));
+    steps.push(Step::new("sources", "sstables", sources).count(considered).time(us(Stage::Sources)));
+    let index = "trie nodes of Partitions.db and Rows.db visited";
+    steps.push(Step::new("index", "nodes", index).count(touched.index_nodes).time(us(Stage::Index)));
+    let pages = format!("{} from the cache, {} read", touched.index_pages_cached, touched.index_pages_read);
+    let pages_all = touched.index_pages_cached + touched.index_pages_read;
+    steps.push(Step::new("index", "pages", pages).count(pages_all));
+    steps.push(Step::new("cache", "blocks", "of Data.db, found in memory").count(touched.blocks_cached));
+    let disk = Step::new("disk", "blocks", "of Data.db, read from files");
+    steps.push(disk.count(touched.blocks_read).time(us(Stage::Disk)));
+    steps.push(Step::new("disk", "bytes", "of data and index").count(touched.bytes_read));
+    let decompress = Step::new("decompress", "blocks", "checked; the time is of all that were read");
+    steps.push(decompress.count(touched.blocks_decompressed).time(us(Stage::Decompress)));
+    let out = Step::new("decompress", "bytes", "that came out");
+    steps.push(out.count(touched.bytes_decompressed));
+    let merge = Step::new("merge", "rows", "decoded from SSTables");
+    steps.push(merge.count(touched.rows_decoded).time(us(Stage::Merge)));
+    steps.push(Step::new("merge", "cells", "decoded from SSTables").count(touched.cells_decoded));
+    steps.push(Step::new("merge", "tombstones", "in what was decoded").count(touched.tombstones));
+    let dead = "dead rows and range tombstones, after merging";
+    steps.push(Step::new("merge", "passed", dead).count(probe.tombstones));
+    if probe.rows_filtered > 0 {
+        steps.push(Step::new("filter", "dropped", "rows read for nothing").count(probe.rows_filtered));
+    }
+    steps
+}
+
+fn reasons(probe: &Probe) -> String {
+    let reasons: Vec<String> = SkipReason::ALL
+        .iter()
+        .map(|reason| (probe.skipped(*reason), reason.words()))
+        .filter(|(times, _)| *times > 0)
+        .map(|(times, words)| format!("{times} {words}"))
+        .collect();
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) }
+}

@@ -1,0 +1,38 @@
+//! An analysed EXPLAIN.
+
+use super::step::{Form, Step};
+use crate::backend::{ResultColumns, RowsOut};
+use crate::plan::Plan;
+use std::sync::Arc;
+
+/// What is explained, and how.
+#[derive(Debug)]
+pub(crate) struct ExplainPlan {
+    /// The plan of the statement: SELECT, INSERT, UPDATE, DELETE or BATCH.
+    pub(crate) statement: Plan,
+    form: Form,
+    columns: Arc<ResultColumns>,
+}
+
+impl ExplainPlan {
+    /// Of a statement's plan.
+    pub(crate) fn new(statement: Plan, analyzed: bool, json: bool) -> ExplainPlan {
+        let form = Form { analyzed, json };
+        ExplainPlan { statement, form, columns: form.columns() }
+    }
+
+    /// Whether the statement is run.
+    pub(crate) fn is_analyzed(&self) -> bool {
+        self.form.analyzed
+    }
+
+    /// The columns of the answer.
+    pub(crate) fn columns(&self) -> &Arc<ResultColumns> {
+        &self.columns
+    }
+
+    /// Writes the answer.
+    pub(crate) fn write(&self, steps: &[Step], out: &mut dyn RowsOut) {
+        self.form.write(steps, &self.columns, out);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a SELECT reads: its kind, its bounds, its order, its filter and its limits.
+
+use super::step::{Step, counted};
+use crate::plan::select::{Foreseen, ReadKind};
+use helenus_engine::read::{Partitions, ReadCommand};
+use helenus_model::filter::ClusteringFilter;
+use helenus_model::types::quote_identifier;
+
+/// The lines before the sources.
+pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
+    let table = foreseen.table;
+    let about = match foreseen.kind {
+        ReadKind::Nothing => "no row can match; nothing is read",
+        ReadKind::Virtual => "rows are made when asked for; nothing stored is read",
+        ReadKind::Point => "one row by its primary key",
+        ReadKind::Names => "rows by their primary keys",
+        ReadKind::Slice => "rows between two bounds",
+        ReadKind::Partition => "whole partitions",
+        ReadKind::TokenRange => "all partitions of a range of tokens",
+        ReadKind::RangeScan => "every partition of the table",
+    };
+    let mut steps = vec![Step::new(
+        "read",
+        kind_word(foreseen.kind),
+        format!("{}.{}: {about}", table.keyspace, table.name),
+    )];
+    let Some(command) = &foreseen.command else { return steps };
+    steps.push(partitions(foreseen, command));
+    if !table.clustering.is_empty() {
+        steps.push(rows(foreseen, command));
+        steps.push(order(command));
+    }
+    if !foreseen.words.filters.is_empty() {
+        let detail = "tested on each row after it was read";
+        steps.push(Step::new("filter", foreseen.words.filters.clone(), detail));
+    }
+    if foreseen.is_aggregate {
+        steps.push(Step::new("aggregate", "one row", "every matching row is read and folded into it"));
+    }
+    if foreseen.is_sorted {
+        let detail = "ORDER BY with IN: the rows of all partitions are kept and sorted";
+        steps.push(Step::new("sort", "in memory", detail));
+    }
+    steps.extend(limits(foreseen));
+    steps
+}
+
+fn kind_word(kind: ReadKind) -> &'static str {
+    match kind {
+        ReadKind::Nothing => "nothing",
+        ReadKind::Virtual => "virtual table",
+        ReadKind::Point => "point",
+        ReadKind::Names => "names",
+        ReadKind::Slice => "slice",
+        ReadKind::Partition => "partition",
+        ReadKind::TokenRange => "token range",
+        ReadKind::RangeScan => "range scan",
+    }
+}
+
+fn partitions(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
+    let words = &foreseen.words.partitions;
+    match &command.partitions {
+        Partitions::Keys(keys) => {
+            let detail = match keys.as_slice() {
+                [key] => format!("1 partition, token {}", key.hash.token.0),
+                keys => format!("{} partitions, one after the other", keys.len()),
+            };
+            Step::new("partition", words.clone(), detail)
+        }
+        Partitions::Range(_) if words.is_empty() => {
+            Step::new("partition", "all", "in the order of their tokens")
+        }
+        Partitions::Range(_) => Step::new("partition", words.clone(), "in the order of their tokens"),
+    }
+}
+
+fn rows(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
+    let bounds = &foreseen.words.rows;
+    let target = if bounds.is_empty() { "all" } else { bounds };
+    let mut detail = match &*command.filter {
+        ClusteringFilter::Names(names) => counted(names.len() as u64, "name"),
+        ClusteringFilter::Slices(slices) => counted(slices.len() as u64, "slice"),
+    };
+    if foreseen.is_distinct {
+        detail.push_str(", no more than the first row of a partition");
+    }
+    if command.statics {
+        detail.push_str(", and the static row");
+    }
+    Step::new("rows", target, detail)
+}
+
+fn order(command: &ReadCommand) -> Step {
+    let one = |column: &helenus_model::schema::Column| {
+        let word = if column.reversed == command.reversed { "ASC" } else { "DESC" };
+        format!("{} {word}", quote_identifier(&column.name))
+    };
+    let columns: Vec<String> = command.table.clustering.iter().map(one).collect();
+    let detail = if command.reversed { "reversed: from the last row to the first" } else { "as stored" };
+    Step::new("order", columns.join(", "), detail)
+}
+
+fn limits(foreseen: &Foreseen<'_>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if foreseen.per_partition != u64::MAX {
+        let target = counted(foreseen.per_partition, "row");
+        steps.push(Step::new("limit", target, "of each partition"));
+    }
+    if foreseen.limit != u64::MAX {
+        let whole = foreseen.is_aggregate || foreseen.is_sorted;
+        let detail = if whole { "of the answer; it shortens no reading" } else { "reading stops there" };
+        steps.push(Step::new("limit", counted(foreseen.limit, "row"), detail));
+    }
+    steps
+}

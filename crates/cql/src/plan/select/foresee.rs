@@ -1,0 +1,120 @@
+//! What a SELECT will do, without doing it: EXPLAIN's view of a plan.
+
+use super::prepare::SelectPlan;
+use crate::analysis::restrictions::{PartitionSelection, Words};
+use crate::error::Result;
+use crate::plan::Execution;
+use helenus_engine::read::{Partitions, ReadCommand};
+use helenus_model::filter::ClusteringFilter;
+use helenus_model::schema::Table;
+
+/// The kind of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadKind {
+    /// No partition or row can match.
+    Nothing,
+    /// The table is virtual: nothing stored is read.
+    Virtual,
+    /// One row of one partition.
+    Point,
+    /// Rows by their whole primary key.
+    Names,
+    /// Ranges of rows of given partitions.
+    Slice,
+    /// Given partitions, all of each.
+    Partition,
+    /// The partitions of a range of tokens.
+    TokenRange,
+    /// Every partition.
+    RangeScan,
+}
+
+/// What is known of a SELECT under the values of one execution.
+pub(crate) struct Foreseen<'p> {
+    /// The table.
+    pub(crate) table: &'p Table,
+    /// Kind of the read.
+    pub(crate) kind: ReadKind,
+    /// Its WHERE clause.
+    pub(crate) words: Words,
+    /// What the engine is asked for its first page; `None` where it is asked nothing.
+    pub(crate) command: Option<ReadCommand>,
+    /// LIMIT; `u64::MAX` without one.
+    pub(crate) limit: u64,
+    /// PER PARTITION LIMIT.
+    pub(crate) per_partition: u64,
+    /// Rows are folded into one.
+    pub(crate) is_aggregate: bool,
+    /// Rows are kept and sorted.
+    pub(crate) is_sorted: bool,
+    /// SELECT DISTINCT.
+    pub(crate) is_distinct: bool,
+}
+
+impl SelectPlan {
+    /// What the statement will do.
+    ///
+    /// # Errors
+    /// Invalid values, as `execute`.
+    pub(crate) fn foresee(&self, execution: &Execution<'_>) -> Result<Foreseen<'_>> {
+        let bindings = &execution.bindings;
+        let limit = self.bound_limit(self.limit.as_ref(), execution)?;
+        let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
+        let partitions = self.restrictions.partitions(bindings)?;
+        let rows = self.restrictions.rows(bindings)?;
+        let is_virtual = self.is_virtual(execution);
+        let command = match partitions {
+            PartitionSelection::Read(partitions) if !rows.is_empty && !is_virtual => {
+                Some(self.command(partitions, rows.filter, (limit, per_partition), execution.now_s()))
+            }
+            _ => None,
+        };
+        let kind = match &command {
+            None if is_virtual => ReadKind::Virtual,
+            None => ReadKind::Nothing,
+            Some(command) => self.kind(command),
+        };
+        Ok(Foreseen {
+            table: &self.table,
+            kind,
+            words: self.restrictions.words(bindings)?,
+            command,
+            limit,
+            per_partition,
+            is_aggregate: self.selection.is_aggregate(),
+            is_sorted: self.sort.is_some(),
+            is_distinct: self.distinct,
+        })
+    }
+
+    fn kind(&self, command: &ReadCommand) -> ReadKind {
+        match (&command.partitions, &*command.filter) {
+            (Partitions::Range(_), _) if self.restrictions.is_on_token() => ReadKind::TokenRange,
+            (Partitions::Range(_), _) => ReadKind::RangeScan,
+            (Partitions::Keys(keys), ClusteringFilter::Names(names)) if !self.table.clustering.is_empty() => {
+                if keys.len() == 1 && names.len() == 1 {
+                    ReadKind::Point
+                } else {
+                    ReadKind::Names
+                }
+            }
+            // Without clustering columns a partition is a row.
+            (Partitions::Keys(keys), _) if self.table.clustering.is_empty() => {
+                if keys.len() == 1 {
+                    ReadKind::Point
+                } else {
+                    ReadKind::Names
+                }
+            }
+            _ if self.restrictions.has_clustering_bounds() => ReadKind::Slice,
+            _ => ReadKind::Partition,
+        }
+    }
+
+    /// Rows of a page when the statement is run to its end: all where it cannot be paged.
+    pub(crate) fn page_rows(&self, asked: Option<u32>) -> Option<u32> {
+        const PAGE_ROWS: u32 = 5000;
+        let pages = self.sort.is_none() && !self.selection.is_aggregate();
+        pages.then(|| asked.filter(|rows| *rows > 0).unwrap_or(PAGE_ROWS))
+    }
+}
