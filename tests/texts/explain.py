@@ -68,7 +68,7 @@ def by_driver(session):
         pass
     trace = session.execute("SELECT * FROM feed.timeline WHERE user = 'foo' LIMIT 5", trace=True).get_query_trace(10)
     said = [event.description for event in trace.events]
-    for expected in ("Asked 0 memtables and 1 of 1 SSTables", "Put 3 rows into the answer", "Answer ready"):
+    for expected in ("Asked 0 memtables and 1 of 1 SSTable", "Put 3 rows into the answer", "Answer ready"):
         if expected not in said:
             raise AssertionError(f"no {expected!r} in {said}")
 
@@ -89,7 +89,7 @@ def by_cqlsh(address):
                             "EXPLAIN DELETE FROM feed.timeline WHERE user = 'foo';"
                             "TRACING ON; SELECT * FROM feed.timeline WHERE user = 'foo' LIMIT 2;")
     for text in ("| operation", "feed.timeline: whole partitions", "partition deletion", "Tracing session:",
-                 "Asked 0 memtables and 1 of 1 SSTables", "Put 2 rows into the answer"):
+                 "Asked 0 memtables and 1 of 1 SSTable", "Put 2 rows into the answer"):
         if text not in output:
             raise AssertionError(f"no {text!r} in:\n{output}")
     print(output)

@@ -5,7 +5,8 @@
 
 use crate::error::CqlError;
 pub use helenus_engine::read::Probe;
-use helenus_engine::{SchemaChange, Ticket};
+use helenus_engine::read::Stage;
+use helenus_engine::{Database, SchemaChange, Ticket};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
@@ -140,6 +141,21 @@ pub struct Request<'a> {
     /// Told what the request touches and where its time goes; `None`: nobody counts. Adds up over requests; take a fresh
     /// one for a request that is run again after `WouldBlock`.
     pub probe: Option<&'a Mutex<Probe>>,
+}
+
+impl Request<'_> {
+    /// The clock, if somebody watches the request; give it to `spent`.
+    pub(crate) fn began_ns(&self, database: &Database) -> Option<u64> {
+        self.probe.map(|_| database.host().clock.monotonic_ns())
+    }
+
+    /// Adds what has passed since `began_ns` to a stage of whoever watches.
+    pub(crate) fn spent(&self, database: &Database, stage: Stage, began_ns: Option<u64>) {
+        if let (Some(probe), Some(began_ns)) = (self.probe, began_ns) {
+            let passed_ns = database.host().clock.monotonic_ns().saturating_sub(began_ns);
+            probe.lock().times.add(stage, passed_ns);
+        }
+    }
 }
 
 /// A traced request, once it has been answered.

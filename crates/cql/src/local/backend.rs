@@ -129,13 +129,17 @@ impl LocalBackend {
             }
             Plan::Modify(plan) => {
                 check_write(request.consistency)?;
+                let began_ns = request.began_ns(&self.database);
                 let mut collector = Collector::default();
                 plan.apply(&bindings, self.moment(request, now)?, &mut collector)?;
+                request.spent(&self.database, Stage::Plan, began_ns);
                 Ok(Outcome::Done(self.write(&collector.finish(), request)?).into())
             }
             Plan::Batch(plan) => {
+                let began_ns = request.began_ns(&self.database);
                 let moment = self.moment(request, now)?;
                 let (mutation, warnings) = plan.mutation(&bindings, moment, &self.batches)?;
+                request.spent(&self.database, Stage::Plan, began_ns);
                 Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
             }
             Plan::Explain(plan) => self.explain(plan, (request, bindings), self.moment(request, now), out),
@@ -194,13 +198,11 @@ impl LocalBackend {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
-        let watched = request.probe.map(|probe| (probe, self.database.host().clock.monotonic_ns()));
+        let began_ns = request.began_ns(&self.database);
         let written = self.database.write(mutation);
-        if let Some((probe, began_ns)) = watched {
-            let mut probe = probe.lock();
-            probe.count_write(mutation);
-            let ended_ns = self.database.host().clock.monotonic_ns();
-            probe.times.add(Stage::Write, ended_ns.saturating_sub(began_ns));
+        if let Some(probe) = request.probe {
+            probe.lock().count_write(mutation);
+            request.spent(&self.database, Stage::Write, began_ns);
         }
         written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
     }

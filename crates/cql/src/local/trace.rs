@@ -5,6 +5,7 @@
 //! not the moment when something happened. Source of names and types: Cassandra's `TraceKeyspace`.
 
 use crate::backend::Trace;
+use crate::plan::explain::counted;
 use helenus_engine::Database;
 use helenus_engine::read::Stage;
 use helenus_model::cell::{Cell, Span};
@@ -85,9 +86,9 @@ struct Events<'a> {
 
 impl Events<'_> {
     fn of(trace: &Trace<'_>) -> Vec<(String, i64)> {
-        let mut events = Events { trace, elapsed_ns: 0, found: vec![(trace.request.to_owned(), 0)] };
+        let mut events = Events { trace, elapsed_ns: 0, found: Vec::new() };
         let probe = trace.probe;
-        if probe.times.total_ns() > 0 {
+        if probe.times.ns(Stage::Plan) > 0 {
             events.after(Stage::Plan, "Values bound".to_owned());
         }
         if probe.reads > 0 {
@@ -96,10 +97,8 @@ impl Events<'_> {
         }
         if probe.partitions_written > 0 {
             let (bytes, partitions) = (probe.bytes_written, probe.partitions_written);
-            events.after(
-                Stage::Write,
-                format!("Wrote {bytes} bytes to log and memtable, {partitions} partitions"),
-            );
+            let partitions = counted(partitions, "partition");
+            events.after(Stage::Write, format!("Wrote {bytes} bytes of {partitions} to log and memtable"));
         }
         events.found.push(("Answer ready".to_owned(), trace.duration_us));
         events.found
@@ -120,7 +119,12 @@ impl Events<'_> {
     fn of_sources(&mut self) {
         let probe = self.trace.probe;
         let all = probe.sstables + probe.sstables_skipped;
-        let asked = format!("Asked {} memtables and {} of {all} SSTables", probe.memtables, probe.sstables);
+        let asked = format!(
+            "Asked {} and {} of {}",
+            counted(probe.memtables, "memtable"),
+            probe.sstables,
+            counted(all, "SSTable")
+        );
         self.after(Stage::Sources, asked);
         let skipped = || probe.tables.iter().filter(|table| table.reasons().next().is_some());
         for table in skipped().take(SKIPPED_SHOWN_MAX) {
@@ -153,7 +157,7 @@ impl Events<'_> {
         }
         let passed = probe.tombstones;
         self.after(Stage::Merge, format!("Merged sources, passed {passed} dead rows and range tombstones"));
-        let mut answer = format!("Put {} rows into the answer", probe.rows);
+        let mut answer = format!("Put {} into the answer", counted(probe.rows, "row"));
         if probe.rows_filtered > 0 {
             answer.push_str(&format!(", dropped {} by filter", probe.rows_filtered));
         }

@@ -28,15 +28,12 @@ impl Execution<'_> {
 
     /// The clock, if somebody watches this request; give it to `spent`.
     pub(crate) fn began_ns(&self) -> Option<u64> {
-        self.request.probe.map(|_| self.database.host().clock.monotonic_ns())
+        self.request.began_ns(self.database)
     }
 
     /// Adds what has passed since `began_ns` to a stage of whoever watches.
     pub(crate) fn spent(&self, stage: Stage, began_ns: Option<u64>) {
-        if let (Some(probe), Some(began_ns)) = (self.request.probe, began_ns) {
-            let now_ns = self.database.host().clock.monotonic_ns();
-            probe.lock().times.add(stage, now_ns.saturating_sub(began_ns));
-        }
+        self.request.spent(self.database, stage, began_ns);
     }
 
     /// The moment of this execution, seconds: decides what has expired, and when what is written will.

@@ -121,7 +121,9 @@ impl RangeSources {
             if std::mem::take(&mut entry.narrowed) {
                 scan.select(command.filter.clone(), command.reversed);
             }
+            let choosing = cx.enter(Stage::Index);
             entry.ready = scan.next_partition(cx)?;
+            cx.leave(choosing);
             entry.ended = !entry.ready;
         }
         let of_scans =

@@ -8,6 +8,11 @@ use std::collections::HashMap;
 
 const T: &str = "CREATE TABLE t (k int, c int, v text, PRIMARY KEY (k, c))";
 
+/// The text that a literal denotes.
+fn text(literal: &str) -> String {
+    literal[1..literal.len() - 1].replace("''", "'")
+}
+
 /// A session whose SSTables have names: A is the first that was flushed.
 struct Explained {
     session: Session,
@@ -38,8 +43,7 @@ impl Explained {
     fn lines(&mut self, query: &str) -> Vec<String> {
         let rows = self.session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
         let line = |row: &Vec<String>| {
-            let texts: Vec<String> =
-                row[1..4].iter().map(|text| text.trim_matches('\'').replace("''", "'")).collect();
+            let texts: Vec<String> = row[1..4].iter().map(|literal| text(literal)).collect();
             texts.join(" | ")
         };
         let named = |line: String| self.names.iter().fold(line, |line, (id, name)| line.replace(id, name));
@@ -51,7 +55,7 @@ impl Explained {
         let rows = self.session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
         assert!(rows.len() < 100);
         let counted = rows.iter().filter(|row| row[4] != "null");
-        let key = |row: &Vec<String>| format!("{} {}", row[1].trim_matches('\''), row[2].trim_matches('\''));
+        let key = |row: &Vec<String>| format!("{} {}", text(&row[1]), text(&row[2]));
         let mut counts = HashMap::new();
         for row in counted {
             let key = self.names.iter().fold(key(row), |key, (id, name)| key.replace(id, name));
@@ -255,7 +259,7 @@ fn explain_writes_nothing_and_analyze_writes() {
         db.lines("EXPLAIN INSERT INTO t (k, c, v) VALUES (1, 2, null)"),
         [
             "write | insert | 1 row, 1 cell; reads nothing",
-            "partition | k = 1 | ks.t, token -4069959284402364209: 1 row, 1 cell, 45 bytes",
+            "partition | k = 1 | ks.t, token -4069959284402364209: 1 row, 1 cell, 37 bytes",
             "log | 1 record | applied and replayed whole or not at all",
             "memtable | memory | the changes become visible in one step",
             "advice | null | a null writes a tombstone, which reads pass; leave a column unset instead of null",
@@ -281,7 +285,7 @@ fn markers_are_bound_and_wrong_values_refused() {
     let token = i64::MIN.to_be_bytes();
     let values = [&one[..], &list, &token, &one].map(BoundValue::Bytes);
     let rows = db.session.execute(query, &values).unwrap();
-    let target = |row: usize| rows[row][2].trim_matches('\'').to_owned();
+    let target = |row: usize| text(&rows[row][2]);
     assert_eq!(target(1), "token(k) > -9223372036854775808 AND k = 1");
     assert_eq!((target(2), target(4)), ("c IN (7)".to_owned(), "1 row".to_owned()));
     let error = db.session.execute(query, &[BoundValue::Null; 4]).unwrap_err().to_string();

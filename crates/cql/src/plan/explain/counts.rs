@@ -32,7 +32,9 @@ pub(crate) fn count_steps(probe: &Probe, ran: &Ran) -> Vec<Step> {
         let waited = Step::new("acknowledge", "log", "until the write is as safe as the sync mode says");
         steps.push(waited.time((acknowledge_ns + 500) / 1000));
     }
-    steps.push(Step::new("total", "statement", "").count(1).time((ran.total_ns + 500) / 1000));
+    let whole =
+        if probe.reads > 0 { "from its values to the last row" } else { "from its values to its answer" };
+    steps.push(Step::new("total", "statement", whole).count(1).time((ran.total_ns + 500) / 1000));
     steps
 }
 
@@ -43,29 +45,41 @@ fn reading(probe: &Probe) -> Vec<Step> {
     let considered = probe.sstables + probe.sstables_skipped;
     let sources = format!("{} asked, {} skipped{}", probe.sstables, probe.sstables_skipped, reasons(probe));
     steps.push(Step::new("sources", "sstables", sources).count(considered).time(us(Stage::Sources)));
-    let index = "trie nodes of Partitions.db and Rows.db visited";
-    steps.push(Step::new("index", "nodes", index).count(touched.index_nodes).time(us(Stage::Index)));
-    let pages = format!("{} from the cache, {} read", touched.index_pages_cached, touched.index_pages_read);
-    let pages_all = touched.index_pages_cached + touched.index_pages_read;
-    steps.push(Step::new("index", "pages", pages).count(pages_all));
-    steps.push(Step::new("cache", "blocks", "of Data.db, found in memory").count(touched.blocks_cached));
-    let disk = Step::new("disk", "blocks", "of Data.db, read from files");
-    steps.push(disk.count(touched.blocks_read).time(us(Stage::Disk)));
-    steps.push(Step::new("disk", "bytes", "of data and index").count(touched.bytes_read));
-    let decompress = Step::new("decompress", "blocks", "checked; the time is of all that were read");
-    steps.push(decompress.count(touched.blocks_decompressed).time(us(Stage::Decompress)));
-    let out = Step::new("decompress", "bytes", "that came out");
-    steps.push(out.count(touched.bytes_decompressed));
-    let merge = Step::new("merge", "rows", "decoded from SSTables");
-    steps.push(merge.count(touched.rows_decoded).time(us(Stage::Merge)));
-    steps.push(Step::new("merge", "cells", "decoded from SSTables").count(touched.cells_decoded));
-    steps.push(Step::new("merge", "tombstones", "in what was decoded").count(touched.tombstones));
+    // An SSTable may have been looked into and found not to have the partition.
+    if probe.sstables > 0 || touched.index_nodes > 0 {
+        steps.extend(files(probe));
+    }
     let dead = "dead rows and range tombstones, after merging";
-    steps.push(Step::new("merge", "passed", dead).count(probe.tombstones));
+    steps.push(Step::new("merge", "passed", dead).count(probe.tombstones).time(us(Stage::Merge)));
+    if probe.sstables > 0 {
+        steps.push(Step::new("merge", "rows", "decoded from SSTables").count(touched.rows_decoded));
+        steps.push(Step::new("merge", "cells", "decoded from SSTables").count(touched.cells_decoded));
+        steps.push(Step::new("merge", "tombstones", "in what was decoded").count(touched.tombstones));
+    }
     if probe.rows_filtered > 0 {
         steps.push(Step::new("filter", "dropped", "rows read for nothing").count(probe.rows_filtered));
     }
     steps
+}
+
+fn files(probe: &Probe) -> Vec<Step> {
+    let touched = &probe.touched;
+    let us = |stage| probe.times.us(stage);
+    let pages = format!("{} from the cache, {} read", touched.index_pages_cached, touched.index_pages_read);
+    let pages_all = touched.index_pages_cached + touched.index_pages_read;
+    let out = format!("{} came out; the time includes checksums", bytes_text(touched.bytes_decompressed));
+    vec![
+        Step::new("index", "nodes", "visited in Partitions.db and Rows.db")
+            .count(touched.index_nodes)
+            .time(us(Stage::Index)),
+        Step::new("index", "pages", pages).count(pages_all),
+        Step::new("cache", "blocks", "of Data.db, found in memory").count(touched.blocks_cached),
+        Step::new("disk", "blocks", "of Data.db, read from files")
+            .count(touched.blocks_read)
+            .time(us(Stage::Disk)),
+        Step::new("disk", "bytes", "of data and index").count(touched.bytes_read),
+        Step::new("decompress", "blocks", out).count(touched.blocks_decompressed).time(us(Stage::Decompress)),
+    ]
 }
 
 fn reasons(probe: &Probe) -> String {

@@ -17,5 +17,5 @@ pub(crate) use counts::{Ran, count_steps};
 pub(crate) use plan::ExplainPlan;
 pub(crate) use reading::read_steps;
 pub(crate) use sources::source_steps;
-pub(crate) use step::Step;
+pub(crate) use step::{Step, counted};
 pub(crate) use writing::write_steps;

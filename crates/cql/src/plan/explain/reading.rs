@@ -79,6 +79,7 @@ fn rows(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
     let bounds = &foreseen.words.rows;
     let target = if bounds.is_empty() { "all" } else { bounds };
     let mut detail = match &*command.filter {
+        _ if bounds.is_empty() => "no bound".to_owned(),
         ClusteringFilter::Names(names) => counted(names.len() as u64, "name"),
         ClusteringFilter::Slices(slices) => counted(slices.len() as u64, "slice"),
     };

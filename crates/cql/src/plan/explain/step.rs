@@ -62,7 +62,7 @@ impl Form {
             ty,
         };
         if self.json {
-            return result_columns(vec![column("json", CqlType::Text)]);
+            return result_columns(vec![column("json", CqlType::Text)], |_| false);
         }
         let mut columns = vec![
             column("step", CqlType::Int),
@@ -73,7 +73,7 @@ impl Form {
         if self.analyzed {
             columns.extend([column("count", CqlType::BigInt), column("time_us", CqlType::BigInt)]);
         }
-        result_columns(columns)
+        result_columns(columns, |_| false)
     }
 
     /// Writes the lines.

@@ -184,7 +184,7 @@ fn explain_takes_reads_and_writes_and_leaves_its_words_free() {
         "EXPLAIN FORMAT JSON BEGIN BATCH DELETE FROM t WHERE k = 1; APPLY BATCH"
     );
     for text in [
-        "CREATE TABLE explain (explain int PRIMARY KEY, analyze text, format text)",
+        "CREATE TABLE explain (explain int, analyze text, format text, PRIMARY KEY (explain))",
         "SELECT explain, analyze, format FROM explain.analyze WHERE explain = 1",
     ] {
         assert_eq!(canonical(text), text);
