@@ -6,5 +6,5 @@ mod session;
 mod template;
 
 pub use connection::{Connection, PATIENCE, Received};
-pub use session::{PreparedStatement, Session};
-pub use template::{Copy, Template};
+pub use session::Session;
+pub use template::Template;
