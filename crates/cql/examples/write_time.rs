@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p helenus-cql --example write_time`
 
-use helenus_cql::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use helenus_cql::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
@@ -21,25 +21,6 @@ impl RowsOut for NoRows {
     fn clear(&mut self) {}
 }
 
-fn request<'a>(identity: &'a Identity, values: &'a [BoundValue<'a>]) -> Request<'a> {
-    Request {
-        keyspace: None,
-        identity,
-        client: None,
-        consistency: 1,
-        serial_consistency: None,
-        values: Values::Positional(values),
-        page_size: None,
-        paging_state: None,
-        timestamp_us: None,
-        now_s: None,
-        may_block: true,
-        deadline_ns: None,
-        cancelled: None,
-        probe: None,
-    }
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/db") };
     let (database, _) = Database::open(Machine::new(1).host(), options)?;
@@ -49,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE TABLE ks.t (k blob PRIMARY KEY, a blob, b blob, c blob, d blob, e blob)",
     ] {
-        backend.query(query, &request(&identity, &[]), &mut NoRows)?;
+        backend.query(query, &Request::plain(&identity, &[]), &mut NoRows)?;
     }
     let insert = "INSERT INTO ks.t (k, a, b, c, d, e) VALUES (?, ?, ?, ?, ?, ?)";
     let prepared = backend.prepare(insert, None, &identity)?;
@@ -61,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let value = [b'x'; 34];
             let mut values = [BoundValue::Bytes(&value); 6];
             values[0] = BoundValue::Bytes(&key);
-            let request = request(&identity, &values);
+            let request = Request::plain(&identity, &values);
             let answer = if unprepared {
                 backend.query(insert, &request, &mut NoRows)?
             } else {

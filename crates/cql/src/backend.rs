@@ -143,6 +143,31 @@ pub struct Request<'a> {
     pub probe: Option<&'a Mutex<Probe>>,
 }
 
+/// Consistency level ONE, as the protocol numbers it.
+const CONSISTENCY_ONE: u16 = 1;
+
+impl<'a> Request<'a> {
+    /// A request with these values and nothing else: no keyspace, no pages, level ONE, and it may wait for the disk.
+    pub fn plain(identity: &'a Identity, values: &'a [BoundValue<'a>]) -> Request<'a> {
+        Request {
+            keyspace: None,
+            identity,
+            client: None,
+            consistency: CONSISTENCY_ONE,
+            serial_consistency: None,
+            values: Values::Positional(values),
+            page_size: None,
+            paging_state: None,
+            timestamp_us: None,
+            now_s: None,
+            may_block: true,
+            deadline_ns: None,
+            cancelled: None,
+            probe: None,
+        }
+    }
+}
+
 impl Request<'_> {
     /// The clock, if somebody watches the request; give it to `spent`.
     pub(crate) fn began_ns(&self, database: &Database) -> Option<u64> {

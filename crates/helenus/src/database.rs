@@ -5,7 +5,7 @@ use crate::value::Value;
 use crate::wide::WideTable;
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
+    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut,
 };
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::read::Probe;
@@ -110,22 +110,7 @@ impl Database {
         let bound: Vec<BoundValue<'_>> =
             bytes.iter().map(|value| value.as_deref().map_or(BoundValue::Null, BoundValue::Bytes)).collect();
         let identity = Identity::default();
-        let request = Request {
-            keyspace: None,
-            identity: &identity,
-            client: None,
-            consistency: CONSISTENCY_ONE,
-            serial_consistency: None,
-            values: Values::Positional(&bound),
-            page_size: None,
-            paging_state: None,
-            timestamp_us: None,
-            now_s: None,
-            may_block: true,
-            deadline_ns: None,
-            cancelled: None,
-            probe,
-        };
+        let request = Request { probe, ..Request::plain(&identity, &bound) };
         let mut rows = Collected::default();
         match self.backend.execute(&statement, &request, &mut rows)?.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait()?,
@@ -167,9 +152,6 @@ impl Database {
         Ok(self.engine.close()?)
     }
 }
-
-/// Consistency ONE in the protocol: with one node it is as good as any.
-const CONSISTENCY_ONE: u16 = 1;
 
 fn bind(statement: &Prepared, values: &[Value]) -> Result<Vec<Option<Vec<u8>>>> {
     if values.len() != statement.markers.len() {

@@ -4,6 +4,7 @@
 
 mod assignment;
 mod data_type;
+mod durations;
 mod literal;
 mod names;
 mod receiver;
@@ -18,6 +19,7 @@ pub use assignment::{exact_type, test_assignment};
 pub(crate) use data_type::native_type;
 pub use data_type::resolve_type;
 pub(crate) use data_type::resolve_type_in;
+pub(crate) use durations::{check_slice_type, references_duration};
 pub(crate) use names::existing_column;
 pub use names::{Scope, undefined_column};
 pub use receiver::{Markers, Receiver};

@@ -70,19 +70,9 @@ impl Server {
     fn request<'a>(&'a self, page: Option<(u32, Option<&'a [u8]>)>) -> Request<'a> {
         Request {
             keyspace: Some(KEYSPACE),
-            identity: &self.identity,
-            client: None,
-            consistency: 1,
-            serial_consistency: None,
-            values: Values::Positional(&[]),
             page_size: page.map(|(size, _)| size),
             paging_state: page.and_then(|(_, state)| state),
-            timestamp_us: None,
-            now_s: None,
-            may_block: true,
-            deadline_ns: None,
-            cancelled: None,
-            probe: None,
+            ..Request::plain(&self.identity, &[])
         }
     }
 

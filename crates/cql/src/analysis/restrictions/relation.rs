@@ -1,6 +1,7 @@
 //! Relations typed against a table (`Relation.toRestriction` and its three kinds).
 
 use super::restriction::{Candidates, End, Operand, Restriction, Test, invalid};
+use crate::analysis::check_slice_type;
 use crate::analysis::names::existing_column;
 use crate::analysis::{Markers, Receiver, Scope, Term, term_text};
 use crate::error::Result;
@@ -70,7 +71,7 @@ impl Typing<'_, '_> {
         let is_slice =
             !matches!(comparison, Comparison::Equal | Comparison::Contains | Comparison::ContainsKey);
         if is_slice {
-            check_durations(&column.ty)?;
+            check_slice_type(&column.ty)?;
         }
         check_column(column, element.is_some(), comparison)?;
         let receiver = Receiver::of_column(self.table, column);
@@ -327,34 +328,6 @@ fn check_multi_cell(column: &Column, operator: &str) -> Result<()> {
         _ => invalid(format!(
             "Collection column '{name}' ({ty}) cannot be restricted by a '{operator}' relation"
         )),
-    }
-}
-
-fn check_durations(ty: &CqlType) -> Result<()> {
-    if !references_duration(ty) {
-        return Ok(());
-    }
-    let what = match ty {
-        CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => {
-            "collections containing durations"
-        }
-        CqlType::Tuple(_) => "tuples containing durations",
-        CqlType::Udt(_) => "UDTs containing durations",
-        _ => "duration columns",
-    };
-    invalid(format!("Slice restrictions are not supported on {what}"))
-}
-
-fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Duration => true,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(types) => types.iter().any(references_duration),
-        CqlType::Udt(udt) => udt.fields.iter().any(|(_, ty)| references_duration(ty)),
-        _ => false,
     }
 }
 

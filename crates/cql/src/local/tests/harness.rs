@@ -1,8 +1,6 @@
 //! A backend over a simulated machine, and what tests ask of it.
 
-use crate::backend::{
-    Answer, Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut, Values,
-};
+use crate::backend::{Answer, Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::CqlError;
 use crate::local::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
@@ -110,22 +108,7 @@ pub(super) fn request<'a>(
     keyspace: Option<&'a str>,
     values: &'a [BoundValue<'a>],
 ) -> Request<'a> {
-    Request {
-        keyspace,
-        identity,
-        client: None,
-        consistency: 1,
-        serial_consistency: None,
-        values: Values::Positional(values),
-        page_size: None,
-        paging_state: None,
-        timestamp_us: None,
-        now_s: None,
-        may_block: true,
-        deadline_ns: None,
-        cancelled: None,
-        probe: None,
-    }
+    Request { keyspace, ..Request::plain(identity, values) }
 }
 
 /// Rows as literals.

@@ -3,9 +3,9 @@
 use super::change::DdlSettings;
 use super::options::{check_names, new_table_options};
 use super::properties::Properties;
+use crate::analysis::references_duration;
 use crate::analysis::resolve_type_in;
 use crate::error::{CqlError, Result};
-use crate::plan::modify::references_duration;
 use crate::syntax::ast::{CreateTable, Ident, PrimaryKey};
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;

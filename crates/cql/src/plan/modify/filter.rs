@@ -5,7 +5,8 @@
 
 use super::filter_text::relation_text;
 use super::prepare::ModifyKind;
-use super::restriction::{Choices, Restriction, Test, Values, add, check_slice_type, chosen};
+use super::restriction::{Choices, Restriction, Test, Values, add, chosen};
+use crate::analysis::check_slice_type;
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{self, Comparison, Ident, InValues, Relation, RelationKind};

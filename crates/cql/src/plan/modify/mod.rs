@@ -18,4 +18,3 @@ mod restriction;
 pub(crate) use attributes::{Attributes, TTL_SECONDS_MAX, timestamp_of};
 pub(crate) use collector::Collector;
 pub(crate) use prepare::ModifyPlan;
-pub(crate) use restriction::references_duration;

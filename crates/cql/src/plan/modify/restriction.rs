@@ -4,7 +4,6 @@
 
 use crate::analysis::Term;
 use crate::error::{CqlError, Result};
-use helenus_model::types::CqlType;
 use std::sync::Arc;
 
 /// What one column, or several together, must be.
@@ -109,36 +108,6 @@ pub(super) fn add(restrictions: &mut Vec<Restriction>, new: Restriction) -> Resu
         (Test::Slice(..), Test::Equal(_) | Test::In(_)) => invalid(format!(
             "Column \"{common}\" cannot be restricted by both an equality and an inequality relation"
         )),
-    }
-}
-
-/// Refuses ranges of values that have no order.
-pub(super) fn check_slice_type(ty: &CqlType) -> Result<()> {
-    if !references_duration(ty) {
-        return Ok(());
-    }
-    let what = match ty {
-        CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => {
-            "collections containing durations"
-        }
-        CqlType::Tuple(_) => "tuples containing durations",
-        CqlType::Udt(_) => "UDTs containing durations",
-        _ => "duration columns",
-    };
-    invalid(format!("Slice restrictions are not supported on {what}"))
-}
-
-/// Whether a type is or holds a duration, which has no order.
-pub(crate) fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Duration => true,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(types) => types.iter().any(references_duration),
-        CqlType::Udt(udt) => udt.fields.iter().any(|(_, ty)| references_duration(ty)),
-        _ => false,
     }
 }
 
