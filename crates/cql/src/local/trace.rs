@@ -147,13 +147,22 @@ impl Events<'_> {
                 format!("Visited {nodes} index nodes in {pages} pages, {read} of them read"),
             );
             let (read, bytes, cached) = (touched.blocks_read, touched.bytes_read, touched.blocks_cached);
-            let blocks =
-                format!("Read {read} blocks ({bytes} bytes with index), {cached} more from the cache");
+            let blocks = format!(
+                "Read {} ({bytes} bytes with index), {cached} more from the cache",
+                counted(read, "block")
+            );
             self.after(Stage::Disk, blocks);
             let (blocks, bytes) = (touched.blocks_decompressed, touched.bytes_decompressed);
-            self.after(Stage::Decompress, format!("Decompressed {blocks} blocks to {bytes} bytes"));
-            let (rows, cells) = (touched.rows_decoded, touched.cells_decoded);
-            self.also(format!("Decoded {rows} rows, {cells} cells, {} tombstones", touched.tombstones));
+            self.after(
+                Stage::Decompress,
+                format!("Decompressed {} to {bytes} bytes", counted(blocks, "block")),
+            );
+            self.also(format!(
+                "Decoded {}, {}, {}",
+                counted(touched.rows_decoded, "row"),
+                counted(touched.cells_decoded, "cell"),
+                counted(touched.tombstones, "tombstone")
+            ));
         }
         let passed = probe.tombstones;
         self.after(Stage::Merge, format!("Merged sources, passed {passed} dead rows and range tombstones"));

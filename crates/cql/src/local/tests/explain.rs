@@ -1,7 +1,7 @@
 //! EXPLAIN and EXPLAIN ANALYZE on known tables: the lines they answer with, and what a run counts.
 
 use super::harness::{Session, request};
-use crate::backend::{Backend, BoundValue, Identity, Probe};
+use crate::backend::{Backend, BoundValue, Identity, Probe, Trace};
 use helenus_engine::read::SkipReason;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -167,6 +167,25 @@ fn each_reason_to_skip_an_sstable_is_told() {
 }
 
 #[test]
+fn an_answer_has_less_than_a_hundred_lines_however_many_sstables_there_are() {
+    let mut db = Explained::with(&[T]);
+    for k in [1, 2] {
+        for c in 0..30 {
+            db.ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, 'a')"));
+            db.session.backend.database().flush_all().unwrap();
+        }
+    }
+    let query = "SELECT * FROM t WHERE k = 1";
+    let lines = db.lines(&format!("EXPLAIN {query}"));
+    for line in ["sstable | 6 more | asked as well", "skip | 6 more | for reasons like these"] {
+        assert!(lines.iter().any(|found| found == line), "no {line} in {lines:#?}");
+    }
+    assert!(lines.iter().any(|line| line.starts_with("advice | sstable | rows lie in many SSTables")));
+    let counts = db.counts(&format!("EXPLAIN ANALYZE {query}"));
+    assert_eq!((counts["sources sstables"], counts["sstable 6 more"], counts["answer rows"]), (60, 6, 30));
+}
+
+#[test]
 fn several_partitions_are_counted_table_by_table() {
     let [low, between, high] = keys_by_token();
     let mut db = Explained::with(&[T]);
@@ -307,6 +326,55 @@ fn json_is_one_text_with_the_same_lines() {
             r#"{"step":4,"operation":"order","target":"c ASC","detail":"as stored"},"#,
             r#"{"step":5,"operation":"memtable","target":"memory","detail":"nothing of it in memory","count":0}]}'"#
         )]]
+    );
+}
+
+#[test]
+fn a_trace_says_what_the_probe_has_counted_in_its_order() {
+    let [low, between, high] = keys_by_token();
+    let mut db = Explained::with(&[T]);
+    for key in [low, high] {
+        db.ok(&format!("INSERT INTO t (k, c, v) VALUES ({key}, 1, 'a')"));
+    }
+    db.flush("t");
+    let identity = Identity::default();
+    let probe = Mutex::new(Probe::default());
+    let asked = crate::backend::Request { probe: Some(&probe), ..request(&identity, Some("ks"), &[]) };
+    for query in
+        [format!("SELECT * FROM t WHERE k IN ({low}, {between})"), format!("DELETE FROM t WHERE k = {low}")]
+    {
+        let answer = db.session.backend.query(&query, &asked, &mut super::harness::Rows::default()).unwrap();
+        db.session.settle(answer);
+    }
+    let session = uuid::Uuid::parse_str("5d4f7b2a-e5bb-11f1-8da0-47b9608b3323").unwrap();
+    let trace = Trace {
+        session,
+        client: None,
+        request: "Execute CQL3 query",
+        parameters: vec![("query", "SELECT")],
+        started_us: 5,
+        duration_us: 900,
+        probe: &probe.into_inner(),
+    };
+    db.session.backend.record_trace(&trace).unwrap();
+    let told = db.session.run("SELECT activity FROM system_traces.events").unwrap();
+    let told: Vec<String> = told.iter().map(|row| text(&row[0])).collect();
+    let told: Vec<&str> = told.iter().map(String::as_str).collect();
+    let [asked, skipped, index, blocks, decompressed, decoded, merged, put, wrote, ready] = told[..] else {
+        panic!("other events: {told:#?}")
+    };
+    assert_eq!(asked, "Asked 0 memtables and 1 of 2 SSTables");
+    assert!(skipped.starts_with("Skipped SSTable ") && skipped.ends_with(": Bloom filter"));
+    assert!(index.starts_with("Visited ") && blocks.starts_with("Read 1 block"), "{index}, {blocks}");
+    assert!(decompressed.starts_with("Decompressed 1 block"), "{decompressed}");
+    assert_eq!(decoded, "Decoded 1 row, 1 cell, 0 tombstones");
+    assert_eq!(merged, "Merged sources, passed 0 dead rows and range tombstones");
+    assert_eq!(put, "Put 1 row into the answer");
+    assert!(wrote.starts_with("Wrote ") && wrote.ends_with(" bytes of 1 partition to log and memtable"));
+    assert_eq!(ready, "Answer ready");
+    assert_eq!(
+        db.session.rows("SELECT duration, request FROM system_traces.sessions"),
+        "900,'Execute CQL3 query'"
     );
 }
 
