@@ -43,4 +43,8 @@ impl BlockCache for SharedCache {
     fn put(&self, file: u64, block: u64, bytes: Block) {
         self.blocks.insert((file, block), bytes);
     }
+
+    fn forget(&self, files: &[u64]) {
+        self.blocks.retain(|(file, _), _| !files.contains(file));
+    }
 }

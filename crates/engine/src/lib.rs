@@ -6,6 +6,7 @@
 mod announce;
 mod cache;
 mod commitlog;
+mod compaction;
 mod database;
 mod error;
 mod folder;

@@ -19,6 +19,8 @@ pub trait BlockCache: Send + Sync {
     fn get(&self, file: u64, block: u64) -> Option<Block>;
     /// Keeps a block, possibly dropping others. Not called for scans.
     fn put(&self, file: u64, block: u64, bytes: Block);
+    /// Drops the blocks of files that nobody reads any more.
+    fn forget(&self, _files: &[u64]) {}
 }
 
 /// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;

@@ -20,7 +20,7 @@ use crate::statistics::{ClusteringBound, Statistics, Stats};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
 use helenus_model::schema::Table;
-use helenus_model::token::KeyHash;
+use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +58,7 @@ pub struct SsTable {
     statistics: Statistics,
     first: Vec<u8>,
     last: Vec<u8>,
+    tokens: (Token, Token),
     clusterings: Option<(Vec<u8>, Vec<u8>)>,
     size_on_disk: u64,
 }
@@ -90,6 +91,9 @@ impl SsTable {
         let data = opener.data(data_number)?;
         let size_on_disk = opener.size_on_disk;
 
+        let [first_token, last_token] =
+            [partitions.first_key(), partitions.last_key()].map(|key| KeyHash::of(key).token);
+        let tokens = (first_token, last_token);
         let [first, last] = [partitions.first_key(), partitions.last_key()].map(|key| {
             let mut decorated = Vec::new();
             decorated_key(KeyHash::of(key).token, key, &mut decorated);
@@ -107,6 +111,7 @@ impl SsTable {
             statistics,
             first,
             last,
+            tokens,
             clusterings,
             size_on_disk,
         }))
@@ -136,6 +141,11 @@ impl SsTable {
     /// Ordered position of the last partition.
     pub fn last_decorated(&self) -> &[u8] {
         &self.last
+    }
+
+    /// Tokens of the first and the last partition.
+    pub fn tokens(&self) -> (Token, Token) {
+        self.tokens
     }
 
     /// Whether a partition at this ordered position lies between the first and the last.
@@ -171,6 +181,16 @@ impl SsTable {
     /// Bytes of all components.
     pub fn size_on_disk(&self) -> u64 {
         self.size_on_disk
+    }
+
+    /// Bytes of Data.db.
+    pub fn data_bytes(&self) -> u64 {
+        self.data.file().size()
+    }
+
+    /// Bytes of the data before compression.
+    pub fn uncompressed_bytes(&self) -> u64 {
+        self.data.data_length()
     }
 
     /// Bytes of memory that the table keeps while it is open, about: filter and chunk offsets.
@@ -258,6 +278,14 @@ impl SsTable {
             }
         }
         Ok(true)
+    }
+}
+
+impl Drop for SsTable {
+    /// The numbers of its files never come again: what the cache has of them is of no more use.
+    fn drop(&mut self) {
+        let files = [self.data.file().number(), self.partitions.file().number(), self.rows.number()];
+        self.data.file().cache().forget(&files);
     }
 }
 

@@ -228,8 +228,18 @@ pub struct Recovered {
 /// trusted: one with a damaged record before its last, or whose last is damaged while files to be removed are missing;
 /// then nothing of it was touched.
 pub fn recover(disk: &dyn Disk, folder: &Path) -> Result<Vec<Recovered>> {
+    recover_except(disk, folder, &|_| false)
+}
+
+/// The same for a folder in use: logs that `is_running` names are of transactions under way, which go on.
+pub fn recover_except(
+    disk: &dyn Disk,
+    folder: &Path,
+    is_running: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<Recovered>> {
     let mut recovered = Vec::new();
-    for log in list(disk, folder)?.into_iter().filter(|path| is_transaction_log(name(path))) {
+    let is_left = |path: &PathBuf| is_transaction_log(name(path)) && !is_running(path);
+    for log in list(disk, folder)?.into_iter().filter(is_left) {
         // What a dead process wrote and did not sync is read here and may be lost by the next cut: a COMMIT must last
         // before the old files go.
         let file = disk.open_write(&log).map_err(|source| Error::Io { file: log.clone(), source })?;

@@ -140,6 +140,11 @@ impl Scan {
         }
     }
 
+    /// How far in the data the scan has come, bytes before compression.
+    pub fn position(&self) -> u64 {
+        self.next.or_else(|| self.reader.forward_position()).unwrap_or(self.position.data)
+    }
+
     /// The partition's serialised key.
     pub fn key(&self) -> &[u8] {
         self.reader.key()

@@ -1,0 +1,340 @@
+//! LeveledCompactionStrategy: from level 1 on SSTables of one size that do not overlap, each level ten times the one
+//! before.
+//!
+//! Sources: `LeveledManifest`, `LeveledGenerations`, `LeveledCompactionStrategy`.
+
+use super::expired::worth_dropping;
+use super::options::{CompactionOptions, LeveledOptions};
+use super::situation::{Choice, Decision, LEVELS, Output, Reason, Situation};
+use super::size_tiered;
+use helenus_model::token::Token;
+
+/// More SSTables than this on level 0, and they are first compacted by size.
+const COMPACTING_L0_MAX: usize = 32;
+/// Rounds without a compaction into the highest level, after which an SSTable of it is taken along.
+const ROUNDS_WITHOUT_MAX: u32 = 25;
+
+/// What to compact into which level, or one SSTable for its tombstones.
+pub(super) fn choose(situation: &Situation<'_>, options: &CompactionOptions, own: &LeveledOptions) -> Decision {
+    let manifest = Manifest::new(situation, options, own);
+    let pending = manifest.pending();
+    if let Some((inputs, level, bytes)) = manifest.candidates() {
+        let output = Output::Sized { bytes, level };
+        let choice = Some(Choice { inputs, output, reason: Reason::Strategy });
+        return Decision { choice, pending, into_level: Some(level), expired_checked: false };
+    }
+    let choice = manifest.droppable().map(|index| Choice {
+        inputs: vec![index],
+        output: Output::Sized { bytes: own.sstable_bytes, level: manifest.level_of[index] },
+        reason: Reason::Tombstones,
+    });
+    Decision { choice, pending, ..Decision::default() }
+}
+
+struct Manifest<'a> {
+    situation: &'a Situation<'a>,
+    options: &'a CompactionOptions,
+    own: &'a LeveledOptions,
+    /// By level, from level 1 on in the order of first partitions.
+    levels: Vec<Vec<usize>>,
+    level_of: Vec<usize>,
+    is_busy: Vec<bool>,
+}
+
+/// SSTables, the level they go into, and the size of the new ones.
+type Candidates = (Vec<usize>, usize, u64);
+
+impl<'a> Manifest<'a> {
+    /// What would overlap on its level counts as of level 0. Older SSTables come first, as when Cassandra starts; it writes
+    /// the new level into the file, here it is found again each time.
+    fn new(
+        situation: &'a Situation<'a>,
+        options: &'a CompactionOptions,
+        own: &'a LeveledOptions,
+    ) -> Manifest<'a> {
+        let sources = situation.sources;
+        let mut by_age: Vec<usize> = (0..sources.len()).collect();
+        by_age.sort_by_key(|index| sources[*index].id);
+        let mut levels: Vec<Vec<usize>> = vec![Vec::new(); LEVELS];
+        let mut level_of = vec![0; sources.len()];
+        for index in by_age {
+            let level = sources[index].level.min(LEVELS - 1);
+            let fits = level > 0 && levels[level].iter().all(|other| !sources[*other].overlaps(&sources[index]));
+            level_of[index] = if fits { level } else { 0 };
+            levels[level_of[index]].push(index);
+        }
+        for level in &mut levels[1..] {
+            level.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
+        }
+        let is_busy = sources.iter().map(|source| situation.busy.contains(&source.id)).collect();
+        Manifest { situation, options, own, levels, level_of, is_busy }
+    }
+
+    fn bytes(&self, items: &[usize]) -> u64 {
+        items.iter().map(|index| self.situation.sources[*index].bytes).sum()
+    }
+
+    fn level_bytes_max(&self, level: usize) -> f64 {
+        let size = self.own.sstable_bytes as f64;
+        if level == 0 { 4.0 * size } else { (self.own.fanout as f64).powi(level as i32) * size }
+    }
+
+    fn pending(&self) -> u64 {
+        let due = |level: usize| {
+            let over = self.bytes(&self.levels[level]) as f64 - (self.level_bytes_max(level) * 1.001).floor();
+            (over.max(0.0) / self.own.sstable_bytes as f64).ceil() as u64
+        };
+        let (l0, max) = (self.levels[0].len(), self.options.max_threshold);
+        let by_size = if l0 > max { (l0 / max) as u64 } else { 0 };
+        (0..LEVELS).map(due).sum::<u64>() + by_size
+    }
+
+    /// Higher levels first; before any of them level 0 by size if it has fallen behind.
+    fn candidates(&self) -> Option<Candidates> {
+        let by_size = self.level_0_by_size();
+        for level in (1..LEVELS - 1).rev() {
+            let free: Vec<usize> =
+                self.levels[level].iter().copied().filter(|index| !self.is_busy[*index]).collect();
+            if self.bytes(&free) as f64 / self.level_bytes_max(level) <= 1.001 {
+                continue;
+            }
+            if by_size.is_some() {
+                return by_size;
+            }
+            let candidates = self.of_level(level);
+            if !candidates.is_empty() {
+                let next = self.next_level(&candidates);
+                return Some((self.with_starved(next, candidates), next, self.own.sstable_bytes));
+            }
+        }
+        let candidates = self.of_level_0();
+        if candidates.is_empty() {
+            return by_size;
+        }
+        let next = self.next_level(&candidates);
+        Some((candidates, next, self.own.sstable_bytes))
+    }
+
+    fn level_0_by_size(&self) -> Option<Candidates> {
+        if self.levels[0].len() <= COMPACTING_L0_MAX {
+            return None;
+        }
+        let free = self.levels[0].iter().filter(|index| !self.is_busy[**index]);
+        let sizes = free.map(|index| (*index, self.situation.sources[*index].bytes)).collect();
+        let buckets = size_tiered::buckets(sizes, &self.own.size_tiered);
+        let thresholds = (self.options.min_threshold, self.options.max_threshold);
+        let chosen = size_tiered::most_interesting(self.situation, buckets, thresholds);
+        (!chosen.is_empty()).then_some((chosen, 0, u64::MAX))
+    }
+
+    fn overlapping(&self, (first, last): (Token, Token), others: &[usize]) -> Vec<usize> {
+        let touches = |index: &&usize| {
+            let tokens = self.situation.sources[**index].tokens;
+            tokens.0 <= last && first <= tokens.1
+        };
+        others.iter().filter(touches).copied().collect()
+    }
+
+    /// From the first token of all to the last.
+    fn span(&self, items: &[usize]) -> Option<(Token, Token)> {
+        let tokens = || items.iter().map(|index| self.situation.sources[*index].tokens);
+        Some((tokens().map(|(first, _)| first).min()?, tokens().map(|(_, last)| last).max()?))
+    }
+
+    /// An SSTable of a level and what it overlaps on the next, going round the ring from where the last compaction of the
+    /// level ended.
+    fn of_level(&self, level: usize) -> Vec<usize> {
+        let sources = self.situation.sources;
+        let order = &self.levels[level];
+        // What the last compaction into the next level wrote last is the newest there.
+        let newest = self.levels[level + 1].iter().max_by_key(|index| sources[**index].id);
+        let start = newest.map_or(0, |newest| {
+            let after = |index: &usize| sources[*index].first > sources[*newest].last;
+            order.iter().position(after).unwrap_or(0)
+        });
+        for index in order[start..].iter().chain(&order[..start]) {
+            let mut candidates = vec![*index];
+            candidates.extend(self.overlapping(sources[*index].tokens, &self.levels[level + 1]));
+            if candidates.iter().all(|index| !self.is_busy[*index]) {
+                return candidates;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The oldest of level 0 and what overlaps them there; with level 1 once there is enough for an SSTable.
+    fn of_level_0(&self) -> Vec<usize> {
+        let sources = self.situation.sources;
+        let busy: Vec<usize> = self.levels[0].iter().copied().filter(|index| self.is_busy[*index]).collect();
+        let busy_span = self.span(&busy);
+        let touches_busy =
+            |index: usize| busy_span.is_some_and(|span| !self.overlapping(span, &[index]).is_empty());
+        let by_age = |items: &mut Vec<usize>| items.sort_by_key(|index| sources[*index].timestamp_us_max);
+        let mut remaining = self.levels[0].clone();
+        by_age(&mut remaining);
+        let mut candidates: Vec<usize> = Vec::new();
+        for index in remaining.clone() {
+            if candidates.contains(&index) {
+                continue;
+            }
+            let mut overlapped = self.overlapping(sources[index].tokens, &remaining);
+            if !overlapped.contains(&index) {
+                overlapped.push(index);
+            }
+            if overlapped.iter().any(|index| self.is_busy[*index]) {
+                continue;
+            }
+            remaining.retain(|index| !overlapped.contains(index));
+            candidates.extend(overlapped.into_iter().filter(|index| !touches_busy(*index)));
+            candidates.sort_unstable();
+            candidates.dedup();
+            if candidates.len() > self.options.max_threshold {
+                by_age(&mut candidates);
+                candidates.truncate(self.options.max_threshold);
+                break;
+            }
+        }
+        if self.bytes(&candidates) > self.own.sstable_bytes
+            && let Some(span) = self.span(&candidates)
+        {
+            let below = self.overlapping(span, &self.levels[1]);
+            if below.iter().any(|index| self.is_busy[*index]) || !self.overlapping(span, &busy).is_empty() {
+                return Vec::new();
+            }
+            candidates.extend(below);
+        }
+        if candidates.len() < 2 { Vec::new() } else { candidates }
+    }
+
+    fn next_level(&self, candidates: &[usize]) -> usize {
+        let levels = || candidates.iter().map(|index| self.level_of[*index]);
+        let (least, greatest) = (levels().min().unwrap_or(0), levels().max().unwrap_or(0));
+        match least == greatest {
+            true if least == 0 && self.bytes(candidates) < self.own.sstable_bytes => 0,
+            true => greatest + 1,
+            false => greatest,
+        }
+    }
+
+    /// Takes an SSTable of the highest level along when that level has had no compaction for long and the SSTable lies
+    /// within what is compacted.
+    fn with_starved(&self, into: usize, mut candidates: Vec<usize>) -> Vec<usize> {
+        let sources = self.situation.sources;
+        let Some(highest) = (1..LEVELS).rev().find(|level| !self.levels[*level].is_empty()) else {
+            return candidates;
+        };
+        let rounds = if into == highest { 0 } else { self.situation.history.rounds_without[highest] + 1 };
+        let first = candidates.iter().map(|index| &sources[*index].first).min();
+        let last = candidates.iter().map(|index| &sources[*index].last).max();
+        if rounds <= ROUNDS_WITHOUT_MAX || first == last {
+            return candidates;
+        }
+        let within = |index: &&usize| {
+            let source = &sources[**index];
+            !self.is_busy[**index]
+                && !candidates.contains(index)
+                && first.is_some_and(|first| *first < source.first)
+                && last.is_some_and(|last| source.last <= *last)
+        };
+        let starved = self.levels[highest].iter().find(within).copied();
+        candidates.extend(starved);
+        candidates
+    }
+
+    /// The SSTable with the most tombstones to drop, from the highest level on.
+    fn droppable(&self) -> Option<usize> {
+        let droppable = |index: usize| self.situation.sources[index].droppable;
+        for level in (0..LEVELS).rev() {
+            let mut order = self.levels[level].clone();
+            order.sort_by(|a, b| droppable(*b).total_cmp(&droppable(*a)));
+            let options = &self.options.tombstones;
+            let worth = order.into_iter().take_while(|index| droppable(*index) > options.threshold);
+            let mut worth = worth.filter(|index| !self.is_busy[*index]);
+            if let Some(found) = worth.find(|index| worth_dropping(self.situation, *index, options)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::Source;
+    use super::super::testing::{MIB, Setting, source, whole};
+    use super::super::Strategy;
+    use super::*;
+
+    /// Of 10 MiB SSTables.
+    fn decide(setting: &Setting) -> Decision {
+        let map = [("class", "LeveledCompactionStrategy"), ("sstable_size_in_mb", "10")];
+        let options = CompactionOptions::of(&map.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        let Strategy::Leveled(own) = &options.strategy else { panic!() };
+        choose(&setting.situation(), &options, own)
+    }
+
+    fn inputs(setting: &Setting) -> (Vec<usize>, Option<usize>) {
+        let decision = decide(setting);
+        let mut inputs = decision.choice.map(|choice| choice.inputs).unwrap_or_default();
+        inputs.sort_unstable();
+        (inputs, decision.into_level)
+    }
+
+    fn on(level: usize, first: i64, last: i64) -> Source {
+        Source { level, bytes: 10 * MIB, ..source(first, last) }
+    }
+
+    #[test]
+    fn level_0_stays_level_0_until_it_makes_an_sstable() {
+        assert_eq!(inputs(&Setting::new(vec![whole(MIB)])), (vec![], None));
+        assert_eq!(inputs(&Setting::new(vec![whole(MIB); 2])), (vec![0, 1], Some(0)));
+        // Exactly an SSTable goes up, though without level 1: only more than that takes level 1 along.
+        assert_eq!(inputs(&Setting::new(vec![whole(5 * MIB); 2])), (vec![0, 1], Some(1)));
+        let with_level_1 = vec![whole(6 * MIB), whole(6 * MIB), on(1, 0, 10), on(1, 20, 30)];
+        assert_eq!(inputs(&Setting::new(with_level_1)), (vec![0, 1, 2, 3], Some(1)));
+    }
+
+    #[test]
+    fn a_level_over_its_size_gives_an_sstable_to_the_next() {
+        let full: Vec<Source> = (0..10).map(|n| on(1, n * 10, n * 10 + 9)).collect();
+        assert_eq!(inputs(&Setting::new(full.clone())), (vec![], None), "a thousandth over is no reason");
+        let over = |second: Vec<Source>| [full.clone(), vec![on(1, 100, 109)], second].concat();
+        assert_eq!(inputs(&Setting::new(over(vec![]))), (vec![0], Some(2)));
+        // Behind the newest of the next level it goes on, round the ring; what overlaps there comes along.
+        assert_eq!(inputs(&Setting::new(over(vec![on(2, 0, 25)]))), (vec![3], Some(2)));
+        assert_eq!(inputs(&Setting::new(over(vec![on(2, 30, 45), on(2, 0, 25)]))), (vec![3, 11], Some(2)));
+        assert_eq!(inputs(&Setting::new(over(vec![on(2, 90, 120)]))), (vec![0], Some(2)));
+        let mut busy = Setting::new(over(vec![]));
+        busy.busy.insert(busy.sources[3].id);
+        assert_eq!(inputs(&busy), (vec![], None), "what is being compacted does not count");
+    }
+
+    #[test]
+    fn what_overlaps_on_its_level_counts_as_level_0() {
+        let setting = Setting::new(vec![on(1, 0, 10), on(1, 10, 20), on(1, 30, 40)]);
+        let map = [("class".to_owned(), "LeveledCompactionStrategy".to_owned())];
+        let options = CompactionOptions::of(&map.into());
+        let Strategy::Leveled(own) = &options.strategy else { panic!() };
+        assert_eq!(Manifest::new(&setting.situation(), &options, own).level_of, [1, 0, 1]);
+    }
+
+    #[test]
+    fn level_0_far_behind_is_compacted_by_size_before_higher_levels() {
+        let level_1 = (0..11).map(|n| on(1, n * 10, n * 10 + 9));
+        let sources = |count: usize| vec![whole(MIB); count].into_iter().chain(level_1.clone()).collect();
+        let (chosen, into) = inputs(&Setting::new(sources(33)));
+        assert_eq!((chosen.len(), into), (32, Some(0)));
+        assert_eq!(inputs(&Setting::new(sources(32))), (vec![32], Some(2)));
+    }
+
+    #[test]
+    fn a_level_without_compactions_for_long_gives_an_sstable_within_the_span() {
+        let mut sources: Vec<Source> = (0..11).map(|n| on(1, n * 100, n * 100 + 99)).collect();
+        sources.push(on(3, 10, 20));
+        let mut setting = Setting::new(sources);
+        setting.history.rounds_without[3] = 24;
+        assert_eq!(inputs(&setting), (vec![0], Some(2)));
+        setting.history.rounds_without[3] = 25;
+        assert_eq!(inputs(&setting), (vec![0, 11], Some(2)));
+    }
+}

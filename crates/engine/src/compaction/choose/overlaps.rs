@@ -1,0 +1,139 @@
+//! Sets of items that overlap (`org.apache.cassandra.utils.Overlaps`).
+
+use super::situation::Source;
+use std::collections::BTreeSet;
+
+/// Items by index, as everywhere in choosing.
+pub(super) type Set = BTreeSet<usize>;
+
+/// How far from a set that must be compacted its neighbours are taken along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inclusion {
+    /// Not.
+    None,
+    /// Sets that share an SSTable with it.
+    Single,
+    /// And those that share one with them, and so on.
+    Transitive,
+}
+
+/// The sections of the ring in which SSTables overlap: for every point there is a set with all that overlap there, no set
+/// has two that do not overlap, and no SSTable is in sets that are not neighbours.
+pub(super) fn overlap_sets(sources: &[Source], items: &[usize]) -> Vec<Set> {
+    let mut sorted = items.to_vec();
+    sorted.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
+    let mut sets: Vec<Set> = Vec::new();
+    let mut active: Vec<usize> = Vec::new();
+    for item in sorted {
+        let ended = |other: &usize| sources[item].first > sources[*other].last;
+        if active.iter().any(ended) {
+            sets.push(active.iter().copied().collect());
+            active.retain(|other| !ended(other));
+        }
+        active.push(item);
+    }
+    if !active.is_empty() {
+        sets.push(active.into_iter().collect());
+    }
+    sets
+}
+
+/// Groups of neighbouring sets, from and up to without: those with at least `threshold` members and what they take along.
+pub(super) fn buckets(threshold: usize, inclusion: Inclusion, sets: &[Set]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    // One behind the last set already looked at or taken.
+    let mut taken = 0;
+    let mut at = 0;
+    while at < sets.len() {
+        if sets[at].len() < threshold {
+            at += 1;
+            continue;
+        }
+        let (mut start, mut end) = (at, at + 1);
+        if inclusion != Inclusion::None {
+            let mut target = sets[at].clone();
+            while start > taken && !sets[start - 1].is_disjoint(&target) {
+                start -= 1;
+                if inclusion == Inclusion::Transitive {
+                    target.extend(&sets[start]);
+                }
+            }
+            while end < sets.len() && !sets[end].is_disjoint(&target) {
+                if inclusion == Inclusion::Transitive {
+                    target.extend(&sets[end]);
+                }
+                end += 1;
+            }
+        }
+        found.push((start, end));
+        (taken, at) = (end, end);
+    }
+    found
+}
+
+/// The last of `sorted`, as many as leave no set with more than `limit` of them.
+pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) -> Vec<usize> {
+    let mut selected = vec![0; sets.len()];
+    for (count, item) in sorted.iter().rev().enumerate() {
+        for (set, selected) in sets.iter().zip(&mut selected) {
+            *selected += usize::from(set.contains(item));
+            if *selected > limit {
+                return sorted.iter().rev().take(count).copied().collect();
+            }
+        }
+    }
+    sorted.to_vec()
+}
+
+/// The sets joined until no two share an SSTable: groups that can be compacted apart.
+pub(super) fn apart(sets: Vec<Set>) -> Vec<Set> {
+    let mut groups: Vec<Set> = Vec::new();
+    for set in sets {
+        match groups.last_mut() {
+            Some(last) if !last.is_disjoint(&set) => last.extend(set),
+            _ => groups.push(set),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::source;
+    use super::*;
+
+    fn sets(of: &[&[usize]]) -> Vec<Set> {
+        of.iter().map(|set| set.iter().copied().collect()).collect()
+    }
+
+    #[test]
+    fn overlaps_are_those_of_the_example_in_cassandra() {
+        // A[0, 4), B[2, 8), C[6, 10), D[1, 9) there: ABD and BCD.
+        let sources = [source(0, 3), source(2, 7), source(6, 9), source(1, 8)];
+        assert_eq!(overlap_sets(&sources, &[0, 1, 2, 3]), sets(&[&[0, 1, 3], &[1, 2, 3]]));
+        // Ends are included: what begins where another ends overlaps it.
+        let touching = [source(0, 5), source(5, 9), source(10, 12)];
+        assert_eq!(overlap_sets(&touching, &[0, 1, 2]), sets(&[&[0, 1], &[2]]));
+        assert_eq!(overlap_sets(&touching, &[]), sets(&[]));
+    }
+
+    #[test]
+    fn neighbours_are_taken_along_as_far_as_the_method_says() {
+        // A(0, 5), B(2, 9), C(6, 12), D(10, 12): AB, BC, CD.
+        let overlaps = sets(&[&[0, 1], &[1, 2], &[2, 3]]);
+        assert_eq!(buckets(2, Inclusion::None, &overlaps), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(buckets(2, Inclusion::Single, &overlaps), [(0, 2), (2, 3)]);
+        assert_eq!(buckets(2, Inclusion::Transitive, &overlaps), [(0, 3)]);
+        let one_large = sets(&[&[0], &[0, 1, 2], &[2], &[3]]);
+        assert_eq!(buckets(3, Inclusion::Transitive, &one_large), [(0, 3)]);
+        assert_eq!(buckets(4, Inclusion::Transitive, &one_large), []);
+    }
+
+    #[test]
+    fn no_section_gives_more_than_the_limit() {
+        let overlaps = sets(&[&[0, 1, 2], &[3, 4]]);
+        assert_eq!(last_within_limit(&[0, 1, 2, 3, 4], &overlaps, 2), [4, 3, 2, 1]);
+        assert_eq!(last_within_limit(&[0, 1, 2, 3, 4], &overlaps, 3), [0, 1, 2, 3, 4]);
+        assert_eq!(apart(sets(&[&[0, 1], &[1, 2], &[3]])), sets(&[&[0, 1, 2], &[3]]));
+    }
+}

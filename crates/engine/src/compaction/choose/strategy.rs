@@ -1,0 +1,27 @@
+//! The entrance: a table's options name the strategy.
+
+use super::options::{CompactionOptions, Strategy};
+use super::situation::{Choice, Decision, Output, Reason, Situation};
+use super::{leveled, size_tiered, time_window, unified};
+
+/// What to compact now by the table's strategy. Whether compaction is enabled at all is the caller's question.
+pub fn choose(situation: &Situation<'_>, options: &CompactionOptions) -> Decision {
+    match &options.strategy {
+        Strategy::Unified(own) => unified::choose(situation, own),
+        Strategy::SizeTiered(own) => size_tiered::choose(situation, options, own),
+        Strategy::Leveled(own) => leveled::choose(situation, options, own),
+        Strategy::TimeWindow(own) => time_window::choose(situation, options, own),
+    }
+}
+
+/// Compactions of everything, as `nodetool compact` asks for: one, or by the unified strategy one a part of the ring that
+/// nothing reaches across.
+pub fn maximal(situation: &Situation<'_>, options: &CompactionOptions) -> Vec<Choice> {
+    let output = match &options.strategy {
+        Strategy::Unified(own) => return unified::maximal(situation, own),
+        Strategy::Leveled(own) => Output::Levels { bytes: own.sstable_bytes, fanout: own.fanout },
+        Strategy::SizeTiered(_) | Strategy::TimeWindow(_) => Output::Whole,
+    };
+    let inputs = situation.free();
+    if inputs.is_empty() { Vec::new() } else { vec![Choice { inputs, output, reason: Reason::Major }] }
+}

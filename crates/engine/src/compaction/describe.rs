@@ -1,0 +1,34 @@
+//! A view's SSTables as choosing sees them.
+
+use super::choose::Source;
+use helenus_sstable::names::SsTableId;
+use helenus_sstable::table::SsTable;
+
+/// Milliseconds from 1582-10-15, where the time UUIDs of names begin, to 1970.
+const UUID_EPOCH_MS: i64 = 12_219_292_800_000;
+
+/// What choosing knows of an SSTable when tombstones from before `gc_before_s` may go.
+pub(super) fn describe(table: &SsTable, gc_before_s: i64) -> Source {
+    let stats = table.stats();
+    let created_ms = match table.descriptor().id {
+        SsTableId::Time { ticks, .. } => (ticks / 10_000) as i64 - UUID_EPOCH_MS,
+        SsTableId::Sequence(_) => 0,
+    };
+    // As StatsMetadata.getEstimatedDroppableTombstoneRatio, which cuts the mean to a whole number.
+    let cells = stats.partition_cells.mean().floor() * stats.partition_cells.count() as f64;
+    let droppable = if cells > 0.0 { stats.tombstone_drop_times.sum_until(gc_before_s) / cells } else { 0.0 };
+    Source {
+        id: *table.descriptor(),
+        bytes: table.data_bytes(),
+        first: table.first_decorated().to_vec(),
+        last: table.last_decorated().to_vec(),
+        tokens: table.tokens(),
+        coverage: stats.token_space_coverage,
+        timestamp_us_min: stats.timestamp_us_min,
+        timestamp_us_max: stats.timestamp_us_max,
+        local_deletion_s_max: stats.local_deletion_s_max,
+        level: usize::try_from(stats.level).unwrap_or(0),
+        created_ms,
+        droppable,
+    }
+}

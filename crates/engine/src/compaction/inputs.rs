@@ -1,0 +1,130 @@
+//! The SSTables of a compaction as one run of partitions: those of equal key together, their rows merged.
+
+use crate::error::Result;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::merge::Merge;
+use helenus_model::partitions::KeyRange;
+use helenus_model::reconcile::{filter_row, merge_rows};
+use helenus_model::row::RowBuf;
+use helenus_model::schema::Table;
+use helenus_model::token::KeyHash;
+use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::data::Scan;
+use helenus_sstable::table::SsTable;
+use std::sync::Arc;
+
+/// The scans, each at its next partition. Between two calls of `next` the scans of the partition in hand are lent to it.
+pub(super) struct Inputs {
+    scans: Vec<Input>,
+    /// Ordered position of the partition in hand.
+    decorated: Vec<u8>,
+}
+
+struct Input {
+    /// `None` while lent.
+    scan: Option<Box<Scan>>,
+    ready: bool,
+    ended: bool,
+}
+
+/// A scan lent for the length of a partition.
+pub(super) struct Lent {
+    index: usize,
+    scan: Box<Scan>,
+}
+
+impl Source<ReadContext> for Lent {
+    type Error = helenus_sstable::Error;
+
+    fn advance(&mut self, cx: &mut ReadContext) -> std::result::Result<bool, helenus_sstable::Error> {
+        self.scan.advance(cx)
+    }
+
+    fn current(&self) -> Unfiltered<'_> {
+        self.scan.current()
+    }
+}
+
+/// A partition in hand.
+pub(super) struct Partition {
+    pub(super) key: Vec<u8>,
+    pub(super) hash: KeyHash,
+    /// The strongest deletion of the whole.
+    pub(super) deletion: DeletionTime,
+    /// What the deletion leaves of the static rows; may be empty.
+    pub(super) static_row: RowBuf,
+    /// Rows and markers; advance it to the first.
+    pub(super) rows: Merge<Lent>,
+}
+
+impl Inputs {
+    pub(super) fn open(tables: &[Arc<SsTable>], cx: &mut ReadContext) -> Result<Inputs> {
+        let mut scans = Vec::with_capacity(tables.len());
+        for table in tables {
+            let scan = Box::new(table.scan(&KeyRange::all(), cx)?);
+            scans.push(Input { scan: Some(scan), ready: false, ended: false });
+        }
+        Ok(Inputs { scans, decorated: Vec::new() })
+    }
+
+    /// The next partition of all, by the present definition of the table.
+    pub(super) fn next(&mut self, table: &Arc<Table>, cx: &mut ReadContext) -> Result<Option<Partition>> {
+        for input in self.scans.iter_mut().filter(|input| !input.ready && !input.ended) {
+            let Some(scan) = &mut input.scan else { continue };
+            input.ready = scan.next_partition(cx)?;
+            input.ended = !input.ready;
+        }
+        let ready = self.scans.iter().filter(|input| input.ready).filter_map(|input| input.scan.as_ref());
+        let Some(first) = ready.map(|scan| scan.decorated()).min() else { return Ok(None) };
+        self.decorated.clear();
+        self.decorated.extend_from_slice(first);
+        Ok(self.take(table))
+    }
+
+    fn take(&mut self, table: &Arc<Table>) -> Option<Partition> {
+        let mut lent: Vec<Lent> = Vec::new();
+        let mut deletion = DeletionTime::LIVE;
+        let (mut static_row, mut spare) = (RowBuf::default(), RowBuf::default());
+        for (index, input) in self.scans.iter_mut().enumerate().filter(|(_, input)| input.ready) {
+            if input.scan.as_ref().is_none_or(|scan| scan.decorated() != self.decorated) {
+                continue;
+            }
+            let Some(scan) = input.scan.take() else { continue };
+            input.ready = false;
+            deletion = deletion.max(scan.deletion());
+            if let Some(row) = scan.static_row() {
+                merge_rows(table, static_row.view(), row, DeletionTime::LIVE, &mut spare);
+                std::mem::swap(&mut static_row, &mut spare);
+            }
+            lent.push(Lent { index, scan });
+        }
+        if !deletion.is_live() && !static_row.view().is_empty() {
+            filter_row(static_row.view(), deletion, &mut spare);
+            std::mem::swap(&mut static_row, &mut spare);
+        }
+        let key = lent.first()?.scan.key().to_vec();
+        let rows = Merge::new(table.clone(), false, deletion, lent);
+        Some(Partition { hash: KeyHash::of(&key), key, deletion, static_row, rows })
+    }
+
+    /// Takes the scans of a partition back, read to its end or not.
+    pub(super) fn give_back(&mut self, rows: Merge<Lent>) {
+        for Lent { index, scan } in rows.into_sources() {
+            if let Some(input) = self.scans.get_mut(index) {
+                input.scan = Some(scan);
+            }
+        }
+    }
+
+    /// Ordered position of the partition in hand.
+    pub(super) fn decorated(&self) -> &[u8] {
+        &self.decorated
+    }
+
+    /// Bytes of data passed in the scans that are not lent, before compression.
+    pub(super) fn passed_bytes(&self, partition: Option<&Partition>) -> u64 {
+        let _ = partition;
+        self.scans.iter().filter_map(|input| input.scan.as_ref()).map(|scan| scan.position()).sum()
+    }
+}

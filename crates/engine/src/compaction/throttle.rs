@@ -1,0 +1,48 @@
+//! The rate of compaction: bytes a second read from files by all compactions together.
+
+use parking_lot::Mutex;
+
+/// Debts below this are carried on: a thread that sleeps for less sleeps too long.
+const CARRIED_NS: u64 = 5_000_000;
+
+/// Shared by all compactions.
+pub(super) struct Throttle {
+    /// Bytes a second; 0 for no bound.
+    bytes_per_s: u64,
+    /// When what has been read so far is paid for, by the monotonic clock.
+    paid_ns: Mutex<u64>,
+}
+
+impl Throttle {
+    pub(super) fn new(bytes_per_s: u64) -> Throttle {
+        Throttle { bytes_per_s, paid_ns: Mutex::new(0) }
+    }
+
+    /// Counts bytes; until when, by the monotonic clock, whoever read them is to pause.
+    pub(super) fn count(&self, bytes: u64, now_ns: u64) -> Option<u64> {
+        if self.bytes_per_s == 0 || bytes == 0 {
+            return None;
+        }
+        let cost_ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_s);
+        let mut paid_ns = self.paid_ns.lock();
+        *paid_ns = (*paid_ns).max(now_ns).saturating_add(u64::try_from(cost_ns).unwrap_or(u64::MAX));
+        (*paid_ns > now_ns.saturating_add(CARRIED_NS)).then_some(*paid_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_of_work_takes_a_second_however_it_is_cut() {
+        let throttle = Throttle::new(100 << 20);
+        let mut now_ns = 7_000_000_000;
+        for _ in 0..1000 {
+            now_ns = throttle.count(1 << 20, now_ns).unwrap_or(now_ns);
+        }
+        let seconds = (now_ns - 7_000_000_000) as f64 / 1e9;
+        assert!((9.9..=10.0).contains(&seconds), "{seconds}");
+        assert_eq!(Throttle::new(0).count(u64::MAX, 1), None);
+    }
+}
