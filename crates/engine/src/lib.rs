@@ -18,6 +18,10 @@ mod table;
 mod timestamps;
 
 pub use commitlog::{SyncMode, Ticket};
+pub use compaction::{
+    CompactionRequest, CompactionSettings, CompactionStatus, PurgeOptions, RequestStatus, parse_percent,
+    parse_scaling_parameters, parse_size,
+};
 pub use database::{
     Database, DatabaseOptions, DdlError, MemoryShares, OpenReport, ReadRequest, ReadTimeouts, Status,
     TableStatus,

@@ -74,6 +74,11 @@ impl<S> Merge<S> {
         }
     }
 
+    /// The sources as they stand.
+    pub fn sources(&self) -> impl Iterator<Item = &S> {
+        self.inputs.iter().map(|input| &input.source)
+    }
+
     /// The sources back, wherever they stand.
     pub fn into_sources(self) -> Vec<S> {
         self.inputs.into_iter().map(|input| input.source).collect()

@@ -151,6 +151,11 @@ impl TransactionLog {
         &self.path
     }
 
+    /// Whether there is a record, and with it the file.
+    pub fn has_begun(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// A new SSTable, before the first of its files is created; `files` is how many it will have.
     pub fn add(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
         let path = self.absolute(descriptor);

@@ -122,9 +122,10 @@ impl Inputs {
         &self.decorated
     }
 
-    /// Bytes of data passed in the scans that are not lent, before compression.
+    /// Bytes of data passed, before compression, with the partition that scans are lent to.
     pub(super) fn passed_bytes(&self, partition: Option<&Partition>) -> u64 {
-        let _ = partition;
-        self.scans.iter().filter_map(|input| input.scan.as_ref()).map(|scan| scan.position()).sum()
+        let here = self.scans.iter().filter_map(|input| input.scan.as_ref()).map(|scan| scan.position());
+        let lent = partition.into_iter().flat_map(|partition| partition.rows.sources());
+        here.chain(lent.map(|lent| lent.scan.position())).sum()
     }
 }

@@ -48,6 +48,7 @@ impl Database {
             flusher.wake();
             flusher.join();
         }
+        self.shared.compactions.join();
         let flushed = match &self.shared.log {
             // Without a log nothing is to survive, so nothing needs to be written.
             None => Ok(0),
@@ -67,6 +68,7 @@ impl Drop for Database {
         if let Some(flusher) = self.flusher.get() {
             flusher.wake();
         }
+        self.shared.compactions.wake();
         if let Some(log) = &self.shared.log {
             log.stop();
         }

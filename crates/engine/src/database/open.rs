@@ -8,6 +8,7 @@ use crate::cache::SharedCache;
 use crate::commitlog::{
     CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, read_log,
 };
+use crate::compaction::Compactions;
 use crate::error::{Error, Result};
 use crate::folder::make_folder;
 use crate::memtable::MemoryAccount;
@@ -72,6 +73,7 @@ impl Database {
         };
         let mut random = [0; 8];
         host.random.fill(&mut random);
+        let compactions = Compactions::new(&options.compaction);
         let shared = Arc::new(Shared {
             timestamps: Timestamps::new(host.clock.clone(), reserve_us),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
@@ -86,6 +88,7 @@ impl Database {
             host_id,
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
+            compactions,
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
             file_numbers: AtomicU64::new(1),
             lock: Mutex::new(Some(lock)),
@@ -120,6 +123,7 @@ impl Database {
         self.describe_system_tables()?;
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
         let _ = self.flusher.set(task);
+        Compactions::start(shared);
         Ok(report)
     }
 

@@ -1,6 +1,7 @@
 //! Options of a database. The binary fills them from its own options; nothing here reads a file.
 
 use crate::commitlog::SyncMode;
+use crate::compaction::CompactionSettings;
 use std::path::PathBuf;
 
 /// How a database is opened.
@@ -18,6 +19,8 @@ pub struct DatabaseOptions {
     pub mutation_bytes_max: usize,
     /// Memory for memtables and cache.
     pub memory: MemoryShares,
+    /// Compaction: how many at a time, how fast, and what is purged.
+    pub compaction: CompactionSettings,
     /// How long reads may take that bring no deadline of their own.
     pub timeouts: ReadTimeouts,
 }
@@ -64,6 +67,7 @@ impl DatabaseOptions {
             skip_damaged_log: false,
             mutation_bytes_max: MUTATION_BYTES_MAX_DEFAULT,
             memory: MemoryShares::of_limit(MEMORY_LIMIT),
+            compaction: CompactionSettings::default(),
             timeouts: ReadTimeouts::default(),
         }
     }

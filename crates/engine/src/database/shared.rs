@@ -4,6 +4,7 @@ use super::options::DatabaseOptions;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
+use crate::compaction::Compactions;
 use crate::memtable::MemoryAccount;
 use crate::table::TableStore;
 use crate::timestamps::Timestamps;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
     pub(crate) flush_failure: Mutex<Option<String>>,
+    pub(crate) compactions: Compactions,
     pub(super) ids: Mutex<SsTableIds>,
     pub(super) file_numbers: AtomicU64,
     /// The directory's lock, until the database is closed.

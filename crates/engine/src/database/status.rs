@@ -1,6 +1,7 @@
 //! Figures of a running database, for `admin status` and metrics.
 
 use super::shared::Database;
+use crate::compaction::CompactionStatus;
 
 /// A database's figures.
 #[derive(Clone, Debug)]
@@ -15,6 +16,10 @@ pub struct Status {
     pub log_segments: u64,
     /// Why the last flush failed, if it did.
     pub flush_failure: Option<String>,
+    /// Compactions under way.
+    pub compactions: Vec<CompactionStatus>,
+    /// Why the last compaction failed, if it did.
+    pub compaction_failure: Option<String>,
     /// A line a table, by keyspace and name.
     pub tables: Vec<TableStatus>,
 }
@@ -28,6 +33,8 @@ pub struct TableStatus {
     pub table: String,
     /// SSTables.
     pub sstables: u64,
+    /// Compactions that are due, about.
+    pub pending_compactions: u64,
     /// Bytes of their files.
     pub disk_bytes: u64,
     /// Bytes of its memtables.
@@ -50,6 +57,7 @@ impl Database {
                     keyspace: table.keyspace.to_string(),
                     table: table.name.to_string(),
                     sstables: view.sstables.len() as u64,
+                    pending_compactions: store.compaction.pending(),
                     disk_bytes: view.sstables.iter().map(|sstable| sstable.size_on_disk()).sum(),
                     memtable_bytes: view.memtables.iter().map(|memtable| memtable.bytes() as u64).sum(),
                     memtable_rows: view.memtables.iter().map(|memtable| memtable.stats().rows).sum(),
@@ -63,6 +71,8 @@ impl Database {
             cache_bytes: shared.cache.bytes(),
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
             flush_failure: shared.flush_failure.lock().clone(),
+            compactions: shared.compactions.running(),
+            compaction_failure: shared.compactions.failure(),
             tables,
         }
     }

@@ -2,7 +2,9 @@
 
 use super::View;
 use super::flush::write_memtable;
+use super::replace::note_removed;
 use crate::commitlog::LogPosition;
+use crate::compaction::CompactionState;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
@@ -11,7 +13,7 @@ use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, is_temporary, table_folder};
 use helenus_sstable::table::{OpenOptions, SsTable};
-use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
+use helenus_sstable::transaction_log::{Operation, TransactionLog, recover, recover_except};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,16 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct TableStore {
     /// The table as the present schema has it.
     table: ArcSwap<Table>,
-    view: ArcSwap<View>,
-    folder: PathBuf,
-    /// Held by whoever changes the set of sources.
-    changing: Mutex<Unfinished>,
+    pub(super) view: ArcSwap<View>,
+    pub(super) folder: PathBuf,
+    /// Held by whoever changes the set of sources: by a flush for all its length, by a compaction for its swap alone.
+    pub(super) changing: Mutex<Unfinished>,
+    pub(crate) compaction: CompactionState,
     dropped: AtomicBool,
 }
 
 /// What a change of the sources that failed has left to do.
 #[derive(Default)]
-struct Unfinished {
+pub(super) struct Unfinished {
     /// Whether the folder and its name are known to last.
     folder_lasts: bool,
     /// The folder may hold SSTables that are not in the view, or a transaction that is neither done nor undone. A later
@@ -39,6 +42,14 @@ struct Unfinished {
     files: bool,
     /// The table was emptied at this place of the log, which does not say yet that it is done.
     truncated: Option<LogPosition>,
+    /// Compactions whose COMMIT failed, so that it is not known whether it counts.
+    pub(super) replacing: Vec<Replacing>,
+}
+
+/// SSTables that may have been replaced by others.
+pub(super) struct Replacing {
+    pub(super) old: Vec<Arc<SsTable>>,
+    pub(super) new: Vec<Arc<SsTable>>,
 }
 
 impl TableStore {
@@ -58,6 +69,7 @@ impl TableStore {
             view: ArcSwap::from_pointee(View::new(&shared.memory, sstables)),
             folder,
             changing: Mutex::default(),
+            compaction: CompactionState::default(),
             dropped: AtomicBool::new(false),
         })
     }
@@ -116,6 +128,11 @@ impl TableStore {
             // After any other error the log may say that these writes are in files, so the files stay.
             changing.files = false;
             self.view.rcu(|view| view.with_flushed(&memtable, sstable.clone()));
+            if let Some(sstable) = &sstable {
+                self.compaction.flushed(sstable.data_bytes());
+                self.compaction.changed();
+                shared.compactions.wake();
+            }
             noted?;
         }
         Ok(written)
@@ -177,7 +194,7 @@ impl TableStore {
                 Some(log) => Some(log.append_truncate(table)?),
                 None => None,
             };
-            self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+            self.empty_view(shared, &mut changing);
             ticket.and_then(|ticket| ticket.position())
         };
         changing.files = true;
@@ -188,12 +205,20 @@ impl TableStore {
         self.finish(shared, &mut changing)
     }
 
-    /// Does what an earlier change left undone: removes every SSTable of the folder that is not in the view.
-    fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
+    /// Does what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor being
+    /// written by a compaction.
+    pub(super) fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
         let disk = &shared.host.disk;
+        changing.files |= self.compaction.take_left_files();
         if changing.files && disk.is_dir(&self.folder) {
-            recover(&**disk, &self.folder)?;
+            recover_except(&**disk, &self.folder, &|log| self.compaction.is_running(log))?;
             let mut useless = descriptors(shared, &self.folder)?;
+            self.settle(changing, &useless);
+            // Asked for after the folder was listed: an SSTable is among these before its first file is there, and until
+            // it is in the view or gone.
+            for descriptor in self.compaction.outputs() {
+                useless.remove(&descriptor);
+            }
             for sstable in &self.view.load().sstables {
                 useless.remove(sstable.descriptor());
             }
@@ -216,22 +241,27 @@ impl TableStore {
     pub(crate) fn drop_files(&self, shared: &Shared) -> Result<()> {
         self.dropped.store(true, Ordering::Release);
         self.empty(shared)?;
-        let disk = &shared.host.disk;
-        if disk.is_dir(&self.folder) && disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
-            disk.remove_dir(&self.folder).map_err(Error::io("remove", &self.folder))?;
-        }
-        Ok(())
+        self.remove_empty_folder(shared)
     }
 
     fn empty(&self, shared: &Shared) -> Result<()> {
         let mut changing = self.changing.lock();
         {
             let _gate = shared.gate.write();
-            self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+            self.empty_view(shared, &mut changing);
         }
         changing.files = true;
         changing.truncated = None;
         self.finish(shared, &mut changing)
+    }
+
+    /// What compactions under way come to is thrown away, and so is what earlier ones may have come to.
+    fn empty_view(&self, shared: &Shared, changing: &mut Unfinished) {
+        self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+        self.compaction.emptied();
+        for replacing in std::mem::take(&mut changing.replacing) {
+            self.compaction.release(&replacing.old);
+        }
     }
 
     /// Readers that hold an older view keep the open files; the names can go.
@@ -242,18 +272,15 @@ impl TableStore {
         let files = shared.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
         let mut transaction = self.begin(shared, Operation::Remove);
         for descriptor in sstables {
-            let prefix = descriptor.prefix();
-            let name = |path: &PathBuf| {
-                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
-            };
-            transaction.remove(descriptor, files.iter().filter(|path| name(path)).count(), 0)?;
+            note_removed(&mut transaction, descriptor, &files)?;
         }
         transaction.commit()?;
         transaction.finish()?;
         Ok(())
     }
 
-    fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
+    /// A transaction of the table's folder.
+    pub(crate) fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
         TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
     }
 }
@@ -275,7 +302,7 @@ fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
     Ok(found)
 }
 
-fn open_sstable(
+pub(super) fn open_sstable(
     shared: &Shared,
     table: &Arc<Table>,
     folder: &Path,

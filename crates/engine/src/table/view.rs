@@ -42,6 +42,16 @@ impl View {
         order(&mut sstables);
         View { memtables, sstables }
     }
+
+    /// The view after a compaction: the old SSTables gone, the new ones there.
+    pub(super) fn with_replaced(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) -> View {
+        let is_old = |table: &Arc<SsTable>| old.iter().any(|old| Arc::ptr_eq(old, table));
+        let mut sstables: Vec<_> = self.sstables.iter().filter(|table| !is_old(table)).cloned().collect();
+        assert!(sstables.len() + old.len() == self.sstables.len(), "only what is in the view is replaced");
+        sstables.extend(new.iter().cloned());
+        order(&mut sstables);
+        View { memtables: self.memtables.clone(), sstables }
+    }
 }
 
 fn order(sstables: &mut [Arc<SsTable>]) {

@@ -2,6 +2,7 @@
 
 use super::compression::java_double;
 use crate::error::{CqlError, Result};
+use helenus_engine::{parse_percent, parse_scaling_parameters, parse_size};
 use std::collections::BTreeMap;
 
 const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
@@ -229,7 +230,9 @@ fn check_time_window(options: &Options) -> Result<()> {
     }
 }
 
+/// `Controller.validateOptions`.
 fn check_unified(options: &Options) -> Result<()> {
+    check_unified_sizes(options)?;
     if let Some(text) = options.get("base_shard_count") {
         match text.parse::<i32>() {
             Err(_) => return config(format!("{text} is not a parsable int (base10) for base_shard_count")),
@@ -262,21 +265,72 @@ fn check_unified(options: &Options) -> Result<()> {
         ));
     }
     if let Some(text) = options.get("sstable_growth") {
-        let percent = text.strip_suffix('%');
-        let value = percent
-            .unwrap_or(text)
-            .trim()
-            .parse::<f64>()
-            .map(|v| if percent.is_some() { v / 100.0 } else { v });
-        match value {
-            Err(_) => return config(format!("sstable_growth is not a valid number between 0 and 1: {text}")),
-            Ok(value) if !(0.0..=1.0).contains(&value) => {
+        match parse_percent(text) {
+            None => return config(format!("sstable_growth is not a valid number between 0 and 1: {text}")),
+            Some(value) if !(0.0..=1.0).contains(&value) => {
                 return config(format!("sstable_growth {text} must be between 0 and 1"));
             }
-            Ok(_) => {}
+            Some(_) => {}
         }
     }
     Ok(())
+}
+
+fn check_unified_sizes(options: &Options) -> Result<()> {
+    const LEAST: f64 = 1_048_576.0;
+    if let Some(text) = options.get("scaling_parameters") {
+        parse_scaling_parameters(text).map_err(CqlError::Config)?;
+    }
+    let size = |name: &str| match options.get(name) {
+        None => Ok(None),
+        Some(text) => match parse_size(text) {
+            Some(bytes) => Ok(Some((text, bytes))),
+            None if name == "min_sstable_size" => {
+                config(format!("{text} is not a valid size in bytes for {name}"))
+            }
+            None => config(format!("{name} {text} is not a valid size in bytes: {}", wrong_size(text))),
+        },
+    };
+    let mut target = f64::from(1 << 30);
+    for name in ["target_sstable_size", "flush_size_override"] {
+        let Some((text, bytes)) = size(name)? else { continue };
+        if name == "target_sstable_size" {
+            if bytes >= i64::MAX as f64 {
+                return config(format!("{name} {text} is out of range of Long."));
+            }
+            target = bytes.ceil();
+        }
+        if bytes < LEAST {
+            return config(format!("{name} {text} is not acceptable, size must be at least 1.000MiB"));
+        }
+    }
+    let Some((_, least)) = size("min_sstable_size")? else { return Ok(()) };
+    let least = least.trunc();
+    if least < 0.0 {
+        return config(
+            "Invalid configuration, min_sstable_size should be greater than or equal to 0 (zero)".into(),
+        );
+    }
+    if least >= (target * 0.5f64.sqrt()).ceil() {
+        return config(format!(
+            "Invalid configuration, min_sstable_size ({}) should be less than 70% of the targetSSTableSize ({})",
+            memory_text(least),
+            memory_text(target)
+        ));
+    }
+    Ok(())
+}
+
+/// What Java's exception says of a size.
+fn wrong_size(text: &str) -> String {
+    if text.ends_with('B') { "null".into() } else { format!("{text} does not end in unit B") }
+}
+
+/// `FBUtilities.prettyPrintMemory`.
+fn memory_text(bytes: f64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(shift, _)| bytes >= 2f64.powi(*shift));
+    unit.map_or_else(|| format!("{bytes:.0}B"), |(shift, name)| format!("{:.3}{name}", bytes / 2f64.powi(*shift)))
 }
 
 fn check_thresholds(options: &Options) -> Result<()> {

@@ -1,0 +1,323 @@
+//! The workers that compact: what was asked for first, then what strategies choose, within the throttle.
+//!
+//! A worker has one compaction at a time and does a bounded piece of it a step, so that closing, a truncate or a request
+//! is noticed soon. Which table is next goes round: after a compaction of one the others are looked at first.
+
+use super::choose::{self, Choice, CompactionOptions, Decision, History, Reason, Source};
+use super::describe::describe;
+use super::job::{Job, Step};
+use super::progress::{CompactionStatus, Progress};
+use super::purge::{PurgeOptions, PurgeRule};
+use super::request::{CompactionRequest, Major};
+use super::state::situation;
+use super::throttle::Throttle;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::table::{TableStore, View};
+use helenus_host::{Next, TaskHandle, Worker};
+use helenus_model::schema::{Table, TableId};
+use helenus_sstable::names::Descriptor;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// How often a table is looked at in which nothing changes: tombstones and expiring data grow old by themselves.
+const LOOK_NS: u64 = 60_000_000_000;
+/// Pause of a table after a failed compaction: a full disk is not asked without end.
+const PAUSE_NS: u64 = 10_000_000_000;
+/// Pause when somebody else is changing a table's files, or a compaction of everything waits for others to end.
+const LATER_NS: u64 = 5_000_000;
+
+/// How a database compacts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionSettings {
+    /// Compactions at a time, at least one.
+    pub threads: usize,
+    /// Bytes a second that all of them read together; 0 for no bound.
+    pub bytes_per_s: u64,
+    /// Whether tables are compacted by themselves; if not, only when asked for.
+    pub automatic: bool,
+    /// How long tombstones are kept.
+    pub purge: PurgeOptions,
+}
+
+impl Default for CompactionSettings {
+    /// One thread, 64 MiB/s.
+    fn default() -> CompactionSettings {
+        CompactionSettings { threads: 1, bytes_per_s: 64 << 20, automatic: true, purge: PurgeOptions::default() }
+    }
+}
+
+/// What the compactions of a database share.
+pub(crate) struct Compactions {
+    pub(super) throttle: Throttle,
+    running: Mutex<Vec<Arc<Progress>>>,
+    requests: Mutex<VecDeque<Arc<CompactionRequest>>>,
+    /// The last failure, cleared by the next compaction that succeeds; shown by `status`.
+    failure: Mutex<Option<String>>,
+    workers: OnceLock<Vec<Arc<dyn TaskHandle>>>,
+}
+
+impl Compactions {
+    pub(crate) fn new(settings: &CompactionSettings) -> Compactions {
+        Compactions {
+            throttle: Throttle::new(settings.bytes_per_s),
+            running: Mutex::default(),
+            requests: Mutex::default(),
+            failure: Mutex::default(),
+            workers: OnceLock::new(),
+        }
+    }
+
+    /// Starts the workers.
+    pub(crate) fn start(shared: &Arc<Shared>) {
+        let worker = |number: usize| {
+            let compactor = Compactor::new(Arc::downgrade(shared));
+            shared.host.tasks.start(&format!("compactor-{number}"), Box::new(compactor))
+        };
+        let workers = (0..shared.options.compaction.threads.max(1)).map(worker).collect();
+        let _ = shared.compactions.workers.set(workers);
+    }
+
+    /// Makes the workers look.
+    pub(crate) fn wake(&self) {
+        self.workers.get().into_iter().flatten().for_each(|worker| worker.wake());
+    }
+
+    /// Waits for the workers to end, which they do once the database is closing.
+    pub(crate) fn join(&self) {
+        self.wake();
+        self.workers.get().into_iter().flatten().for_each(|worker| worker.join());
+    }
+
+    pub(crate) fn request(&self, request: Arc<CompactionRequest>) {
+        self.requests.lock().push_back(request);
+        self.wake();
+    }
+
+    /// Compactions under way.
+    pub(crate) fn running(&self) -> Vec<CompactionStatus> {
+        self.running.lock().iter().map(|progress| progress.status()).collect()
+    }
+
+    /// Why the last compaction failed, if it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.lock().clone()
+    }
+}
+
+/// A worker.
+struct Compactor {
+    shared: Weak<Shared>,
+    job: Option<Job>,
+    major: Option<Major>,
+    /// Not before this, by the monotonic clock: the throttle.
+    paused_ns: u64,
+    /// The table compacted last.
+    last: Option<TableId>,
+}
+
+impl Worker for Compactor {
+    fn step(&mut self) -> Next {
+        let Some(shared) = self.shared.upgrade() else { return Next::Done };
+        if shared.closing.load(Ordering::Acquire) {
+            self.close(&shared);
+            return Next::Done;
+        }
+        let now_ns = shared.host.clock.monotonic_ns();
+        if now_ns < self.paused_ns {
+            return Next::WaitAtMost(self.paused_ns - now_ns);
+        }
+        if self.job.is_some() {
+            return self.go_on(&shared);
+        }
+        if self.major.is_none() {
+            let request = shared.compactions.requests.lock().pop_front();
+            self.major = request.map(|request| Major::new(&shared, request));
+        }
+        if let Some(major) = &mut self.major {
+            return match major.next(&shared) {
+                Ok(Some(job)) => self.begin(&shared, job),
+                Ok(None) if major.is_over() => {
+                    self.major = None;
+                    Next::Again
+                }
+                Ok(None) => Next::WaitAtMost(LATER_NS),
+                Err(error) => {
+                    self.note_failure(&shared, &error);
+                    Next::Again
+                }
+            };
+        }
+        match self.choose(&shared) {
+            Some(job) => self.begin(&shared, job),
+            None => Next::WaitAtMost(LOOK_NS),
+        }
+    }
+}
+
+impl Compactor {
+    fn new(shared: Weak<Shared>) -> Compactor {
+        Compactor { shared, job: None, major: None, paused_ns: 0, last: None }
+    }
+
+    fn begin(&mut self, shared: &Shared, job: Job) -> Next {
+        shared.compactions.running.lock().push(job.progress.clone());
+        self.job = Some(job);
+        Next::Again
+    }
+
+    /// Goes on with the compaction in hand.
+    fn go_on(&mut self, shared: &Shared) -> Next {
+        let Some(mut job) = self.job.take() else { return Next::Again };
+        let step = job.step(shared);
+        let now_ns = shared.host.clock.monotonic_ns();
+        let paused_ns = shared.compactions.throttle.count(job.take_bytes_read(), now_ns);
+        self.paused_ns = paused_ns.unwrap_or(0);
+        match step {
+            Ok(Step::More) => {
+                self.job = Some(job);
+                Next::Again
+            }
+            Ok(Step::Later) => {
+                self.job = Some(job);
+                Next::WaitAtMost(LATER_NS)
+            }
+            Ok(end) => {
+                if end == Step::Done {
+                    *shared.compactions.failure.lock() = None;
+                }
+                self.ended(shared, &job, Ok(()));
+                // Others may have waited for what this one had.
+                shared.compactions.wake();
+                Next::Again
+            }
+            Err(error) => {
+                let store = job.store().clone();
+                let damaged = damaged(&error).filter(|id| job.sources().iter().any(|s| s.descriptor() == id));
+                store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged);
+                self.ended(shared, &job, Err(&error));
+                Next::Again
+            }
+        }
+    }
+
+    fn ended(&mut self, shared: &Shared, job: &Job, result: std::result::Result<(), &Error>) {
+        shared.compactions.running.lock().retain(|progress| !Arc::ptr_eq(progress, &job.progress));
+        self.last = Some(job.store().table().id);
+        if let Some(major) = &mut self.major {
+            major.ended(result.map_err(ToString::to_string));
+        }
+        if let Err(error) = result {
+            self.note_failure(shared, error);
+        }
+    }
+
+    fn note_failure(&mut self, shared: &Shared, error: &Error) {
+        *shared.compactions.failure.lock() = Some(error.to_string());
+    }
+
+    /// Begins what a strategy chooses, of the first table with something to do.
+    fn choose(&mut self, shared: &Shared) -> Option<Job> {
+        if !shared.options.compaction.automatic {
+            return None;
+        }
+        let now_ns = shared.host.clock.monotonic_ns();
+        let mut stores: Vec<(TableId, Arc<TableStore>)> =
+            shared.tables.load().iter().map(|(id, store)| (*id, store.clone())).collect();
+        stores.retain(|(_, store)| !store.is_dropped() && store.compaction.is_due(now_ns, LOOK_NS));
+        // Those behind the last first, then from the start.
+        stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
+        for (_, store) in stores {
+            match begin_chosen(shared, &store, now_ns) {
+                Ok(Some(job)) => return Some(job),
+                Ok(None) => {}
+                Err(error) => {
+                    store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged(&error));
+                    self.note_failure(shared, &error);
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends for good: what is under way is thrown away.
+    fn close(&mut self, shared: &Shared) {
+        if let Some(mut job) = self.job.take() {
+            job.abort(shared);
+            self.ended(shared, &job, Err(&Error::Closed));
+        }
+        if let Some(major) = self.major.take() {
+            major.close();
+        }
+        let requests = std::mem::take(&mut *shared.compactions.requests.lock());
+        requests.iter().for_each(|request| request.end(Err(Error::Closed.to_string())));
+    }
+}
+
+fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result<Option<Job>> {
+    let revision = store.compaction.revision();
+    let look = Look::new(shared, store);
+    if !look.options.enabled {
+        return Ok(None);
+    }
+    let choose = |busy: &_, history: &_| look.decide(busy, history);
+    let decision = store.compaction.decide(choose, (revision, now_ns, look.now_ms));
+    match decision.choice {
+        Some(choice) => Job::begin(shared, store, &choice, &look.sources),
+        None => Ok(None),
+    }
+}
+
+/// The SSTable that an error found damaged.
+fn damaged(error: &Error) -> Option<Descriptor> {
+    match error {
+        Error::Table(helenus_sstable::Error::Corrupt { file, .. }) => {
+            Descriptor::parse(file.file_name()?.to_str()?).map(|(descriptor, _)| descriptor)
+        }
+        _ => None,
+    }
+}
+
+/// A table as choosing sees it at one moment.
+pub(super) struct Look {
+    pub(super) sources: Vec<Source>,
+    pub(super) options: CompactionOptions,
+    memtables_us_min: i64,
+    now_ms: i64,
+    gc_before_s: i64,
+}
+
+impl Look {
+    pub(super) fn new(shared: &Shared, store: &TableStore) -> Look {
+        let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
+        let now_s = shared.timestamps.now_s();
+        let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s);
+        let least = view.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min).min();
+        Look {
+            sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),
+            options: CompactionOptions::of(&table.options.compaction),
+            memtables_us_min: least.unwrap_or(i64::MAX),
+            now_ms: shared.host.clock.wall_us() / 1000,
+            gc_before_s: rule.gc_before_s,
+        }
+    }
+
+    fn situation<'a>(&'a self, busy: &'a BTreeSet<Descriptor>, history: &'a History) -> choose::Situation<'a> {
+        let sources = (self.sources.as_slice(), self.memtables_us_min);
+        // Any draw will do; the time's is never the same for long.
+        situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
+    }
+
+    fn decide(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Decision {
+        choose::choose(&self.situation(busy, history), &self.options)
+    }
+
+    /// Everything that is not busy.
+    pub(super) fn maximal(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Vec<Choice> {
+        let choices = choose::maximal(&self.situation(busy, history), &self.options);
+        debug_assert!(choices.iter().all(|choice| choice.reason == Reason::Major));
+        choices
+    }
+}

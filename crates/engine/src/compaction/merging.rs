@@ -1,0 +1,151 @@
+//! The heart of a compaction: partitions merged, purged and written, in steps of so many rows.
+
+use super::inputs::{Inputs, Partition};
+use super::output::{Outputs, Place};
+use super::purge::Purger;
+use crate::error::Result;
+use crate::table::View;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::row::RowBuf;
+use helenus_model::token::KeyHash;
+use helenus_model::unfiltered::Source;
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::table::SsTable;
+use helenus_sstable::transaction_log::TransactionLog;
+use std::sync::Arc;
+
+/// Rows, markers and partitions of a step.
+const STEP_ELEMENTS: u32 = 2048;
+
+/// A merge under way.
+pub(super) struct Merging {
+    inputs: Inputs,
+    open: Option<Open>,
+    pub(super) outputs: Outputs,
+    purger: Purger,
+    cx: ReadContext,
+}
+
+/// The partition in hand.
+struct Open {
+    partition: Partition,
+    /// What remains of its deletion and of its static row; written with whatever comes first.
+    deletion: DeletionTime,
+    static_row: RowBuf,
+    begun: bool,
+}
+
+impl Merging {
+    pub(super) fn new(inputs: Inputs, outputs: Outputs, purger: Purger, cx: ReadContext) -> Merging {
+        Merging { inputs, open: None, outputs, purger, cx }
+    }
+
+    /// Bytes read from files since this was last asked.
+    pub(super) fn take_bytes_read(&mut self) -> u64 {
+        std::mem::take(&mut self.cx.touched.bytes_read)
+    }
+
+    /// Bytes of data passed, before compression.
+    pub(super) fn passed_bytes(&self) -> u64 {
+        self.inputs.passed_bytes(self.open.as_ref().map(|open| &open.partition))
+    }
+
+    /// Goes on for a step; whether everything is written.
+    pub(super) fn step(
+        &mut self,
+        place: Place<'_>,
+        compacted: &[Arc<SsTable>],
+        transaction: &mut TransactionLog,
+    ) -> Result<bool> {
+        let mut left = STEP_ELEMENTS;
+        while left > 0 {
+            let mut open = match self.open.take() {
+                Some(open) => open,
+                None => match self.inputs.next(place.table, &mut self.cx)? {
+                    Some(partition) => self.begin(partition, place, compacted),
+                    None => {
+                        self.outputs.finish_current(place)?;
+                        return Ok(true);
+                    }
+                },
+            };
+            left = left.saturating_sub(1);
+            if self.rows(&mut open, &mut left, (place, compacted), transaction)? {
+                if open.begun
+                    && let Some(writer) = self.outputs.current()
+                {
+                    writer.end_partition()?;
+                }
+                self.inputs.give_back(open.partition.rows);
+            } else {
+                self.open = Some(open);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Purges what concerns a partition as a whole.
+    fn begin(&mut self, partition: Partition, place: Place<'_>, compacted: &[Arc<SsTable>]) -> Open {
+        let decorated = self.inputs.decorated();
+        let outside = || outside_us(&place.store.view(), compacted, (&partition.hash, decorated));
+        self.purger.begin_partition();
+        let deletion = self.purger.deletion(partition.deletion, &outside);
+        let mut static_row = RowBuf::default();
+        let view = partition.static_row.view();
+        if !view.is_empty()
+            && let Some(row) = self.purger.row(view, &outside)
+        {
+            static_row.copy_from(row);
+        }
+        Open { partition, deletion, static_row, begun: false }
+    }
+
+    /// Writes what remains of rows and markers; whether the partition has ended.
+    fn rows(
+        &mut self,
+        open: &mut Open,
+        left: &mut u32,
+        (place, compacted): (Place<'_>, &[Arc<SsTable>]),
+        transaction: &mut TransactionLog,
+    ) -> Result<bool> {
+        let Merging { inputs, outputs, purger, cx, .. } = self;
+        let Open { partition: Partition { key, hash, rows, .. }, deletion, static_row, begun } = open;
+        let outside = || outside_us(&place.store.view(), compacted, (&*hash, inputs.decorated()));
+        let static_row = Some(static_row.view()).filter(|row| !row.is_empty());
+        if !*begun && (static_row.is_some() || !deletion.is_live()) {
+            outputs.writer(place, transaction, hash.token)?.begin_partition(key, hash, *deletion, static_row)?;
+            *begun = true;
+        }
+        while rows.advance(cx)? {
+            if let Some(remaining) = purger.unfiltered(rows.current(), &outside) {
+                let writer = if *begun {
+                    outputs.current()
+                } else {
+                    let writer = outputs.writer(place, transaction, hash.token)?;
+                    writer.begin_partition(key, hash, *deletion, static_row)?;
+                    *begun = true;
+                    Some(writer)
+                };
+                if let Some(writer) = writer {
+                    writer.add(remaining)?;
+                }
+            }
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The smallest timestamp that anything may have for a partition in memtables and in SSTables that are not compacted with
+/// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`).
+fn outside_us(view: &View, compacted: &[Arc<SsTable>], (hash, decorated): (&KeyHash, &[u8])) -> Option<i64> {
+    let memtables = view.memtables.iter().filter(|memtable| memtable.partition(hash.token, decorated).is_some());
+    let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));
+    let may_have = |table: &&Arc<SsTable>| table.covers(decorated) && table.may_contain(hash);
+    let sstables = view.sstables.iter().filter(is_outside).filter(may_have);
+    let in_memory = memtables.map(|memtable| memtable.stats().timestamp_us_min);
+    in_memory.chain(sstables.map(|table| table.stats().timestamp_us_min)).min()
+}

@@ -1,0 +1,164 @@
+//! The SSTables that a compaction writes, cut as its choice says: only ever between partitions.
+
+use super::choose::{Boundaries, Output, range_spanned};
+use crate::database::Shared;
+use crate::error::Result;
+use crate::table::TableStore;
+use helenus_model::schema::Table;
+use helenus_model::token::Token;
+use helenus_sstable::component::Component;
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::statistics::EncodingStats;
+use helenus_sstable::table::SsTable;
+use helenus_sstable::transaction_log::TransactionLog;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use std::sync::Arc;
+
+/// Where output goes.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) store: &'a TableStore,
+    /// The definition that it is written by.
+    pub(super) table: &'a Arc<Table>,
+}
+
+/// What has been written, and what is being written.
+pub(super) struct Outputs {
+    plan: Output,
+    boundaries: Boundaries,
+    /// Level of the SSTable under way.
+    level: usize,
+    /// Bytes on that level so far, for `Output::Levels`.
+    level_bytes: u64,
+    /// Partitions that an SSTable will have, about.
+    keys_each: u64,
+    encoding: EncodingStats,
+    current: Option<SsTableWriter>,
+    written: Vec<Arc<SsTable>>,
+}
+
+impl Outputs {
+    /// For a compaction of `inputs`, which are not empty.
+    pub(super) fn new(plan: Output, inputs: &[Arc<SsTable>]) -> Outputs {
+        let encoding = inputs.iter().map(|input| input.statistics().header.encoding);
+        let level = match plan {
+            Output::Whole | Output::Shards(_) => 0,
+            Output::Sized { level, .. } => level,
+            Output::Levels { .. } => 1,
+        };
+        let shards = if let Output::Shards(count) = plan { count } else { 1 };
+        Outputs {
+            plan,
+            boundaries: Boundaries::new(shards),
+            level,
+            level_bytes: 0,
+            keys_each: keys(inputs).div_ceil(pieces(plan, inputs)),
+            encoding: encoding.reduce(EncodingStats::merge).unwrap_or(EncodingStats::NONE),
+            current: None,
+            written: Vec::new(),
+        }
+    }
+
+    /// The writer for a partition with this token, which has not begun.
+    pub(super) fn writer(
+        &mut self,
+        place: Place<'_>,
+        transaction: &mut TransactionLog,
+        token: Token,
+    ) -> Result<&mut SsTableWriter> {
+        if self.ends_before(token) {
+            self.finish_current(place)?;
+        }
+        let writer = match self.current.take() {
+            Some(writer) => writer,
+            None => self.create(place, transaction)?,
+        };
+        Ok(self.current.insert(writer))
+    }
+
+    /// The writer of the partition that has begun.
+    pub(super) fn current(&mut self) -> Option<&mut SsTableWriter> {
+        self.current.as_mut()
+    }
+
+    fn ends_before(&mut self, token: Token) -> bool {
+        let bytes = self.current.as_ref().map(SsTableWriter::stored_bytes);
+        match self.plan {
+            Output::Whole => false,
+            // The boundaries move on whether or not something has been written.
+            Output::Shards(_) => self.boundaries.advance_to(token) && bytes.is_some(),
+            Output::Sized { bytes: most, .. } => bytes.is_some_and(|bytes| bytes > most),
+            Output::Levels { bytes: most, fanout } => {
+                let Some(bytes) = bytes.filter(|bytes| *bytes > most) else { return false };
+                self.level_bytes += bytes;
+                let level_max = (fanout as f64).powi(self.level as i32) * most as f64;
+                if self.level_bytes as f64 > level_max {
+                    // From the next SSTable on.
+                    self.level_bytes = 0;
+                }
+                true
+            }
+        }
+    }
+
+    fn create(&mut self, place: Place<'_>, transaction: &mut TransactionLog) -> Result<SsTableWriter> {
+        if matches!(self.plan, Output::Levels { .. }) && self.level_bytes == 0 && !self.written.is_empty() {
+            self.level += 1;
+        }
+        let descriptor = Descriptor::new(place.shared.next_sstable_id());
+        place.store.compaction.add_output(transaction.path(), descriptor);
+        transaction.add(&descriptor, Component::ALL.len())?;
+        let mut options = WriterOptions::of_table(place.table.clone(), self.keys_each, self.encoding);
+        options.host_id = Some(place.shared.host_id);
+        options.level = self.level as i32;
+        let disk = place.shared.host.disk.clone();
+        Ok(SsTableWriter::create(disk, place.store.folder(), descriptor, options)?)
+    }
+
+    /// Finishes the SSTable under way and opens it.
+    pub(super) fn finish_current(&mut self, place: Place<'_>) -> Result<()> {
+        if let Some(writer) = self.current.take() {
+            let descriptor = writer.finish()?.descriptor;
+            self.written.push(place.store.open_written(place.shared, place.table, descriptor)?);
+        }
+        Ok(())
+    }
+
+    /// What has been finished.
+    pub(super) fn written(&self) -> &[Arc<SsTable>] {
+        &self.written
+    }
+
+    /// Lets go of the files. The transaction removes them.
+    pub(super) fn abandon(&mut self) {
+        self.current = None;
+        self.written.clear();
+    }
+}
+
+/// About how many partitions the inputs have, each counted once.
+fn keys(inputs: &[Arc<SsTable>]) -> u64 {
+    let Some((first, others)) = inputs.split_first() else { return 1 };
+    let mut counted = first.statistics().partitions.clone();
+    others.iter().for_each(|input| counted.merge(&input.statistics().partitions));
+    let most: u64 = inputs.iter().map(|input| input.partition_count()).sum();
+    let least = inputs.iter().map(|input| input.partition_count()).max().unwrap_or(1);
+    counted.estimate().clamp(least, most)
+}
+
+/// Into how many SSTables the inputs go, about.
+fn pieces(plan: Output, inputs: &[Arc<SsTable>]) -> u64 {
+    match plan {
+        Output::Whole => 1,
+        Output::Shards(count) => {
+            let first = inputs.iter().map(|input| input.tokens().0).min().unwrap_or(Token::MIN);
+            let last = inputs.iter().map(|input| input.tokens().1).max().unwrap_or(Token::MAX);
+            ((f64::from(count) * range_spanned(first, last)).round() as u64).max(1)
+        }
+        Output::Sized { bytes, .. } | Output::Levels { bytes, .. } => {
+            let total: u64 = inputs.iter().map(|input| input.data_bytes()).sum();
+            (total / bytes.max(1)).max(1)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How far a compaction has come.
+
+use super::choose::Reason;
+use helenus_model::schema::Table;
+use helenus_sstable::table::SsTable;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Shared by the compaction and whoever looks.
+pub(super) struct Progress {
+    keyspace: Arc<str>,
+    table: Arc<str>,
+    reason: Reason,
+    sstables: u64,
+    bytes_total: u64,
+    bytes_done: AtomicU64,
+}
+
+/// A compaction under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionStatus {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// What it is for: `compaction`, `tombstones`, `major`.
+    pub kind: &'static str,
+    /// SSTables that it replaces.
+    pub sstables: u64,
+    /// Bytes of data to read, before compression.
+    pub bytes_total: u64,
+    /// Bytes read so far.
+    pub bytes_done: u64,
+}
+
+impl Progress {
+    /// Of a compaction that replaces `inputs` and reads `read`.
+    pub(super) fn new(table: &Table, reason: Reason, inputs: &[Arc<SsTable>], read: &[Arc<SsTable>]) -> Progress {
+        Progress {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            reason,
+            sstables: inputs.len() as u64,
+            bytes_total: read.iter().map(|input| input.uncompressed_bytes()).sum(),
+            bytes_done: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn set(&self, bytes_done: u64) {
+        self.bytes_done.store(bytes_done, Ordering::Relaxed);
+    }
+
+    pub(super) fn status(&self) -> CompactionStatus {
+        CompactionStatus {
+            keyspace: self.keyspace.to_string(),
+            table: self.table.to_string(),
+            kind: match self.reason {
+                Reason::Strategy => "compaction",
+                Reason::Tombstones => "tombstones",
+                Reason::Major => "major",
+            },
+            sstables: self.sstables,
+            bytes_total: self.bytes_total,
+            bytes_done: self.bytes_done.load(Ordering::Relaxed),
+        }
+    }
+}

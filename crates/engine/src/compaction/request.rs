@@ -1,0 +1,150 @@
+//! Compactions of everything, as an administrator asks for them: table after table, each as its strategy cuts it.
+
+use super::background::Look;
+use super::choose::{Choice, Output, Reason};
+use super::job::Job;
+use crate::database::{Database, Shared};
+use crate::error::{Error, Result};
+use crate::table::TableStore;
+use helenus_host::{Signal, Tasks};
+use helenus_model::schema::TableId;
+use helenus_sstable::names::Descriptor;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A request, under way or over.
+pub struct CompactionRequest {
+    tables: Vec<TableId>,
+    state: Mutex<RequestStatus>,
+    changed: Signal,
+    tasks: Arc<dyn Tasks>,
+}
+
+/// How far a request is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestStatus {
+    /// Compactions that have ended.
+    pub compactions: u64,
+    /// Tables not begun yet.
+    pub tables_left: u64,
+    /// Whether it is over, and the first failure.
+    pub ended: Option<std::result::Result<(), String>>,
+}
+
+impl Database {
+    /// Asks for everything in these tables to be compacted, in the background and within the throttle. What is in memory
+    /// is not flushed first.
+    pub fn compact(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
+        let state = RequestStatus { tables_left: tables.len() as u64, ..RequestStatus::default() };
+        let request = Arc::new(CompactionRequest {
+            tables,
+            state: Mutex::new(state),
+            changed: Signal::default(),
+            tasks: self.shared.host.tasks.clone(),
+        });
+        if self.shared.closing.load(std::sync::atomic::Ordering::Acquire) {
+            request.end(Err(Error::Closed.to_string()));
+        } else {
+            self.shared.compactions.request(request.clone());
+        }
+        request
+    }
+}
+
+impl CompactionRequest {
+    /// How far it is.
+    pub fn status(&self) -> RequestStatus {
+        self.state.lock().clone()
+    }
+
+    /// Blocks until it is over.
+    ///
+    /// # Errors
+    /// The first failure's text, after everything was tried.
+    pub fn wait(&self) -> std::result::Result<(), String> {
+        self.tasks.wait_until(&self.changed, &mut || self.state.lock().ended.is_some());
+        self.state.lock().ended.clone().unwrap_or(Ok(()))
+    }
+
+    pub(super) fn end(&self, result: std::result::Result<(), String>) {
+        self.state.lock().ended.get_or_insert(result);
+        self.changed.notify();
+    }
+}
+
+/// A request in a worker's hands.
+pub(super) struct Major {
+    request: Arc<CompactionRequest>,
+    stores: VecDeque<Arc<TableStore>>,
+    /// The table under way, and what is left to do in it.
+    table: Option<(Arc<TableStore>, VecDeque<(Vec<Descriptor>, Output)>)>,
+    failure: Option<String>,
+    is_over: bool,
+}
+
+impl Major {
+    /// Takes a request: from now on its tables are left alone by strategies.
+    pub(super) fn new(shared: &Shared, request: Arc<CompactionRequest>) -> Major {
+        let stores: VecDeque<_> = request.tables.iter().filter_map(|id| shared.table(*id)).collect();
+        stores.iter().for_each(|store| store.compaction.count_major(true));
+        Major { request, stores, table: None, failure: None, is_over: false }
+    }
+
+    /// Whether all is done.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The next compaction; `None` when all is over, or when a table's other compactions have to end first.
+    pub(super) fn next(&mut self, shared: &Shared) -> Result<Option<Job>> {
+        loop {
+            if let Some((store, choices)) = &mut self.table {
+                let look = Look::new(shared, store);
+                while let Some((ids, output)) = choices.pop_front() {
+                    let index = |id: &Descriptor| look.sources.iter().position(|source| source.id == *id);
+                    // Gone since: truncated.
+                    let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
+                    let choice = Choice { inputs, output, reason: Reason::Major };
+                    if let Some(job) = Job::begin(shared, store, &choice, &look.sources)? {
+                        return Ok(Some(job));
+                    }
+                }
+                store.compaction.count_major(false);
+                self.table = None;
+            }
+            self.request.state.lock().tables_left = self.stores.len() as u64;
+            let Some(store) = self.stores.front() else {
+                self.is_over = true;
+                self.request.end(self.failure.take().map_or(Ok(()), Err));
+                return Ok(None);
+            };
+            let look = Look::new(shared, store);
+            let Some(choices) = store.compaction.when_free(|busy, history| look.maximal(busy, history)) else {
+                return Ok(None);
+            };
+            let named = |choice: Choice| {
+                (choice.inputs.iter().map(|index| look.sources[*index].id).collect(), choice.output)
+            };
+            let choices = choices.into_iter().map(named).collect();
+            self.table = self.stores.pop_front().map(|store| (store, choices));
+        }
+    }
+
+    /// Notes the end of a compaction of its own.
+    pub(super) fn ended(&mut self, result: std::result::Result<(), String>) {
+        self.request.state.lock().compactions += 1;
+        if let Err(failure) = result {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// Ends before it is over.
+    pub(super) fn close(mut self) {
+        if let Some((store, _)) = self.table.take() {
+            self.stores.push_back(store);
+        }
+        self.stores.iter().for_each(|store| store.compaction.count_major(false));
+        self.request.end(Err(Error::Closed.to_string()));
+    }
+}
