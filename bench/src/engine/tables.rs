@@ -42,6 +42,13 @@ impl Tables {
         if wide_rows > 2_000_000 {
             options.segment_bytes = 256 << 20; // the log must not ask for a flush either
         }
+        // What is read is what was flushed.
+        options.compaction.automatic = false;
+        Tables::open(options)
+    }
+
+    /// Makes them in a new directory.
+    pub fn open(options: DatabaseOptions) -> Result<Tables> {
         let (database, _) = Database::open(helenus_host::real::host(), options)?;
         let tables = [single_table(), wide_table("ascending", false), wide_table("descending", true)];
         let (_, ticket) = database

@@ -17,7 +17,7 @@ use helenus_model::schema::{Schema, Table};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use support::actual::{read, table_of_shape, update};
-use support::judge::{Ask, CellWrite, Change, FoundPartition, Judge, Kind, Maker, Shape, Timed};
+use support::judge::{Ask, CellWrite, Change, FoundPartition, Judge, Kind, Maker, STRATEGIES, Shape, Timed};
 use support::random::{Random, from_environment};
 use support::{create, table_of};
 
@@ -63,13 +63,34 @@ impl Track {
 
 fn shape(name: &'static str, id: u128, clustering: Vec<(Kind, bool)>, has_map: bool) -> Shape {
     let has_static = !clustering.is_empty();
-    Shape { name, id, clustering, has_static, has_map, compressed: has_map, value_bytes: 300, width: 8 }
+    let strategy = id as usize % STRATEGIES.len();
+    Shape {
+        name,
+        id,
+        clustering,
+        has_static,
+        has_map,
+        compressed: has_map,
+        value_bytes: 300,
+        width: 8,
+        strategy,
+    }
 }
 
 fn options(mode: SyncMode) -> DatabaseOptions {
     let mut options = DatabaseOptions::new("/db");
     options.sync = Some(mode);
     options.segment_bytes = 16 << 10;
+    // What is deleted goes at the next compaction: runs whose timestamps are out of order keep it (see `Run::purges`).
+    options.compaction.purge.grace_s = 0;
+    options.compaction.bytes_per_s = 0;
+    options
+}
+
+/// The same, where tombstones are kept.
+fn keeping(mode: SyncMode) -> DatabaseOptions {
+    let mut options = options(mode);
+    options.compaction.purge.grace_s = i64::MAX / 4;
     options
 }
 
@@ -82,6 +103,8 @@ struct Run {
     server_us: i64,
     next_table: u128,
     mode: SyncMode,
+    /// Whether compactions purge; then every timestamp is the server's, so that nothing older comes after a tombstone.
+    purges: bool,
 }
 
 const TABLE_NAMES: &[&str] = &["t0", "t1", "t2"];
@@ -97,9 +120,12 @@ impl Run {
             let (begun, acknowledged, synced) = (track.begun(), track.acknowledged(), track.synced);
             track.cuts.push(TrackedCut { cut: cut.clone(), begun, acknowledged, synced });
         });
-        let database = Database::open(machine.host(), options(mode)).unwrap().0;
+        let purges = seed.is_multiple_of(2);
+        let options = if purges { options(mode) } else { keeping(mode) };
+        let database = Database::open(machine.host(), options).unwrap().0;
         let random = Random::new(seed);
-        Run { machine, database, random, track, judges: Vec::new(), server_us: 0, next_table: 0x20, mode }
+        let judges = Vec::new();
+        Run { machine, database, random, track, judges, server_us: 0, next_table: 0x20, mode, purges }
     }
 
     /// Counts an operation as begun, with the state it leads to. Returns its number.
@@ -120,7 +146,8 @@ impl Run {
             0..2 => self.drop_table(),
             2..5 => self.truncate(),
             5..13 => self.flush(),
-            13..30 => {
+            13..16 => self.compact(),
+            16..30 => {
                 // As a client does that has one request at a time.
                 if !self.track.lock().tickets.is_empty() {
                     self.wait();
@@ -143,7 +170,7 @@ impl Run {
     fn write(&mut self) {
         let now_s = self.database.now_s();
         let parts = if self.random.chance(30) { 2 + self.random.below(3) } else { 1 };
-        let server = self.random.chance(30).then(|| self.database.next_timestamp().unwrap());
+        let server = (self.random.chance(30) || self.purges).then(|| self.database.next_timestamp().unwrap());
         self.server_us = server.unwrap_or(0).max(self.server_us);
         let mut updates = Vec::new();
         for _ in 0..parts {
@@ -175,6 +202,12 @@ impl Run {
         if self.database.flush(table.id).unwrap() > 0 {
             self.done_synced(op);
         }
+    }
+
+    fn compact(&mut self) {
+        let index = self.random.below(self.judges.len());
+        let table = table_of(&self.database, self.judges[index].shape.name);
+        self.database.compact(vec![table.id]).wait().unwrap();
     }
 
     fn truncate(&mut self) {

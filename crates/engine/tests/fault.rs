@@ -131,6 +131,7 @@ fn run_with_fault(seed: u64, call: Call, nth: u64, lasting: bool) {
             0..3 => drop(database.flush(table_of(&database, "t").id)),
             3 => ledger.truncate(&database),
             4 => drop(database.flush_all()),
+            7 => drop(database.compact(vec![table_of(&database, "t").id]).wait()),
             5 => match all(&database, "t") {
                 Ok(found) => ledger.check(&found, &format!("{what}, step {step}")),
                 Err(error) => assert!(step < 45, "{what}: a read fails without a fault: {error}"),

@@ -1,5 +1,5 @@
 //! Random operations against the judge: writes with ties of timestamps, deletions of every kind, TTLs, flushes,
-//! restarts, truncates; reads by names and slices, in both directions, with limits and pages.
+//! compactions, restarts, truncates; reads by names and slices, in both directions, with limits and pages.
 //!
 //! A failing run is cut down to the operations it needs and printed. `MODEL_RUNS` and `MODEL_SEED` run more, or one.
 
@@ -14,7 +14,7 @@ use helenus_model::schema::Table;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use support::actual::{read, table_of_shape, update};
-use support::judge::{Ask, Judge, Kind, Maker, Shape, Timed};
+use support::judge::{Ask, Judge, Kind, Maker, STRATEGIES, Shape, Timed};
 use support::random::{Random, from_environment};
 use support::{create, table_of};
 
@@ -26,6 +26,9 @@ enum Op {
     Write(Vec<(usize, Vec<u8>, Vec<Timed>)>),
     Read(usize, Ask),
     Flush(usize),
+    Compact(usize),
+    /// Steps of background work: compactions that strategies choose.
+    Background(usize),
     Truncate(usize),
     Restart {
         clean: bool,
@@ -54,33 +57,47 @@ fn shapes(random: &mut Random) -> Vec<Shape> {
             compressed: random.chance(50),
             value_bytes: if wide { 3000 } else { 0 },
             width: if wide { 60 } else { 0 },
+            strategy: random.below(STRATEGIES.len()),
             clustering,
         }
     };
     names.map(shape).to_vec()
 }
 
-fn operations(random: &mut Random, shapes: &[Shape], count: usize) -> Vec<Op> {
+/// Whether compactions purge; then timestamps only grow, so that nothing older comes after a tombstone.
+fn purges(seed: u64) -> bool {
+    seed.is_multiple_of(2)
+}
+
+fn operations(random: &mut Random, shapes: &[Shape], count: usize, seed: u64) -> Vec<Op> {
     let keys = &KEYS[..1 + random.below(KEYS.len())];
+    let mut clock_us = 1_700_000_000_000_000;
     (0..count)
         .map(|_| {
             let index = random.below(shapes.len());
             let what = random.below(100);
             let parts = if random.chance(15) { 1 + random.below(3) } else { 1 };
-            let maker = |index: usize, random: &mut Random| {
+            let mut maker = |index: usize, random: &mut Random| {
                 let mut maker = Maker { random, shape: &shapes[index], keys };
                 let key = maker.key();
                 let changes = 1 + if maker.random.chance(40) { maker.random.below(8) } else { 0 };
-                (index, key, (0..changes).map(|_| maker.change()).collect())
+                let mut changes: Vec<Timed> = (0..changes).map(|_| maker.change()).collect();
+                for timed in changes.iter_mut().filter(|_| purges(seed)) {
+                    clock_us += 10;
+                    timed.timestamp_us = clock_us;
+                }
+                (index, key, changes)
             };
             match what {
                 0..55 => {
                     Op::Write((0..parts).map(|part| maker((index + part) % shapes.len(), random)).collect())
                 }
                 55..88 => Op::Read(index, Maker { random, shape: &shapes[index], keys }.ask()),
-                88..93 => Op::Flush(index),
-                93..94 => Op::Truncate(index),
-                94..96 => Op::Restart { clean: random.chance(50) },
+                88..91 => Op::Flush(index),
+                91..92 => Op::Compact(index),
+                92..94 => Op::Background(random.below(12)),
+                94..95 => Op::Truncate(index),
+                95..96 => Op::Restart { clean: random.chance(50) },
                 96..99 => Op::Advance { seconds: 1 + random.below(30) as u64 },
                 _ => Op::ColdReads(*random.pick(&[0, 30, 100])),
             }
@@ -90,26 +107,29 @@ fn operations(random: &mut Random, shapes: &[Shape], count: usize) -> Vec<Op> {
 
 /// A database with its judges.
 struct Run {
+    seed: u64,
     machine: Machine,
     database: Option<Arc<Database>>,
     tables: Vec<Arc<Table>>,
     judges: Vec<Judge>,
 }
 
-fn options() -> DatabaseOptions {
+fn options(seed: u64) -> DatabaseOptions {
     let mut options = DatabaseOptions::new("/db");
     options.segment_bytes = 256 << 10;
+    options.compaction.purge.grace_s = if purges(seed) { 0 } else { i64::MAX / 4 };
+    options.compaction.threads = 1 + seed as usize % 2;
     options
 }
 
 impl Run {
     fn new(seed: u64, shapes: &[Shape]) -> Run {
         let machine = Machine::new(seed);
-        let database = Database::open(machine.host(), options()).unwrap().0;
+        let database = Database::open(machine.host(), options(seed)).unwrap().0;
         create(&database, shapes.iter().map(table_of_shape).collect());
         let tables = shapes.iter().map(|shape| table_of(&database, shape.name)).collect();
         let judges = shapes.iter().cloned().map(Judge::new).collect();
-        Run { machine, database: Some(database), tables, judges }
+        Run { seed, machine, database: Some(database), tables, judges }
     }
 
     fn database(&self) -> &Arc<Database> {
@@ -133,6 +153,10 @@ impl Run {
             Op::Flush(index) => {
                 self.database().flush(self.tables[*index].id).unwrap();
             }
+            Op::Compact(index) => {
+                self.database().compact(vec![self.tables[*index].id]).wait().unwrap();
+            }
+            Op::Background(steps) => (0..*steps).for_each(|_| _ = self.machine.step()),
             Op::Truncate(index) => {
                 self.database().truncate(&self.tables[*index]).unwrap();
                 self.judges[*index].truncate();
@@ -169,7 +193,7 @@ impl Run {
             drop(database);
             self.machine = after;
         }
-        let database = Database::open(self.machine.host(), options()).unwrap().0;
+        let database = Database::open(self.machine.host(), options(self.seed)).unwrap().0;
         self.tables = self.judges.iter().map(|judge| table_of(&database, judge.shape.name)).collect();
         self.database = Some(database);
     }
@@ -253,7 +277,7 @@ fn the_engine_answers_as_a_database_of_maps() {
         let mut random = Random::new(seed);
         let shapes = shapes(&mut random);
         let count = if random.chance(30) { 400 } else { 120 };
-        let ops = operations(&mut random, &shapes, count);
+        let ops = operations(&mut random, &shapes, count, seed);
         if let Err(problem) = run(seed, &shapes, &ops) {
             eprintln!("seed {seed} fails; cutting it down");
             let ops = shrink(seed, &shapes, ops);

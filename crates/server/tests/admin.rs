@@ -43,6 +43,21 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
         ask(&path, &AdminRequest::Flush { keyspace, table }).unwrap()
     };
     assert!(matches!(flush(None, None), AdminAnswer::Flushed(_)));
+    let compact = |keyspace: &str| AdminRequest::Compact { keyspace: Some(keyspace.into()), table: None };
+    let AdminAnswer::Compaction(mut compaction) = ask(&path, &compact("system_schema")).unwrap() else {
+        panic!("compact")
+    };
+    while !compaction.is_over {
+        let AdminAnswer::Compaction(later) =
+            ask(&path, &AdminRequest::Compaction { number: compaction.number }).unwrap()
+        else {
+            panic!("compaction")
+        };
+        compaction = later;
+    }
+    assert!(compaction.compactions >= 2 && compaction.sstables > 0, "{compaction:?}");
+    let missing = AdminAnswer::Error("keyspace nowhere does not exist".into());
+    assert_eq!(ask(&path, &compact("nowhere")).unwrap(), missing);
     assert!(matches!(flush(Some("system_schema"), Some("tables")), AdminAnswer::Flushed(_)));
     assert_eq!(flush(Some("nowhere"), None), AdminAnswer::Error("keyspace nowhere does not exist".into()));
     let missing = AdminAnswer::Error("table system_schema.t does not exist".into());

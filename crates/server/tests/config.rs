@@ -26,6 +26,10 @@ fn defaults_are_cassandras_where_it_has_them() {
     assert_eq!(config.limits.frame_bytes_max, 16 << 20);
     assert_eq!(config.limits.in_flight_bytes_max, (2 << 30) / 10);
     assert_eq!(config.timeouts.range, Duration::from_secs(10));
+    assert_eq!((config.compaction_bytes_per_s, config.compactors), (64 << 20, 1));
+    assert_eq!((config.purge_grace, config.obeys_gc_grace), (Duration::from_secs(600), false));
+    let old = read("compaction_throughput_mb_per_sec: 16\ngc_grace: obey").unwrap();
+    assert_eq!((old.compaction_bytes_per_s, old.obeys_gc_grace), (16 << 20, true));
 }
 
 #[test]
@@ -34,6 +38,7 @@ fn every_option_is_read_with_its_default_in_the_table() {
         let text = match option.kind {
             Kind::Size { .. } => "64MiB",
             Kind::Duration { .. } => "7s",
+            Kind::Rate => "16MiB/s",
             Kind::Integer { .. } => "5",
             Kind::Boolean => "true",
             Kind::Choice(words) => words[0],

@@ -45,7 +45,12 @@ pub struct CompactionSettings {
 impl Default for CompactionSettings {
     /// One thread, 64 MiB/s.
     fn default() -> CompactionSettings {
-        CompactionSettings { threads: 1, bytes_per_s: 64 << 20, automatic: true, purge: PurgeOptions::default() }
+        CompactionSettings {
+            threads: 1,
+            bytes_per_s: 64 << 20,
+            automatic: true,
+            purge: PurgeOptions::default(),
+        }
     }
 }
 
@@ -152,6 +157,8 @@ impl Worker for Compactor {
         }
         match self.choose(&shared) {
             Some(job) => self.begin(&shared, job),
+            // After a failure its table is tried again.
+            None if shared.compactions.failure().is_some() => Next::WaitAtMost(PAUSE_NS),
             None => Next::WaitAtMost(LOOK_NS),
         }
     }
@@ -257,6 +264,7 @@ impl Compactor {
 }
 
 fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result<Option<Job>> {
+    store.tidy(shared)?;
     let revision = store.compaction.revision();
     let look = Look::new(shared, store);
     if !look.options.enabled {
@@ -304,7 +312,11 @@ impl Look {
         }
     }
 
-    fn situation<'a>(&'a self, busy: &'a BTreeSet<Descriptor>, history: &'a History) -> choose::Situation<'a> {
+    fn situation<'a>(
+        &'a self,
+        busy: &'a BTreeSet<Descriptor>,
+        history: &'a History,
+    ) -> choose::Situation<'a> {
         let sources = (self.sources.as_slice(), self.memtables_us_min);
         // Any draw will do; the time's is never the same for long.
         situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))

@@ -213,7 +213,8 @@ fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
 /// The claimed SSTables that must be read: the others hold nothing but what is over, and go as they are.
 fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: PurgeRule) -> Vec<Arc<SsTable>> {
     let view = store.view();
-    let sources: Vec<Source> = view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect();
+    let sources: Vec<Source> =
+        view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect();
     let is_claimed = |id| claim.inputs.iter().any(|input| input.descriptor() == id);
     let candidates: Vec<usize> = (0..sources.len()).filter(|index| is_claimed(&sources[*index].id)).collect();
     let nothing = (BTreeSet::new(), choose::History::default());
@@ -222,6 +223,7 @@ fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: Pur
     let memtables = (sources.as_slice(), least.unwrap_or(i64::MAX));
     let situation = situation(memtables, (&nothing.0, &nothing.1), (now_ms, rule.gc_before_s, 0));
     let expired = choose::fully_expired(&situation, &candidates);
-    let is_expired = |input: &Arc<SsTable>| expired.iter().any(|index| sources[*index].id == *input.descriptor());
+    let is_expired =
+        |input: &Arc<SsTable>| expired.iter().any(|index| sources[*index].id == *input.descriptor());
     claim.inputs.iter().filter(|input| !is_expired(input)).cloned().collect()
 }

@@ -113,7 +113,9 @@ impl Merging {
         let outside = || outside_us(&place.store.view(), compacted, (&*hash, inputs.decorated()));
         let static_row = Some(static_row.view()).filter(|row| !row.is_empty());
         if !*begun && (static_row.is_some() || !deletion.is_live()) {
-            outputs.writer(place, transaction, hash.token)?.begin_partition(key, hash, *deletion, static_row)?;
+            outputs
+                .writer(place, transaction, hash.token)?
+                .begin_partition(key, hash, *deletion, static_row)?;
             *begun = true;
         }
         while rows.advance(cx)? {
@@ -142,7 +144,8 @@ impl Merging {
 /// The smallest timestamp that anything may have for a partition in memtables and in SSTables that are not compacted with
 /// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`).
 fn outside_us(view: &View, compacted: &[Arc<SsTable>], (hash, decorated): (&KeyHash, &[u8])) -> Option<i64> {
-    let memtables = view.memtables.iter().filter(|memtable| memtable.partition(hash.token, decorated).is_some());
+    let memtables =
+        view.memtables.iter().filter(|memtable| memtable.partition(hash.token, decorated).is_some());
     let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));
     let may_have = |table: &&Arc<SsTable>| table.covers(decorated) && table.may_contain(hash);
     let sstables = view.sstables.iter().filter(is_outside).filter(may_have);

@@ -35,7 +35,12 @@ pub struct CompactionStatus {
 
 impl Progress {
     /// Of a compaction that replaces `inputs` and reads `read`.
-    pub(super) fn new(table: &Table, reason: Reason, inputs: &[Arc<SsTable>], read: &[Arc<SsTable>]) -> Progress {
+    pub(super) fn new(
+        table: &Table,
+        reason: Reason,
+        inputs: &[Arc<SsTable>],
+        read: &[Arc<SsTable>],
+    ) -> Progress {
         Progress {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),

@@ -106,8 +106,13 @@ impl Major {
                     // Gone since: truncated.
                     let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
                     let choice = Choice { inputs, output, reason: Reason::Major };
-                    if let Some(job) = Job::begin(shared, store, &choice, &look.sources)? {
-                        return Ok(Some(job));
+                    match Job::begin(shared, store, &choice, &look.sources) {
+                        Ok(None) => {}
+                        Ok(job) => return Ok(job),
+                        Err(error) => {
+                            self.failure.get_or_insert_with(|| error.to_string());
+                            return Err(error);
+                        }
                     }
                 }
                 store.compaction.count_major(false);
@@ -119,8 +124,15 @@ impl Major {
                 self.request.end(self.failure.take().map_or(Ok(()), Err));
                 return Ok(None);
             };
+            if let Err(error) = store.tidy(shared) {
+                store.compaction.count_major(false);
+                self.stores.pop_front();
+                self.failure.get_or_insert_with(|| error.to_string());
+                return Err(error);
+            }
             let look = Look::new(shared, store);
-            let Some(choices) = store.compaction.when_free(|busy, history| look.maximal(busy, history)) else {
+            let Some(choices) = store.compaction.when_free(|busy, history| look.maximal(busy, history))
+            else {
                 return Ok(None);
             };
             let named = |choice: Choice| {

@@ -187,7 +187,10 @@ impl CompactionState {
     }
 
     /// The situation without anything busy, for a compaction of everything; `None` while something is.
-    pub(super) fn when_free<T>(&self, choose: impl FnOnce(&BTreeSet<Descriptor>, &History) -> T) -> Option<T> {
+    pub(super) fn when_free<T>(
+        &self,
+        choose: impl FnOnce(&BTreeSet<Descriptor>, &History) -> T,
+    ) -> Option<T> {
         let (damaged, history) = {
             let inner = self.inner.lock();
             if !inner.busy.is_empty() {

@@ -79,6 +79,14 @@ impl TableStore {
         Ok(Replaced::Done)
     }
 
+    /// Does what compactions left undone, if they did and nobody is changing the set.
+    pub(crate) fn tidy(&self, shared: &Shared) -> Result<()> {
+        let Some(mut changing) = self.changing.try_lock() else { return Ok(()) };
+        changing.files |= self.compaction.take_left_files();
+        let is_tidy = changing.replacing.is_empty() && !changing.files;
+        if is_tidy || self.is_dropped() { Ok(()) } else { self.finish(shared, &mut changing) }
+    }
+
     fn swap(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) {
         self.view.rcu(|view| view.with_replaced(old, new));
         self.compaction.changed();

@@ -39,7 +39,7 @@ pub(super) struct Unfinished {
     folder_lasts: bool,
     /// The folder may hold SSTables that are not in the view, or a transaction that is neither done nor undone. A later
     /// start would take them for the table's: they go before anything else is changed.
-    files: bool,
+    pub(super) files: bool,
     /// The table was emptied at this place of the log, which does not say yet that it is done.
     truncated: Option<LogPosition>,
     /// Compactions whose COMMIT failed, so that it is not known whether it counts.

@@ -1,8 +1,8 @@
 //! The judge's words in the engine's: tables, mutations, reads.
 
 use super::judge::{
-    Ask, Bound, CellWrite, Change, FoundPartition, FoundRow, Kind, NEVER, RingBound, Select, Shape, Timed,
-    Values, Version,
+    Ask, Bound, CellWrite, Change, FoundPartition, FoundRow, Kind, NEVER, RingBound, STRATEGIES, Select,
+    Shape, Timed, Values, Version,
 };
 use helenus_engine::read::{KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, Taken};
 use helenus_engine::{Database, Error, ReadRequest};
@@ -46,6 +46,9 @@ pub fn table_of_shape(shape: &Shape) -> Table {
     }
     let statics = shape.has_static.then(|| column("s".into(), ColumnKind::Static, 0, CqlType::Text, false));
     let mut options = TableOptions::default();
+    let (class, option, value) = STRATEGIES[shape.strategy];
+    let compaction = [("class", class), (option, value)];
+    options.compaction = compaction.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     if !shape.compressed {
         options.compression = BTreeMap::from([("enabled".to_string(), "false".to_string())]);
     }

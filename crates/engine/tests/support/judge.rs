@@ -33,7 +33,17 @@ pub struct Shape {
     pub value_bytes: usize,
     /// Number of different values of the first clustering column, if it is an int.
     pub width: usize,
+    /// Its compaction strategy, one of `STRATEGIES`.
+    pub strategy: usize,
 }
+
+/// Strategies that find something to do early: class, and an option.
+pub const STRATEGIES: &[(&str, &str, &str)] = &[
+    ("UnifiedCompactionStrategy", "scaling_parameters", "N"),
+    ("SizeTieredCompactionStrategy", "min_threshold", "2"),
+    ("LeveledCompactionStrategy", "sstable_size_in_mb", "1"),
+    ("TimeWindowCompactionStrategy", "min_threshold", "2"),
+];
 
 /// Clustering values, serialised; a prefix of them in a bound.
 pub type Values = Vec<Vec<u8>>;

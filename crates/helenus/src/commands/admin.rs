@@ -2,13 +2,16 @@
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use helenus_server::admin::{AdminAnswer, AdminRequest, ServerStatus, TableLine, ask, socket_for_data};
-use std::io::Write;
+use helenus_server::admin::{
+    AdminAnswer, AdminRequest, Compaction, RunningCompaction, ServerStatus, TableLine, ask, socket_for_data,
+};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
   helenus admin status                    of the server with its data in ./data
   helenus admin flush shop orders --data /var/lib/helenus
+  helenus admin compact shop              every table of a keyspace
   helenus admin status --socket /run/user/1000/helenus/memory-9042.sock --json";
 
 /// The command.
@@ -21,6 +24,17 @@ pub fn command() -> Command {
         .after_help("Example:\n  helenus admin flush shop orders")
         .arg(Arg::new("keyspace").value_name("KEYSPACE"))
         .arg(Arg::new("table").value_name("TABLE"));
+    let compact = Command::new("compact")
+        .about("Compact the SSTables of everything, a keyspace or a table, and show how far it is")
+        .after_help(
+            "What is in memory is not written first: flush before it to have everything in one place.\n\
+             It goes on in the server if this command is ended.\n\nExample:\n  helenus admin compact shop orders",
+        )
+        .arg(Arg::new("keyspace").value_name("KEYSPACE"))
+        .arg(Arg::new("table").value_name("TABLE"));
+    let compactionstats = Command::new("compactionstats")
+        .about("Show the compactions that are due and under way")
+        .after_help("Example:\n  helenus admin compactionstats");
     let status = Command::new("status")
         .about("Show the server's figures and its tables")
         .after_help("Example:\n  helenus admin status --json");
@@ -33,6 +47,8 @@ pub fn command() -> Command {
         .arg(socket.help("Its admin socket, as it printed at its start"))
         .arg(json.help("Print the answer as JSON"))
         .subcommand(flush)
+        .subcommand(compact)
+        .subcommand(compactionstats)
         .subcommand(status)
 }
 
@@ -42,13 +58,14 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let request = match verb {
         "flush" => AdminRequest::Flush { keyspace: text("keyspace"), table: text("table") },
+        "compact" => AdminRequest::Compact { keyspace: text("keyspace"), table: text("table") },
         _ => AdminRequest::Status,
     };
     let socket = match text("socket") {
         Some(socket) => PathBuf::from(socket),
         None => socket_for_data(Path::new(&text("data").unwrap_or_default())),
     };
-    let answer = ask(&socket, &request)?;
+    let answer = follow(&socket, ask(&socket, &request)?)?;
     if let AdminAnswer::Error(text) = &answer {
         bail!("{text}");
     }
@@ -56,6 +73,10 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if matches.get_flag("json") {
         match &answer {
             AdminAnswer::Flushed(flushed) => serde_json::to_writer(&mut out, flushed)?,
+            AdminAnswer::Compaction(compaction) => serde_json::to_writer(&mut out, compaction)?,
+            AdminAnswer::Status(status) if verb == "compactionstats" => {
+                serde_json::to_writer(&mut out, &status.compactions)?;
+            }
             AdminAnswer::Status(status) => serde_json::to_writer(&mut out, status)?,
             AdminAnswer::Error(_) => {}
         }
@@ -64,8 +85,63 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     }
     match answer {
         AdminAnswer::Flushed(flushed) => writeln!(out, "flushed     {} SSTables written", flushed.sstables)?,
+        AdminAnswer::Compaction(compaction) => print_compacted(&mut out, &compaction)?,
+        AdminAnswer::Status(status) if verb == "compactionstats" => print_compactions(&mut out, &status)?,
         AdminAnswer::Status(status) => print_status(&mut out, &status)?,
         AdminAnswer::Error(_) => {}
+    }
+    Ok(())
+}
+
+/// Asks for a compaction again and again until it is over, and shows how far it is where somebody looks.
+fn follow(socket: &Path, mut answer: AdminAnswer) -> Result<AdminAnswer> {
+    let mut err = std::io::stderr().lock();
+    let watched = err.is_terminal();
+    while let AdminAnswer::Compaction(compaction) = &answer {
+        if watched {
+            let line = compaction.running.first().map(running_text).unwrap_or_default();
+            write!(err, "\r\x1b[K{line}")?;
+            err.flush()?;
+        }
+        if compaction.is_over {
+            break;
+        }
+        answer = ask(socket, &AdminRequest::Compaction { number: compaction.number })?;
+    }
+    if watched {
+        write!(err, "\r\x1b[K")?;
+    }
+    Ok(answer)
+}
+
+fn running_text(running: &RunningCompaction) -> String {
+    let RunningCompaction { keyspace, table, kind, sstables, bytes_total, bytes_done } = running;
+    let percent = bytes_done * 100 / (*bytes_total).max(1);
+    format!("{keyspace}.{table}  {kind} of {sstables} SSTables, {percent} % of {}", mebibytes(*bytes_total))
+}
+
+fn print_compacted(out: &mut impl Write, compaction: &Compaction) -> Result<()> {
+    let Compaction { compactions, sstables_before, sstables, disk_bytes_before, disk_bytes, .. } = compaction;
+    let (before, now) = (mebibytes(*disk_bytes_before), mebibytes(*disk_bytes));
+    writeln!(
+        out,
+        "compacted   {sstables_before} SSTables ({before}) to {sstables} ({now}) in {compactions} compactions"
+    )?;
+    Ok(())
+}
+
+fn print_compactions(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
+    let pending: u64 = status.tables.iter().map(|table| table.pending_compactions).sum();
+    writeln!(out, "pending     {pending}")?;
+    for table in status.tables.iter().filter(|table| table.pending_compactions > 0) {
+        writeln!(out, "            {}.{}: {}", table.keyspace, table.table, table.pending_compactions)?;
+    }
+    writeln!(out, "running     {}", status.compactions.len())?;
+    for running in &status.compactions {
+        writeln!(out, "            {}", running_text(running))?;
+    }
+    if let Some(failure) = &status.compaction_failure {
+        writeln!(out, "the last    FAILED: {failure}")?;
     }
     Ok(())
 }
@@ -87,6 +163,14 @@ fn print_status(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     )?;
     if let Some(failure) = &status.flush_failure {
         writeln!(out, "last flush   FAILED: {failure}")?;
+    }
+    let pending: u64 = status.tables.iter().map(|table| table.pending_compactions).sum();
+    writeln!(out, "compactions  {} running, {pending} pending", status.compactions.len())?;
+    for running in &status.compactions {
+        writeln!(out, "             {}", running_text(running))?;
+    }
+    if let Some(failure) = &status.compaction_failure {
+        writeln!(out, "last compaction FAILED: {failure}")?;
     }
     writeln!(out)?;
     print_tables(out, &status.tables)

@@ -5,7 +5,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{LocalBackend, LocalOptions};
-use helenus_engine::{Database, DatabaseOptions, MemoryShares, OpenReport, ReadTimeouts, SyncMode};
+use helenus_engine::{
+    CompactionSettings, Database, DatabaseOptions, MemoryShares, OpenReport, PurgeOptions, ReadTimeouts,
+    SyncMode,
+};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{
@@ -136,6 +139,15 @@ fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
         ReadTimeouts { by_key_ns: ns(config.timeouts.read), range_ns: ns(config.timeouts.range) };
     options.mutation_bytes_max = config.mutation_bytes_max;
     options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
+    options.compaction = CompactionSettings {
+        threads: config.compactors,
+        bytes_per_s: config.compaction_bytes_per_s,
+        automatic: true,
+        purge: PurgeOptions {
+            grace_s: i64::try_from(config.purge_grace.as_secs()).unwrap_or(i64::MAX),
+            obey_gc_grace: config.obeys_gc_grace,
+        },
+    };
     let begun_ns = host.clock.monotonic_ns();
     let progress = Progress::start(host);
     let opened = Database::open(host.clone(), options);

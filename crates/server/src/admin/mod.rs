@@ -4,11 +4,14 @@
 //! hold, `socket` where the socket is and who may use it, `serve` answers, `client` asks.
 
 mod client;
+mod compactions;
 mod protocol;
 mod serve;
 mod socket;
 
 pub use client::ask;
-pub use protocol::{AdminAnswer, AdminRequest, Flushed, ServerStatus, TableLine};
+pub use protocol::{
+    AdminAnswer, AdminRequest, Compaction, Flushed, RunningCompaction, ServerStatus, TableLine,
+};
 pub use serve::{AdminServer, Facts};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

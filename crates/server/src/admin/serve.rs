@@ -2,19 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_engine::Database;
 use helenus_host::{Host, Next, TaskHandle, Worker};
-use helenus_model::schema::TableId;
+use helenus_model::schema::Table;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
+use super::compactions::{AskedCompactions, running};
 use super::protocol::{AdminAnswer, AdminRequest, Flushed, ServerStatus, TableLine};
 use super::socket::{AdminError, bind, may_use};
 
 /// The longest request, bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// How often, and how many times, a compaction is looked at before a tool is told that it is still under way.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 20;
 
 /// What the admin socket tells besides the engine's figures.
 pub struct Facts {
@@ -54,7 +60,7 @@ impl AdminServer {
         let runtime = runtime.map_err(AdminError::io("serve", path))?;
         let (stop, stopped) = watch::channel(false);
         let started_ns = host.clock.monotonic_ns();
-        let desk = Desk { database, facts, started_ns };
+        let desk = Desk { database, facts, compactions: AskedCompactions::default(), started_ns };
         let work = Work { runtime, listener, desk, stopped };
         let thread = host.tasks.start("admin", Box::new(AdminThread { work: Some(work) }));
         Ok(AdminServer { path: path.to_owned(), stop, thread })
@@ -118,6 +124,7 @@ impl Worker for AdminThread {
 struct Desk {
     database: Arc<Database>,
     facts: Facts,
+    compactions: AskedCompactions,
     started_ns: u64,
 }
 
@@ -133,7 +140,7 @@ impl Desk {
                 return Ok(());
             }
             let answer = match serde_json::from_str(&line) {
-                Ok(request) => self.answer(&request),
+                Ok(request) => self.answer(&request).await,
                 Err(error) => AdminAnswer::Error(format!("not a request: {error}")),
             };
             let mut text = serde_json::to_string(&answer).unwrap_or_default();
@@ -142,9 +149,24 @@ impl Desk {
         }
     }
 
-    fn answer(&self, request: &AdminRequest) -> AdminAnswer {
+    async fn answer(&self, request: &AdminRequest) -> AdminAnswer {
         match request {
             AdminRequest::Status => AdminAnswer::Status(self.status()),
+            AdminRequest::Compact { keyspace, table } => {
+                match self.tables(keyspace.as_deref(), table.as_deref()) {
+                    Ok(tables) => self.look(self.compactions.ask(&self.database, &tables)),
+                    Err(text) => AdminAnswer::Error(text),
+                }
+            }
+            AdminRequest::Compaction { number } => {
+                for _ in 0..LOOKS {
+                    match self.look(*number) {
+                        AdminAnswer::Compaction(found) if !found.is_over => tokio::time::sleep(LOOK).await,
+                        over => return over,
+                    }
+                }
+                self.look(*number)
+            }
             AdminRequest::Flush { keyspace, table } => {
                 match self.flush(keyspace.as_deref(), table.as_deref()) {
                     Ok(sstables) => AdminAnswer::Flushed(Flushed { sstables }),
@@ -155,24 +177,39 @@ impl Desk {
     }
 
     fn flush(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<u64, String> {
-        let Some(keyspace) = keyspace else {
+        if keyspace.is_none() {
             return self.database.flush_all().map_err(|error| error.to_string());
-        };
-        let schema = self.database.schema();
-        let found = schema.keyspaces.get(keyspace);
-        let found = found.ok_or_else(|| format!("keyspace {keyspace} does not exist"))?;
-        let ids: Vec<TableId> = match table {
-            None => found.tables.values().map(|table| table.id).collect(),
-            Some(table) => {
-                let found = found.tables.get(table);
-                vec![found.ok_or_else(|| format!("table {keyspace}.{table} does not exist"))?.id]
-            }
-        };
+        }
         let mut written = 0;
-        for id in ids {
-            written += self.database.flush(id).map_err(|error| error.to_string())?;
+        for table in self.tables(keyspace, table)? {
+            written += self.database.flush(table.id).map_err(|error| error.to_string())?;
         }
         Ok(written)
+    }
+
+    /// The tables that a request names: all, those of a keyspace, one.
+    fn tables(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<Vec<Arc<Table>>, String> {
+        let schema = self.database.schema();
+        let Some(keyspace) = keyspace else {
+            let keyspaces = schema.keyspaces.values();
+            return Ok(keyspaces.flat_map(|keyspace| keyspace.tables.values().cloned()).collect());
+        };
+        let found = schema.keyspaces.get(keyspace);
+        let found = found.ok_or_else(|| format!("keyspace {keyspace} does not exist"))?;
+        match table {
+            None => Ok(found.tables.values().cloned().collect()),
+            Some(table) => {
+                let found = found.tables.get(table);
+                Ok(vec![found.ok_or_else(|| format!("table {keyspace}.{table} does not exist"))?.clone()])
+            }
+        }
+    }
+
+    fn look(&self, number: u64) -> AdminAnswer {
+        match self.compactions.look(&self.database, number) {
+            Ok(compaction) => AdminAnswer::Compaction(compaction),
+            Err(text) => AdminAnswer::Error(text),
+        }
     }
 
     fn status(&self) -> ServerStatus {
@@ -182,6 +219,7 @@ impl Desk {
             keyspace: table.keyspace,
             table: table.table,
             sstables: table.sstables,
+            pending_compactions: table.pending_compactions,
             disk_bytes: table.disk_bytes,
             memtable_bytes: table.memtable_bytes,
             memtable_rows: table.memtable_rows,
@@ -199,6 +237,8 @@ impl Desk {
             cache_bytes: status.cache_bytes,
             log_segments: status.log_segments,
             flush_failure: status.flush_failure,
+            compactions: status.compactions.into_iter().map(running).collect(),
+            compaction_failure: status.compaction_failure,
             tables: status.tables.into_iter().map(line).collect(),
         }
     }

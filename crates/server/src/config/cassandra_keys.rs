@@ -78,7 +78,7 @@ const NOT_BUILT: &str = "\
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
     native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
     auto_snapshot_ttl snapshot_links_per_second column_index_size column_index_cache_size \
-    concurrent_compactors compaction_throughput \
+    \
     min_free_space_per_drive max_space_usable_for_compactions_in_percentage \
     concurrent_materialized_view_builders concurrent_index_builders sstable commitlog_total_space \
     commitlog_compression flush_compression commitlog_disk_access_mode incremental_backups trickle_fsync \
@@ -128,7 +128,7 @@ const NOT_BUILT: &str = "\
     native_transport_timeout consecutive_message_errors_threshold native_transport_idle_timeout_in_ms \
     request_timeout_in_ms counter_write_request_timeout_in_ms cas_contention_timeout_in_ms \
     slow_query_log_timeout_in_ms memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
-    column_index_cache_size_in_kb compaction_throughput_mb_per_sec min_free_space_per_drive_in_mb \
+    column_index_cache_size_in_kb min_free_space_per_drive_in_mb \
     commitlog_total_space_in_mb trickle_fsync_interval_in_kb key_cache_size_in_mb row_cache_size_in_mb \
     counter_cache_size_in_mb cache_load_timeout_seconds tracetype_query_ttl tracetype_repair_ttl \
     enable_user_defined_functions enable_scripted_user_defined_functions enable_materialized_views \

@@ -59,6 +59,17 @@ options! {
     "memory_limit", Some("memory-limit"), Kind::Size { min: 16 * MIB, max: u64::MAX },
         "a quarter of the machine's memory, at most 4GiB", [],
         "Memory for memtables, cache and requests together.";
+    "compaction_throughput", Some("compaction-throughput"), Kind::Rate, "64MiB/s",
+        ["compaction_throughput_mb_per_sec" "MiB/s"],
+        "How much compactions read a second, all together; 0MiB/s for no bound.";
+    "concurrent_compactors", None, Kind::Integer { min: 1, max: 64 }, "one for each two processors, at most 8", [],
+        "Compactions at a time.";
+    "tombstone_purge_grace", None, Kind::Duration { min_ms: 0 }, "10m", [],
+        "How long what was deleted or has expired is kept before compaction may drop it: for late writes with old \
+         timestamps and for clocks that jump.";
+    "gc_grace", None, Kind::Choice(&["ignore", "obey"]), "ignore", [],
+        "ignore: one machine needs no gc_grace_seconds, tombstone_purge_grace counts. obey: gc_grace_seconds of each table \
+         counts, as on a node of a cluster; for data that is on its way to one.";
     "data_file_directories", None, Kind::DirectoryNamed("data"), "DIR/data", [],
         "Cassandra's name for DIR/data. Several directories are not built yet.";
     "commitlog_directory", None, Kind::DirectoryNamed("commitlog"), "DIR/commitlog", [],

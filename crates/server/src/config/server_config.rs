@@ -84,6 +84,14 @@ pub struct ServerConfig {
     pub memtable_bytes: usize,
     /// Memory for the block cache, bytes.
     pub cache_bytes: u64,
+    /// How much compactions read a second, bytes; 0 for no bound.
+    pub compaction_bytes_per_s: u64,
+    /// Compactions at a time.
+    pub compactors: usize,
+    /// How long tombstones are kept at least.
+    pub purge_grace: Duration,
+    /// Whether `gc_grace_seconds` counts instead.
+    pub obeys_gc_grace: bool,
     /// Memory for prepared statements, bytes.
     pub statements_bytes: u64,
     /// Name of the cluster.
@@ -135,6 +143,10 @@ impl ServerConfig {
             memory_limit,
             memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(memory_limit / 4)),
             cache_bytes: read.size("file_cache_size").unwrap_or(memory_limit / 4),
+            compaction_bytes_per_s: read.size("compaction_throughput").unwrap_or(64 << 20),
+            compactors: read.count("concurrent_compactors").map_or((cores / 2).clamp(1, 8), saturating),
+            purge_grace: seconds("tombstone_purge_grace", 600),
+            obeys_gc_grace: read.text("gc_grace") == Some("obey"),
             statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(32 << 20),
             cluster_name: read.text("cluster_name").unwrap_or("Test Cluster").to_owned(),
             timeouts: Timeouts {

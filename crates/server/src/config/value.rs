@@ -20,6 +20,8 @@ pub enum Kind {
         /// Fewest milliseconds.
         min_ms: u64,
     },
+    /// Bytes a second.
+    Rate,
     /// A whole number.
     Integer {
         /// The least.
@@ -46,7 +48,7 @@ pub enum Kind {
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Bytes.
+    /// Bytes, of a rate those a second.
     Size(u64),
     /// A time.
     Duration(Duration),
@@ -84,6 +86,7 @@ impl Kind {
                 let time = Duration::from_nanos(with_unit(text, &DURATIONS)?);
                 (time >= Duration::from_millis(min_ms)).then_some(Value::Duration(time))
             }
+            Kind::Rate => with_unit(text.strip_suffix("/s")?, &SIZES).map(Value::Size),
             Kind::Integer { min, max } => {
                 let number = text.parse().ok().filter(|number| (min..=max).contains(number))?;
                 Some(Value::Integer(number))
@@ -121,6 +124,7 @@ impl Kind {
             Kind::Duration { min_ms } => {
                 format!("a duration such as 10s (d, h, m, s, ms), at least {min_ms}ms")
             }
+            Kind::Rate => "a rate such as 16MiB/s (B/s, KiB/s, MiB/s, GiB/s)".to_owned(),
             Kind::Integer { min, max: i64::MAX } => format!("a whole number, at least {min}"),
             Kind::Integer { min, max } => format!("a whole number, {min} to {max}"),
             Kind::Boolean => "true or false".to_owned(),
@@ -142,6 +146,7 @@ impl Kind {
         match self {
             Kind::Size { .. } => "SIZE",
             Kind::Duration { .. } => "DURATION",
+            Kind::Rate => "RATE",
             Kind::Integer { .. } => "N",
             Kind::Boolean => "BOOL",
             Kind::Choice(_) => "MODE",

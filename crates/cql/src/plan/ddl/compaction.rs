@@ -330,7 +330,10 @@ fn wrong_size(text: &str) -> String {
 fn memory_text(bytes: f64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| bytes >= 2f64.powi(*shift));
-    unit.map_or_else(|| format!("{bytes:.0}B"), |(shift, name)| format!("{:.3}{name}", bytes / 2f64.powi(*shift)))
+    unit.map_or_else(
+        || format!("{bytes:.0}B"),
+        |(shift, name)| format!("{:.3}{name}", bytes / 2f64.powi(*shift)),
+    )
 }
 
 fn check_thresholds(options: &Options) -> Result<()> {

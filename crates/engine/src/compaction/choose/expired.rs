@@ -17,7 +17,8 @@ pub fn fully_expired(situation: &Situation<'_>, candidates: &[usize]) -> Vec<usi
         return over;
     }
     let concerns = |index: &usize| {
-        candidates.contains(index) || candidates.iter().any(|other| sources[*other].overlaps(&sources[*index]))
+        candidates.contains(index)
+            || candidates.iter().any(|other| sources[*other].overlaps(&sources[*index]))
     };
     let alive = (0..sources.len()).filter(|index| !is_over(index)).filter(concerns);
     let least_us = alive.map(|index| sources[index].timestamp_us_min).min().unwrap_or(i64::MAX);

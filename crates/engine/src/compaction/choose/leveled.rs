@@ -15,7 +15,11 @@ const COMPACTING_L0_MAX: usize = 32;
 const ROUNDS_WITHOUT_MAX: u32 = 25;
 
 /// What to compact into which level, or one SSTable for its tombstones.
-pub(super) fn choose(situation: &Situation<'_>, options: &CompactionOptions, own: &LeveledOptions) -> Decision {
+pub(super) fn choose(
+    situation: &Situation<'_>,
+    options: &CompactionOptions,
+    own: &LeveledOptions,
+) -> Decision {
     let manifest = Manifest::new(situation, options, own);
     let pending = manifest.pending();
     if let Some((inputs, level, bytes)) = manifest.candidates() {
@@ -59,7 +63,8 @@ impl<'a> Manifest<'a> {
         let mut level_of = vec![0; sources.len()];
         for index in by_age {
             let level = sources[index].level.min(LEVELS - 1);
-            let fits = level > 0 && levels[level].iter().all(|other| !sources[*other].overlaps(&sources[index]));
+            let fits =
+                level > 0 && levels[level].iter().all(|other| !sources[*other].overlaps(&sources[index]));
             level_of[index] = if fits { level } else { 0 };
             levels[level_of[index]].push(index);
         }
@@ -260,9 +265,9 @@ impl<'a> Manifest<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Strategy;
     use super::super::situation::Source;
     use super::super::testing::{MIB, Setting, source, whole};
-    use super::super::Strategy;
     use super::*;
 
     /// Of 10 MiB SSTables.

@@ -9,9 +9,9 @@ mod leveled;
 mod options;
 mod overlaps;
 mod shards;
+mod situation;
 mod size_tiered;
 mod sizes;
-mod situation;
 mod strategy;
 mod time_window;
 mod unified;
@@ -20,9 +20,11 @@ mod unified;
 mod testing;
 
 pub use expired::fully_expired;
-pub use options::{CompactionOptions, Strategy};
+pub use options::CompactionOptions;
+#[cfg(test)]
+use options::Strategy;
 pub use shards::{Boundaries, range_spanned};
-pub use situation::{Choice, Decision, History, LEVELS, Output, Reason, Situation, Source};
+pub use situation::{Choice, Decision, History, Output, Reason, Situation, Source};
 pub use sizes::{parse_percent, parse_size};
 pub use strategy::{choose, maximal};
 pub use unified::parse_scaling_parameters;

@@ -234,15 +234,21 @@ mod tests {
         assert_eq!((unified.min_sstable_bytes, unified.target_sstable_bytes), (100 << 20, 1 << 30));
         assert_eq!((unified.growth, unified.base_shards), (0.3333333333333333, 4));
         assert!(options.enabled && !options.only_purge_repaired);
-        assert_eq!(options.tombstones, TombstoneOptions { threshold: 0.2, interval_s: 86_400, unchecked: false });
+        assert_eq!(
+            options.tombstones,
+            TombstoneOptions { threshold: 0.2, interval_s: 86_400, unchecked: false }
+        );
     }
 
     #[test]
     fn options_left_out_have_cassandras_defaults() {
-        let Strategy::Unified(unified) = of(&[("class", "UnifiedCompactionStrategy")]).strategy else { panic!() };
+        let Strategy::Unified(unified) = of(&[("class", "UnifiedCompactionStrategy")]).strategy else {
+            panic!()
+        };
         assert_eq!((unified.growth, unified.sstables_max), (0.333, i32::MAX as usize));
         let package = "org.apache.cassandra.db.compaction.";
-        let Strategy::Leveled(leveled) = of(&[("class", &format!("{package}LeveledCompactionStrategy"))]).strategy
+        let Strategy::Leveled(leveled) =
+            of(&[("class", &format!("{package}LeveledCompactionStrategy"))]).strategy
         else {
             panic!()
         };

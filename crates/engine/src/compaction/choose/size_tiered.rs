@@ -5,12 +5,17 @@ use super::options::{CompactionOptions, SizeTieredOptions};
 use super::situation::{Choice, Decision, Output, Reason, Situation};
 
 /// The bucket to compact, or one SSTable for its tombstones.
-pub(super) fn choose(situation: &Situation<'_>, options: &CompactionOptions, own: &SizeTieredOptions) -> Decision {
+pub(super) fn choose(
+    situation: &Situation<'_>,
+    options: &CompactionOptions,
+    own: &SizeTieredOptions,
+) -> Decision {
     let free = situation.free();
     let sizes = |index: &usize| (*index, situation.sources[*index].bytes);
     let buckets = buckets(free.iter().map(sizes).collect(), own);
     let (min, max) = (options.min_threshold, options.max_threshold);
-    let pending = buckets.iter().filter(|bucket| bucket.len() >= min).map(|bucket| bucket.len().div_ceil(max));
+    let pending =
+        buckets.iter().filter(|bucket| bucket.len() >= min).map(|bucket| bucket.len().div_ceil(max));
     let pending = pending.sum::<usize>() as u64;
     let chosen = most_interesting(situation, buckets, (min, max));
     let (inputs, reason) = if chosen.is_empty() {

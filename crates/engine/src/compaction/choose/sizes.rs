@@ -45,7 +45,8 @@ fn number_length(text: &str) -> Option<usize> {
         return Some(3);
     }
     let bytes = text.as_bytes();
-    let digits = |from: usize| bytes[from.min(bytes.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let digits =
+        |from: usize| bytes[from.min(bytes.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut at = usize::from(text.starts_with(['+', '-']));
     if text[at..].starts_with("Infinity") {
         return Some(at + "Infinity".len());
@@ -96,6 +97,9 @@ mod tests {
         for text in ["", "1", "B", "1GiBx", "1 iB", "GiB", "1Gi", "x1B", "1.5.2B"] {
             assert_eq!(parse_size(text), None, "{text}");
         }
-        assert_eq!((parse_percent("10%"), parse_percent(" 0.333 "), parse_percent("x")), (Some(0.1), Some(0.333), None));
+        assert_eq!(
+            (parse_percent("10%"), parse_percent(" 0.333 "), parse_percent("x")),
+            (Some(0.1), Some(0.333), None)
+        );
     }
 }

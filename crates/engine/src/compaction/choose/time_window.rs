@@ -10,7 +10,11 @@ use std::collections::BTreeMap;
 ///
 /// The newest window is that of the newest SSTable of all; Cassandra remembers the newest it has seen of those not being
 /// compacted, which is the same but for a moment.
-pub(super) fn choose(situation: &Situation<'_>, options: &CompactionOptions, own: &TimeWindowOptions) -> Decision {
+pub(super) fn choose(
+    situation: &Situation<'_>,
+    options: &CompactionOptions,
+    own: &TimeWindowOptions,
+) -> Decision {
     let free = situation.free();
     let expired_checked = situation.now_ms - situation.history.expired_checked_ms > own.expired_check_ms;
     let expired = if expired_checked { fully_expired(situation, &free) } else { Vec::new() };
@@ -24,7 +28,8 @@ pub(super) fn choose(situation: &Situation<'_>, options: &CompactionOptions, own
     let (mut inputs, pending) = newest_window(situation, options, own, (&windows, newest));
     let mut reason = Reason::Strategy;
     if inputs.is_empty() && own.tombstone_compactions {
-        let worth = candidates.into_iter().filter(|index| worth_dropping(situation, *index, &options.tombstones));
+        let worth =
+            candidates.into_iter().filter(|index| worth_dropping(situation, *index, &options.tombstones));
         inputs.extend(worth.min_by_key(|index| situation.sources[*index].bytes));
         reason = Reason::Tombstones;
     }
@@ -115,7 +120,9 @@ mod tests {
         let Strategy::TimeWindow(own) = options(&two_hours).strategy else { panic!() };
         assert_eq!(window_start_s(7_199_999_999, &own), 0);
         assert_eq!(window_start_s(7_200_000_000, &own), 7200);
-        let Strategy::TimeWindow(own) = options(&[("timestamp_resolution", "SECONDS")]).strategy else { panic!() };
+        let Strategy::TimeWindow(own) = options(&[("timestamp_resolution", "SECONDS")]).strategy else {
+            panic!()
+        };
         assert_eq!(window_start_s(86_401, &own), 86_400);
     }
 

@@ -57,11 +57,13 @@ fn pick(situation: &Situation<'_>, own: &UnifiedOptions, suitable: Vec<usize>) -
         let threshold = threshold(scaling(own, level.index));
         let found = buckets(threshold, own.inclusion, &sets);
         let found = if overlap.is_some_and(|overlap| overlap >= threshold) { found } else { Vec::new() };
-        let overlap_of = |(start, end): (usize, usize)| sets[start..end].iter().map(Set::len).max().unwrap_or(0);
+        let overlap_of =
+            |(start, end): (usize, usize)| sets[start..end].iter().map(Set::len).max().unwrap_or(0);
         pending += found.iter().map(|bucket| (overlap_of(*bucket) / threshold) as u64).sum::<u64>();
         if overlap > most {
             most = overlap;
-            let best: Vec<_> = found.into_iter().filter(|bucket| Some(overlap_of(*bucket)) == overlap).collect();
+            let best: Vec<_> =
+                found.into_iter().filter(|bucket| Some(overlap_of(*bucket)) == overlap).collect();
             let drawn = best.get((situation.seed % best.len().max(1) as u64) as usize);
             selected = drawn.map(|(start, end)| of_bucket(situation, own, level.index, &sets[*start..*end]));
         }
@@ -276,7 +278,10 @@ mod tests {
     #[test]
     fn late_compactions_are_picked_as_the_example_in_cassandra_says() {
         // 55 SSTables: with W = 2 sixteen, with W = -2 forty-eight (the comment in Bucket.constructPick).
-        assert_eq!(inputs(vec![whole(MIB); 55], &options(&[("scaling_parameters", "2")])), (0..16).collect::<Vec<_>>());
+        assert_eq!(
+            inputs(vec![whole(MIB); 55], &options(&[("scaling_parameters", "2")])),
+            (0..16).collect::<Vec<_>>()
+        );
         let levelled = options(&[("scaling_parameters", "-2")]);
         assert_eq!(inputs(vec![whole(MIB); 55], &levelled), (0..48).collect::<Vec<_>>());
         // A little late is still all of them, up to the most.
@@ -301,7 +306,10 @@ mod tests {
             let own = [("sstable_growth", growth), ("base_shard_count", base), ("min_sstable_size", "0B")];
             shards(&options(&own), density)
         };
-        assert_eq!(["0", "0.333", "0.5", "1"].map(|growth| count(growth, "1", 1024.0 * GIB)), [1024, 128, 32, 1]);
+        assert_eq!(
+            ["0", "0.333", "0.5", "1"].map(|growth| count(growth, "1", 1024.0 * GIB)),
+            [1024, 128, 32, 1]
+        );
         assert_eq!(["0.333", "0.5", "1"].map(|growth| count(growth, "4", 1024.0 * GIB)), [128, 64, 4]);
         // Below the base count the least size decides, in divisors of the base.
         let own = options(&[]);

@@ -1,0 +1,90 @@
+//! Compactions that tools have asked for, by number, so that they can ask again how far these are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_engine::{CompactionRequest, CompactionStatus, Database};
+use helenus_model::schema::{Table, TableId};
+use parking_lot::Mutex;
+
+use super::protocol::{Compaction, RunningCompaction};
+
+/// Requests that are over are forgotten when there are more than this.
+const KEPT_MAX: usize = 64;
+
+/// The requests of this server.
+#[derive(Default)]
+pub(super) struct AskedCompactions {
+    asked: Mutex<BTreeMap<u64, Asked>>,
+}
+
+#[derive(Clone)]
+struct Asked {
+    request: Arc<CompactionRequest>,
+    /// Keyspace and name of each table.
+    tables: Vec<(String, String)>,
+    /// SSTables and bytes before.
+    before: (u64, u64),
+}
+
+impl AskedCompactions {
+    /// Asks for compactions of everything in these tables; the number of the request.
+    pub(super) fn ask(&self, database: &Database, tables: &[Arc<Table>]) -> u64 {
+        let names: Vec<_> =
+            tables.iter().map(|table| (table.keyspace.to_string(), table.name.to_string())).collect();
+        let before = footprint(database, &names);
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        let request = database.compact(ids);
+        let mut asked = self.asked.lock();
+        if asked.len() >= KEPT_MAX {
+            asked.retain(|_, asked| asked.request.status().ended.is_none());
+        }
+        let number = asked.last_key_value().map_or(1, |(number, _)| number + 1);
+        asked.insert(number, Asked { request, tables: names, before });
+        number
+    }
+
+    /// How far a request is; the text of its failure if it failed.
+    pub(super) fn look(&self, database: &Database, number: u64) -> Result<Compaction, String> {
+        let asked = self.asked.lock().get(&number).cloned();
+        let Some(Asked { request, tables, before }) = asked else {
+            return Err(format!("there is no compaction with the number {number}"));
+        };
+        let status = request.status();
+        if let Some(Err(failure)) = status.ended {
+            return Err(failure);
+        }
+        let (sstables, disk_bytes) = footprint(database, &tables);
+        Ok(Compaction {
+            number,
+            is_over: status.ended.is_some(),
+            compactions: status.compactions,
+            tables_left: status.tables_left,
+            sstables_before: before.0,
+            sstables,
+            disk_bytes_before: before.1,
+            disk_bytes,
+            running: database.status().compactions.into_iter().map(running).collect(),
+        })
+    }
+}
+
+pub(super) fn running(status: CompactionStatus) -> RunningCompaction {
+    RunningCompaction {
+        keyspace: status.keyspace,
+        table: status.table,
+        kind: status.kind.to_owned(),
+        sstables: status.sstables,
+        bytes_total: status.bytes_total,
+        bytes_done: status.bytes_done,
+    }
+}
+
+fn footprint(database: &Database, tables: &[(String, String)]) -> (u64, u64) {
+    let status = database.status();
+    let is_one = |line: &&helenus_engine::TableStatus| {
+        tables.iter().any(|(keyspace, table)| line.keyspace == *keyspace && line.table == *table)
+    };
+    let lines = status.tables.iter().filter(is_one);
+    lines.fold((0, 0), |(sstables, bytes), line| (sstables + line.sstables, bytes + line.disk_bytes))
+}
