@@ -163,6 +163,7 @@ fn cassandra_dumps_verifies_imports_and_answers_what_we_wrote() {
     let oracle = Oracle::shared();
     let theirs = fill(oracle.address());
     oracle.nodetool(&["flush", KEYSPACE]);
+    let mut dumps = Vec::new();
 
     for Example { table, .. } in EXAMPLES {
         let folder = files::table_folder(&server.tables(), &ours, KEYSPACE, table);
@@ -174,7 +175,8 @@ fn cassandra_dumps_verifies_imports_and_answers_what_we_wrote() {
             "one flush, one SSTable: {our_files:?} {their_files:?}"
         );
         let dump = |files: &[std::path::PathBuf]| offline::comparable(offline::dump(&files[0]));
-        assert_eq!(dump(&our_files), dump(&their_files), "{table}");
+        let dumped = dump(&our_files);
+        assert_eq!(dumped, dump(&their_files), "{table}");
         offline::verify_as_oracle(&oracle, KEYSPACE, table, &folder);
 
         let select = format!("SELECT * FROM {KEYSPACE}.{table}");
@@ -184,6 +186,21 @@ fn cassandra_dumps_verifies_imports_and_answers_what_we_wrote() {
         assert!(theirs.rows(&select).is_empty(), "{table}");
         oracle.import(KEYSPACE, table, &folder);
         assert_eq!(theirs.rows(&select), written, "{table}, imported");
+        dumps.push((folder, dumped));
+    }
+
+    // The same writes once more: what is compacted of both is what each was, and Cassandra's tools take it as well.
+    for Example { table, writes, .. } in EXAMPLES {
+        writes(&format!("{KEYSPACE}.{table}")).iter().for_each(|write| ours.run(write));
+    }
+    server.admin(&["flush"]);
+    let told = server.admin(&["compact", KEYSPACE]);
+    assert!(told.contains(&format!("to {} ", EXAMPLES.len())), "{told}");
+    for (Example { table, .. }, (folder, dumped)) in EXAMPLES.iter().zip(dumps) {
+        let compacted = files::tables(&folder);
+        assert_eq!(compacted.len(), 1, "{table}: {compacted:?}");
+        assert_eq!(offline::comparable(offline::dump(&compacted[0])), dumped, "{table}, compacted");
+        offline::verify_as_oracle(&oracle, KEYSPACE, table, &folder);
     }
 }
 
