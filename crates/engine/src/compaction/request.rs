@@ -73,12 +73,15 @@ impl CompactionRequest {
     }
 }
 
+/// SSTables to compact together, by name: others change meanwhile.
+type Part = (Vec<Descriptor>, Output);
+
 /// A request in a worker's hands.
 pub(super) struct Major {
     request: Arc<CompactionRequest>,
     stores: VecDeque<Arc<TableStore>>,
     /// The table under way, and what is left to do in it.
-    table: Option<(Arc<TableStore>, VecDeque<(Vec<Descriptor>, Output)>)>,
+    table: Option<(Arc<TableStore>, VecDeque<Part>)>,
     failure: Option<String>,
     is_over: bool,
 }
