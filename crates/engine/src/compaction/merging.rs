@@ -87,7 +87,8 @@ impl Merging {
     /// Purges what concerns a partition as a whole.
     fn begin(&mut self, partition: Partition, place: Place<'_>, compacted: &[Arc<SsTable>]) -> Open {
         let decorated = self.inputs.decorated();
-        let outside = || outside_us(&place.store.view(), compacted, (&partition.hash, decorated));
+        let outside =
+            || outside_us(&place.store.view(), compacted, (&partition.hash, &partition.key, decorated));
         self.purger.begin_partition();
         let deletion = self.purger.deletion(partition.deletion, &outside);
         let mut static_row = RowBuf::default();
@@ -110,7 +111,7 @@ impl Merging {
     ) -> Result<bool> {
         let Merging { inputs, outputs, purger, cx, .. } = self;
         let Open { partition: Partition { key, hash, rows, .. }, deletion, static_row, begun } = open;
-        let outside = || outside_us(&place.store.view(), compacted, (&*hash, inputs.decorated()));
+        let outside = || outside_us(&place.store.view(), compacted, (&*hash, &*key, inputs.decorated()));
         let static_row = Some(static_row.view()).filter(|row| !row.is_empty());
         if !*begun && (static_row.is_some() || !deletion.is_live()) {
             outputs
@@ -143,9 +144,12 @@ impl Merging {
 
 /// The smallest timestamp that anything may have for a partition in memtables and in SSTables that are not compacted with
 /// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`).
-fn outside_us(view: &View, compacted: &[Arc<SsTable>], (hash, decorated): (&KeyHash, &[u8])) -> Option<i64> {
-    let memtables =
-        view.memtables.iter().filter(|memtable| memtable.partition(hash.token, decorated).is_some());
+fn outside_us(
+    view: &View,
+    compacted: &[Arc<SsTable>],
+    (hash, key, decorated): (&KeyHash, &[u8], &[u8]),
+) -> Option<i64> {
+    let memtables = view.memtables.iter().filter(|memtable| memtable.partition(hash.token, key).is_some());
     let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));
     let may_have = |table: &&Arc<SsTable>| table.covers(decorated) && table.may_contain(hash);
     let sstables = view.sstables.iter().filter(is_outside).filter(may_have);
