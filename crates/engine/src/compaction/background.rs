@@ -301,7 +301,7 @@ impl Look {
     pub(super) fn new(shared: &Shared, store: &TableStore) -> Look {
         let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
         let now_s = shared.timestamps.now_s();
-        let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s);
+        let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s, false);
         let least = view.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min).min();
         Look {
             sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),

@@ -201,13 +201,10 @@ impl Job {
     }
 }
 
-/// The table's rule now. By Cassandra's rule a table may ask that only what has been repaired is purged.
+/// The table's rule now.
 fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
-    let options = shared.options.compaction.purge;
-    let rule = PurgeRule::new(options, table, shared.timestamps.now_s());
-    let only_repaired = choose::CompactionOptions::of(&table.options.compaction).only_purge_repaired;
-    let repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
-    if options.obey_gc_grace && only_repaired && !repaired { rule.keeping_everything() } else { rule }
+    let is_repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
+    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.now_s(), is_repaired)
 }
 
 /// The claimed SSTables that must be read: the others hold nothing but what is over, and go as they are.

@@ -149,7 +149,8 @@ fn outside_us(
     compacted: &[Arc<SsTable>],
     (hash, key, decorated): (&KeyHash, &[u8], &[u8]),
 ) -> Option<i64> {
-    let memtables = view.memtables.iter().filter(|memtable| memtable.partition_of_key(hash.token, key).is_some());
+    let memtables =
+        view.memtables.iter().filter(|memtable| memtable.partition_of_key(hash.token, key).is_some());
     let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));
     let may_have = |table: &&Arc<SsTable>| table.covers(decorated) && table.may_contain(hash);
     let sstables = view.sstables.iter().filter(is_outside).filter(may_have);

@@ -5,6 +5,7 @@
 //! client timestamps, retries and clocks that jump. Cassandra's own rule (`PurgeFunction`, `Cell.purge`) has
 //! `gc_grace_seconds` for it, and makes tombstones of expired cells, counted from when they were written.
 
+use super::choose::CompactionOptions;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
@@ -41,15 +42,15 @@ pub(super) struct PurgeRule {
 }
 
 impl PurgeRule {
-    pub(super) fn new(options: PurgeOptions, table: &Table, now_s: i64) -> PurgeRule {
+    /// By Cassandra's rule a table may ask that only what has been repaired is purged; then nothing is, unless all that is
+    /// compacted `is_repaired`.
+    pub(super) fn new(options: PurgeOptions, table: &Table, now_s: i64, is_repaired: bool) -> PurgeRule {
         let obeys = options.obey_gc_grace || table.is_counter();
         let grace_s = if obeys { i64::from(table.options.gc_grace_seconds) } else { options.grace_s };
-        PurgeRule { now_s, gc_before_s: now_s - grace_s, converts: obeys }
-    }
-
-    /// The same, but nothing goes.
-    pub(super) fn keeping_everything(self) -> PurgeRule {
-        PurgeRule { gc_before_s: i64::MIN, ..self }
+        let only_repaired = CompactionOptions::of(&table.options.compaction).only_purge_repaired;
+        let keeps = options.obey_gc_grace && only_repaired && !is_repaired;
+        let gc_before_s = if keeps { i64::MIN } else { now_s.saturating_sub(grace_s) };
+        PurgeRule { now_s, gc_before_s, converts: obeys }
     }
 }
 

@@ -12,6 +12,7 @@ use helenus_sstable::names::Descriptor;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A request, under way or over.
 pub struct CompactionRequest {
@@ -43,10 +44,10 @@ impl Database {
             changed: Signal::default(),
             tasks: self.shared.host.tasks.clone(),
         });
-        if self.shared.closing.load(std::sync::atomic::Ordering::Acquire) {
+        self.shared.compactions.request(request.clone());
+        // Workers that have seen it end too what is in the queue; they may have looked there before.
+        if self.shared.closing.load(Ordering::Acquire) {
             request.end(Err(Error::Closed.to_string()));
-        } else {
-            self.shared.compactions.request(request.clone());
         }
         request
     }
