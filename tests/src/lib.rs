@@ -5,6 +5,7 @@
 //! - [`Client`]: a program of `tests/drivers/`, run against an address;
 //! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
 //! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
+//! - [`raw`]: a client of bytes made by hand, for what no driver sends;
 //! - [`files`]: the SSTables in a data directory.
 //!
 //! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
@@ -21,6 +22,7 @@ mod cql;
 pub mod files;
 pub mod offline;
 mod oracle;
+pub mod raw;
 mod server;
 
 pub use client::Client;

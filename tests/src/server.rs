@@ -38,6 +38,11 @@ impl Server {
     /// The same with further arguments of `helenus serve`.
     pub fn start_with(args: &[&str]) -> Self {
         let folder = TempDir::with_prefix("helenus-e2e-").expect("a temporary directory");
+        Self::start_in(folder, args)
+    }
+
+    /// The same in a folder that somebody prepared: the server takes or makes `data` in it.
+    pub fn start_in(folder: TempDir, args: &[&str]) -> Self {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let begin = Instant::now();
         let (child, head, address) = spawn(folder.path(), &args);
@@ -99,6 +104,23 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// What the server says when it is started on the same directory and must refuse.
+    ///
+    /// # Panics
+    /// If it starts.
+    pub fn start_refused(&self) -> String {
+        let mut command = Command::new(binary());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(self.data()).args(&self.args);
+        let output = command.output().expect("run the server");
+        assert!(!output.status.success(), "it started");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Further arguments for the next start.
+    pub fn add_args(&mut self, args: &[&str]) {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
     }
 
     /// Starts again on the same directory, after [`Self::kill`] or [`Self::stop`]. The port may be another.

@@ -1,26 +1,24 @@
 //! Telling who waits that something may have become possible: a write acknowledged, memory free again.
 
 use helenus_host::Signal;
-use std::sync::OnceLock;
+use parking_lot::RwLock;
 
 /// Wakes the threads that wait in `Ticket::wait`, and calls the doors that wait without one.
 #[derive(Default)]
 pub(crate) struct Announcer {
     pub(crate) changed: Signal,
-    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    listeners: RwLock<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
 impl Announcer {
-    /// Sets the one listener; later ones are ignored.
+    /// Adds a listener, for as long as the database is open: a door each.
     pub(crate) fn listen(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.listener.set(listener);
+        self.listeners.write().push(listener);
     }
 
     /// To be called after the change is visible.
     pub(crate) fn announce(&self) {
         self.changed.notify();
-        if let Some(listener) = self.listener.get() {
-            listener();
-        }
+        self.listeners.read().iter().for_each(|listener| listener());
     }
 }

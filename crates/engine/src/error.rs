@@ -12,6 +12,9 @@ pub enum Error {
     /// A file could not be read or written, or holds something else than what was written.
     #[error(transparent)]
     Table(helenus_sstable::Error),
+    /// An SSTable of the table could not be opened; the text names its file. Mend or remove it and start again.
+    #[error(transparent)]
+    Unreadable(std::sync::Arc<helenus_sstable::Error>),
     /// The commit log cannot take the write now; reads go on, and writes again once the cause is gone.
     #[error("the commit log cannot grow: {}: {source}; free space, then write again", path.display())]
     LogFull {

@@ -23,9 +23,9 @@ pub use compaction::{
     parse_scaling_parameters, parse_size,
 };
 pub use database::{
-    Database, DatabaseOptions, DdlError, MemoryShares, OpenReport, ReadRequest, ReadTimeouts, Status,
-    TableStatus,
+    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
+    ReadTimeouts, Status, TableStatus,
 };
 pub use error::{Error, Result};
 pub use schema::{SchemaChange, SchemaChangeKind, is_system_keyspace, parse_type};
-pub use table::View;
+pub use table::{Unreadable, View};

@@ -137,6 +137,12 @@ pub enum WireError {
     /// Ours: a compressed body that would unfold into more than the server takes.
     #[error("Compressed frame unfolds to {length} bytes, more than the allowed {max}")]
     UnfoldsTooBig { length: u64, max: u64 },
+    /// A message that was dropped for want of room; the text says how much was in use.
+    #[error("{text}")]
+    Overloaded { text: String },
+    /// Ours: a long message whose bytes do not come.
+    #[error("The request did not arrive in time; send it without pauses")]
+    FrameTooSlow,
     #[error("Unknown option id {id}")]
     UnknownTypeId { id: u16 },
     /// Ours: types inside types beyond any sane depth.
@@ -159,11 +165,12 @@ pub enum WireError {
 impl WireError {
     /// The code an ERROR response to these bytes carries.
     ///
-    /// Everything a client can do wrong below CQL is a protocol error, but for the two size limits: Cassandra throws
-    /// `InvalidRequestException` there.
+    /// Everything a client can do wrong below CQL is a protocol error, but for the two size limits, where Cassandra throws
+    /// `InvalidRequestException`.
     pub fn code(&self) -> ErrorCode {
         match self {
             WireError::RequestTooBig { .. } | WireError::MessageTooBig { .. } => ErrorCode::Invalid,
+            WireError::Overloaded { .. } => ErrorCode::Overloaded,
             _ => ErrorCode::Protocol,
         }
     }

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import hashlib
 import ipaddress
 import sys
 import threading
@@ -439,6 +440,51 @@ def metadata_id_case(address, cluster, session):
     row = session.execute(select, (1,)).one()
     equal((row._fields, tuple(row)), (("k", "a", "b"), (1, 2, 3)), "after ALTER TABLE ADD")
     equal(tuple(session.execute(select, (1,)).one()), (1, 2, 3), "and again")
+    # The ids themselves: a client of Cassandra that finds Helenus in its place need not be told the columns again.
+    named = [("k", "Int32Type"), ("c", "ReversedType({}Int32Type)"), ("v", "UTF8Type")]
+    ordered = f"{KEYSPACE}.metadata_id_order"
+    session.execute(f"DROP TABLE IF EXISTS {ordered}")
+    session.execute(f"CREATE TABLE {ordered} (k int, c int, v text, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)")
+    digest = hashlib.md5()
+    marshal = "org.apache.cassandra.db.marshal."
+    for column, kind in named:
+        digest.update(f"{column}\0{marshal}{kind.format(marshal)}\0\0".encode())
+    found = session.prepare(f"SELECT k, c, v FROM {ordered}").result_metadata_id
+    equal(found.hex(), digest.hexdigest(), "the id of columns in descending order")
+
+
+def warnings_case(address, cluster, session):
+    full = table(session, "warned", "k int PRIMARY KEY, v text")
+
+    def warnings(statement):
+        future = session.execute_async(statement)
+        future.result()
+        return future.warnings
+
+    def batch(kind, sizes):
+        statements = BatchStatement(kind)
+        for k, size in enumerate(sizes):
+            statements.add(SimpleStatement(f"INSERT INTO {full} (k, v) VALUES ({k}, '{'x' * size}')"))
+        return warnings(statements)
+
+    equal(batch(BatchType.LOGGED, [2490, 2490]), None, "a batch of 5 KiB")
+    large = f"Batch for [{full}] is of size 5121, exceeding specified threshold of 5120 by 1."
+    equal(batch(BatchType.LOGGED, [2490, 2491]), [large], "a larger one")
+    equal(batch(BatchType.LOGGED, [9000]), None, "to one partition")
+    many = (f"Unlogged batch covering 11 partitions detected against table [{full}]. You should use a logged batch for "
+            "atomicity, or asynchronous writes for performance.")
+    equal(batch(BatchType.UNLOGGED, [1] * 11), [many], "an unlogged one over 11 partitions")
+    equal(batch(BatchType.LOGGED, [1] * 11), None, "a logged one")
+    refused(InvalidRequest, "Batch too large", lambda: batch(BatchType.LOGGED, [26000, 26000]))
+    equal(warnings(f"SELECT count(*) FROM {full}"), ["Aggregation query used without partition key"], "an aggregate")
+    equal(warnings(f"SELECT count(*) FROM {full} WHERE k IN (1, 2)"),
+          ["Aggregation query used on multiple partition keys (IN restriction)"], "an aggregate over keys")
+    equal(warnings(f"INSERT INTO {full} (k) VALUES (1)"), None, "a plain write")
+    replicas = warnings("CREATE KEYSPACE python_driver_replicas WITH replication = "
+                        "{'class': 'SimpleStrategy', 'replication_factor': 3}")
+    session.execute("DROP KEYSPACE python_driver_replicas")
+    equal(replicas, ["Your replication factor 3 for keyspace python_driver_replicas is higher than the number of nodes 1"],
+          "more replicas than nodes")
 
 
 def reprepare_case(address, cluster, session):

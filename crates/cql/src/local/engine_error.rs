@@ -23,6 +23,7 @@ impl From<Error> for CqlError {
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
             Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
             Error::Table(_)
+            | Error::Unreadable(_)
             | Error::LogFailed { .. }
             | Error::LogDamaged { .. }
             | Error::Io { .. }

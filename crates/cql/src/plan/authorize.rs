@@ -17,10 +17,14 @@ pub(crate) enum Resource<'a> {
     Table(&'a str, &'a str),
 }
 
-/// The permissions a plan needs. SELECT names its own once roles exist to be asked.
+/// The permissions a plan needs.
 pub(crate) fn needed(plan: &Plan) -> Vec<(Permission, Resource<'_>)> {
     match plan {
-        Plan::Select(_) | Plan::Describe(_) | Plan::Use(_) | Plan::Elsewhere => Vec::new(),
+        Plan::Select(plan) => {
+            let table = plan.table();
+            vec![(Permission::Select, Resource::Table(&table.keyspace, &table.name))]
+        }
+        Plan::Describe(_) | Plan::Use(_) | Plan::Elsewhere => Vec::new(),
         // EXPLAIN needs what its statement does: it tells of the data, and ANALYZE runs it.
         Plan::Explain(explain) => needed(&explain.statement),
         Plan::Modify(plan) => vec![modify(plan)],

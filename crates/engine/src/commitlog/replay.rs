@@ -12,11 +12,13 @@
 use super::append::LeftOver;
 use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
+use crate::database::OpenProgress;
 use crate::error::{Error, Result};
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// How to treat what cannot be read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +40,12 @@ pub struct Replay {
 
 /// Reads every segment of a folder. The records that must be applied are those of mutations beyond what their table
 /// has flushed; the caller knows both.
-pub(crate) fn read_log(disk: &dyn Disk, dir: &Path, options: ReplayOptions) -> Result<(Replay, LeftOver)> {
+pub(crate) fn read_log(
+    disk: &dyn Disk,
+    dir: &Path,
+    options: ReplayOptions,
+    progress: &OpenProgress,
+) -> Result<(Replay, LeftOver)> {
     let (mut replay, mut left) = (Replay::default(), LeftOver::default());
     if !disk.exists(dir) {
         return Ok((replay, left));
@@ -53,6 +60,8 @@ pub(crate) fn read_log(disk: &dyn Disk, dir: &Path, options: ReplayOptions) -> R
     if !segments.is_empty() {
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
     }
+    let sizes = segments.iter().map(|(_, path)| size(disk, path)).collect::<Result<Vec<_>>>()?;
+    OpenProgress::add(&progress.log_bytes, sizes.iter().sum());
     let log = Log { disk, dir, segments };
     for (index, (number, path)) in log.segments.iter().enumerate() {
         let reader = SegmentReader::open(disk, *number, path.clone())?;
@@ -83,11 +92,18 @@ pub(crate) fn read_log(disk: &dyn Disk, dir: &Path, options: ReplayOptions) -> R
         let dirty = note_records(&records, &mut left);
         left.segments.push((*number, dirty));
         replay.records.append(&mut records);
+        OpenProgress::add(&progress.log_bytes_read, sizes.get(index).copied().unwrap_or_default());
         if stop.ends_log {
             break;
         }
     }
+    let all = progress.log_bytes.load(Ordering::Relaxed);
+    progress.log_bytes_read.store(all, Ordering::Relaxed);
     Ok((replay, left))
+}
+
+fn size(disk: &dyn Disk, path: &Path) -> Result<u64> {
+    disk.open(path).and_then(|file| file.size()).map_err(Error::io("read", path))
 }
 
 /// The place in the segment before where records are missing, by what this segment's head says of it.

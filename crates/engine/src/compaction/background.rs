@@ -292,7 +292,7 @@ fn damaged(error: &Error) -> Option<Descriptor> {
 pub(super) struct Look {
     pub(super) sources: Vec<Source>,
     pub(super) options: CompactionOptions,
-    memtables_us_min: i64,
+    elsewhere_us_min: i64,
     now_ms: i64,
     gc_before_s: i64,
 }
@@ -302,11 +302,10 @@ impl Look {
         let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
         let now_s = shared.timestamps.now_s();
         let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s, false);
-        let least = view.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min).min();
         Look {
             sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),
             options: CompactionOptions::of(&table.options.compaction),
-            memtables_us_min: least.unwrap_or(i64::MAX),
+            elsewhere_us_min: view.timestamp_us_min_elsewhere(),
             now_ms: shared.host.clock.wall_us() / 1000,
             gc_before_s: rule.gc_before_s,
         }
@@ -317,7 +316,7 @@ impl Look {
         busy: &'a BTreeSet<Descriptor>,
         history: &'a History,
     ) -> choose::Situation<'a> {
-        let sources = (self.sources.as_slice(), self.memtables_us_min);
+        let sources = (self.sources.as_slice(), self.elsewhere_us_min);
         // Any draw will do; the time's is never the same for long.
         situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
     }

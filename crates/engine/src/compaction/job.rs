@@ -216,9 +216,8 @@ fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: Pur
     let candidates: Vec<usize> = (0..sources.len()).filter(|index| is_claimed(&sources[*index].id)).collect();
     let nothing = (BTreeSet::new(), choose::History::default());
     let now_ms = shared.host.clock.wall_us() / 1000;
-    let least = view.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min).min();
-    let memtables = (sources.as_slice(), least.unwrap_or(i64::MAX));
-    let situation = situation(memtables, (&nothing.0, &nothing.1), (now_ms, rule.gc_before_s, 0));
+    let sources_and_rest = (sources.as_slice(), view.timestamp_us_min_elsewhere());
+    let situation = situation(sources_and_rest, (&nothing.0, &nothing.1), (now_ms, rule.gc_before_s, 0));
     let expired = choose::fully_expired(&situation, &candidates);
     let is_expired =
         |input: &Arc<SsTable>| expired.iter().any(|index| sources[*index].id == *input.descriptor());

@@ -143,12 +143,15 @@ impl Merging {
 }
 
 /// The smallest timestamp that anything may have for a partition in memtables and in SSTables that are not compacted with
-/// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`).
+/// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`). What nobody can read may have any.
 fn outside_us(
     view: &View,
     compacted: &[Arc<SsTable>],
     (hash, key, decorated): (&KeyHash, &[u8], &[u8]),
 ) -> Option<i64> {
+    if !view.unreadable.is_empty() {
+        return Some(i64::MIN);
+    }
     let memtables =
         view.memtables.iter().filter(|memtable| memtable.partition_of_key(hash.token, key).is_some());
     let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));

@@ -1,12 +1,13 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
-//! schema, `maintenance` flushes in the background and closes.
+//! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is.
 
 mod ddl;
 mod maintenance;
 mod open;
 mod options;
+mod progress;
 mod reading;
 mod shared;
 mod status;
@@ -15,6 +16,7 @@ mod writing;
 pub use ddl::DdlError;
 pub use open::OpenReport;
 pub use options::{DatabaseOptions, MemoryShares, ReadTimeouts};
+pub use progress::{OpenProgress, OpenStage};
 pub use reading::ReadRequest;
 pub use shared::Database;
 pub(crate) use shared::Shared;

@@ -2,6 +2,7 @@
 
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
+use super::progress::OpenProgress;
 use super::shared::{Database, Shared};
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
@@ -14,7 +15,7 @@ use crate::folder::make_folder;
 use crate::memtable::MemoryAccount;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
 use crate::schema::{SchemaRow, changes_between, is_system_keyspace, load_schema, system_keyspaces};
-use crate::table::TableStore;
+use crate::table::{TableStore, Unreadable};
 use crate::timestamps::Timestamps;
 use arc_swap::ArcSwap;
 use helenus_host::{Disk, Host};
@@ -42,6 +43,8 @@ pub struct OpenReport {
     pub log_bytes: u64,
     /// Damage that was skipped: segment and offset.
     pub skipped: Vec<(std::path::PathBuf, u64)>,
+    /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and what is wrong where.
+    pub unreadable: Vec<(String, String)>,
 }
 
 impl Database {
@@ -57,7 +60,7 @@ impl Database {
         let log_dir = options.dir.join("commitlog");
         let replay_options = ReplayOptions { skip_damaged: options.skip_damaged_log };
         let (replay, left) = match options.sync {
-            Some(_) => read_log(&*disk, &log_dir, replay_options)?,
+            Some(_) => read_log(&*disk, &log_dir, replay_options, &options.progress)?,
             None => Default::default(),
         };
         let flushed = left.flushed.clone();
@@ -101,14 +104,23 @@ impl Database {
 
     fn bring_up(&self, replay: Replay, flushed: &BTreeMap<TableId, LogPosition>) -> Result<OpenReport> {
         let shared = &self.shared;
-        let mut report = OpenReport { replayed: 0, log_bytes: replay.bytes, skipped: replay.skipped };
+        let mut report = OpenReport {
+            replayed: 0,
+            log_bytes: replay.bytes,
+            skipped: replay.skipped,
+            ..OpenReport::default()
+        };
         self.open_stores()?;
         let mut replayer = Replayer { shared, flushed, layouts: Layouts::default() };
+        let progress = &shared.options.progress;
+        // Each record is looked at twice, the second time only if the first left something of it.
+        OpenProgress::add(&progress.records, replay.records.len() as u64);
         // The schema's own tables first: the others can only be named once they are read.
         let mut rest = Vec::new();
         for (position, record) in replay.records {
-            if let Some(record) = replayer.schema_part(position, record, &mut report)? {
-                rest.push((position, record));
+            match replayer.schema_part(position, record, &mut report)? {
+                Some(record) => rest.push((position, record)),
+                None => OpenProgress::add(&progress.records_done, 1),
             }
         }
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
@@ -116,7 +128,9 @@ impl Database {
         self.open_stores()?;
         for (position, record) in rest {
             replayer.apply(position, record, &mut report)?;
+            OpenProgress::add(&progress.records_done, 1);
         }
+        report.unreadable = self.unreadable();
         if let Some(log) = &shared.log {
             log.keep_tables(|table| shared.table(table).is_some());
         }
@@ -125,6 +139,20 @@ impl Database {
         let _ = self.flusher.set(task);
         Compactions::start(shared);
         Ok(report)
+    }
+
+    fn unreadable(&self) -> Vec<(String, String)> {
+        let stores = self.shared.tables.load();
+        let mut found = Vec::new();
+        for store in stores.values() {
+            let table = store.table();
+            let of_table = |unreadable: &Unreadable| {
+                (format!("{}.{}", table.keyspace, table.name), unreadable.error.to_string())
+            };
+            found.extend(store.view().unreadable.iter().map(of_table));
+        }
+        found.sort();
+        found
     }
 
     /// Opens the store of every table of the schema that has none.

@@ -1,8 +1,10 @@
 //! Options of a database. The binary fills them from its own options; nothing here reads a file.
 
+use super::progress::OpenProgress;
 use crate::commitlog::SyncMode;
 use crate::compaction::CompactionSettings;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct DatabaseOptions {
     pub compaction: CompactionSettings,
     /// How long reads may take that bring no deadline of their own.
     pub timeouts: ReadTimeouts,
+    /// Where opening says how far it is.
+    pub progress: Arc<OpenProgress>,
 }
 
 /// How long reads may take, nanoseconds; `None`: as long as they do.
@@ -69,6 +73,7 @@ impl DatabaseOptions {
             memory: MemoryShares::of_limit(MEMORY_LIMIT),
             compaction: CompactionSettings::default(),
             timeouts: ReadTimeouts::default(),
+            progress: Arc::default(),
         }
     }
 }

@@ -25,13 +25,15 @@ impl Database {
     /// The sources of a table at this moment, for several reads of one picture.
     ///
     /// # Errors
-    /// `UnknownTable` when it was dropped.
+    /// `UnknownTable` when it was dropped, `Unreadable` when one of its SSTables could not be opened.
     pub fn view(&self, table: &Table) -> Result<Arc<View>> {
-        let store = self.shared.tables.load().get(&table.id).map(|store| store.view());
-        store.ok_or_else(|| Error::UnknownTable {
+        let view = self.shared.tables.load().get(&table.id).map(|store| store.view());
+        let view = view.ok_or_else(|| Error::UnknownTable {
             keyspace: table.keyspace.to_string(),
             table: table.name.to_string(),
-        })
+        })?;
+        view.check_whole()?;
+        Ok(view)
     }
 
     /// Runs a read over a view. With a probe it is counted and timed (`read::Probe` says how to use one).

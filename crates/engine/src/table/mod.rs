@@ -8,4 +8,4 @@ mod view;
 
 pub(crate) use replace::Replaced;
 pub use store::TableStore;
-pub use view::View;
+pub use view::{Unreadable, View};

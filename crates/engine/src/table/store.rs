@@ -1,8 +1,8 @@
 //! The storage of one table, and the one writer of its set of sources.
 
-use super::View;
 use super::flush::write_memtable;
 use super::replace::note_removed;
+use super::{Unreadable, View};
 use crate::commitlog::LogPosition;
 use crate::compaction::CompactionState;
 use crate::database::Shared;
@@ -53,20 +53,27 @@ pub(super) struct Replacing {
 }
 
 impl TableStore {
-    /// Opens a table: finishes or undoes what a cut left in its folder, then opens its SSTables.
+    /// Opens a table: finishes or undoes what a cut left in its folder, then opens its SSTables. A damaged one makes the
+    /// table's reads fail, not the opening: other tables go on.
     pub(crate) fn open(shared: &Shared, table: &Arc<Table>) -> Result<TableStore> {
         let folder = shared.data_dir().join(&*table.keyspace).join(table_folder(&table.name, table.id));
-        let mut sstables = Vec::new();
+        let (mut sstables, mut unreadable) = (Vec::new(), Vec::new());
         let disk = &shared.host.disk;
         if disk.is_dir(&folder) {
             recover(&**disk, &folder)?;
             for descriptor in descriptors(shared, &folder)? {
-                sstables.push(open_sstable(shared, table, &folder, descriptor)?);
+                match open_sstable(shared, table, &folder, descriptor) {
+                    Ok(sstable) => sstables.push(sstable),
+                    Err(Error::Table(error)) if is_of_its_files(&error) => {
+                        unreadable.push(Unreadable { descriptor, error: Arc::new(error) });
+                    }
+                    Err(other) => return Err(other),
+                }
             }
         }
         Ok(TableStore {
             table: ArcSwap::new(table.clone()),
-            view: ArcSwap::from_pointee(View::new(&shared.memory, sstables)),
+            view: ArcSwap::from_pointee(View { unreadable, ..View::new(&shared.memory, sstables) }),
             folder,
             changing: Mutex::default(),
             compaction: CompactionState::default(),
@@ -219,8 +226,12 @@ impl TableStore {
             for descriptor in self.compaction.outputs() {
                 useless.remove(&descriptor);
             }
-            for sstable in &self.view.load().sstables {
+            let view = self.view.load();
+            for sstable in &view.sstables {
                 useless.remove(sstable.descriptor());
+            }
+            for unreadable in &view.unreadable {
+                useless.remove(&unreadable.descriptor);
             }
             self.remove_files(shared, &useless)?;
         }
@@ -282,6 +293,17 @@ impl TableStore {
     /// A transaction of the table's folder.
     pub(crate) fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
         TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
+    }
+}
+
+/// Whether an SSTable could not be opened for what its files are, and not because the system refused to read them: that may
+/// pass, and would make every table unreadable.
+fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
+    use std::io::ErrorKind::{NotFound, UnexpectedEof};
+    match error {
+        helenus_sstable::Error::Corrupt { .. } | helenus_sstable::Error::Unsupported { .. } => true,
+        helenus_sstable::Error::Io { source, .. } => matches!(source.kind(), NotFound | UnexpectedEof),
+        helenus_sstable::Error::WouldBlock => false,
     }
 }
 

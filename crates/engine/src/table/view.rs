@@ -1,6 +1,8 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
+use crate::error::{Error, Result};
 use crate::memtable::{MemoryAccount, Memtable};
+use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
@@ -11,20 +13,32 @@ pub struct View {
     pub memtables: Vec<Arc<Memtable>>,
     /// Newest data first: by greatest timestamp.
     pub sstables: Vec<Arc<SsTable>>,
+    /// SSTables that could not be opened. What is in them nobody knows: reads fail, and nothing may be purged that one of
+    /// them could still hold.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// An SSTable with a damaged component.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    /// Which.
+    pub descriptor: Descriptor,
+    /// The file, where in it, and what is wrong.
+    pub error: Arc<helenus_sstable::Error>,
 }
 
 impl View {
     /// A view of files only, with an empty memtable.
     pub fn new(account: &MemoryAccount, mut sstables: Vec<Arc<SsTable>>) -> View {
         order(&mut sstables);
-        View { memtables: vec![Arc::new(Memtable::new(account))], sstables }
+        View { memtables: vec![Arc::new(Memtable::new(account))], sstables, unreadable: Vec::new() }
     }
 
     /// The view with an empty memtable before the present ones.
     pub(super) fn with_new_memtable(&self, account: &MemoryAccount) -> View {
         let mut memtables = vec![Arc::new(Memtable::new(account))];
         memtables.extend(self.memtables.iter().cloned());
-        View { memtables, sstables: self.sstables.clone() }
+        View { memtables, ..self.clone() }
     }
 
     /// The memtable that takes the writes.
@@ -40,7 +54,28 @@ impl View {
         let mut sstables = self.sstables.clone();
         sstables.extend(written);
         order(&mut sstables);
-        View { memtables, sstables }
+        View { memtables, sstables, unreadable: self.unreadable.clone() }
+    }
+
+    /// Refuses to be read without what could not be opened.
+    ///
+    /// # Errors
+    /// `Unreadable`, of the first such SSTable.
+    pub fn check_whole(&self) -> Result<()> {
+        match self.unreadable.first() {
+            None => Ok(()),
+            Some(unreadable) => Err(Error::Unreadable(unreadable.error.clone())),
+        }
+    }
+
+    /// The smallest timestamp that anything outside the readable SSTables may have: a memtable's, or any at all when there
+    /// is an unreadable SSTable. `i64::MAX` when there is nothing.
+    pub(crate) fn timestamp_us_min_elsewhere(&self) -> i64 {
+        if !self.unreadable.is_empty() {
+            return i64::MIN;
+        }
+        let memtables = self.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min);
+        memtables.min().unwrap_or(i64::MAX)
     }
 
     /// The view after a compaction: the old SSTables gone, the new ones there.
@@ -50,7 +85,7 @@ impl View {
         assert!(sstables.len() + old.len() == self.sstables.len(), "only what is in the view is replaced");
         sstables.extend(new.iter().cloned());
         order(&mut sstables);
-        View { memtables: self.memtables.clone(), sstables }
+        View { memtables: self.memtables.clone(), sstables, unreadable: self.unreadable.clone() }
     }
 }
 

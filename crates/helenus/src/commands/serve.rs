@@ -6,8 +6,8 @@ use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{
-    CompactionSettings, Database, DatabaseOptions, MemoryShares, OpenReport, PurgeOptions, ReadTimeouts,
-    SyncMode,
+    CompactionSettings, Database, DatabaseOptions, MemoryShares, OpenProgress, OpenReport, OpenStage,
+    PurgeOptions, ReadTimeouts, SyncMode,
 };
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
@@ -27,6 +27,9 @@ const EXAMPLES: &str = "Examples:
   helenus serve --config cassandra.yaml            Cassandra's own key names
 
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.";
+
+/// Open files that leave room for ten thousand connections; with fewer allowed the server says so.
+const FILES_WANTED: u64 = 12_000;
 
 /// The command, its flags made from the table of options.
 pub fn command() -> Command {
@@ -50,6 +53,7 @@ pub fn command() -> Command {
 /// Runs the server until a signal ends it.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let real = helenus_host::real::host();
+    let files_max = helenus_host::real::raise_open_files();
     let settings = settings(&real, matches)?;
     print_without_effect(&settings);
     let config =
@@ -66,6 +70,9 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     describe_node(&local, &config, native.address());
     let admin = start_admin(&host, &database, &native, &config)?;
+    if files_max < FILES_WANTED {
+        println!("limited     {files_max} open files: fewer connections than that; raise it with ulimit -n");
+    }
     print_where(&native, &admin, &config);
     wait_for_signal()?;
     native.stop();
@@ -149,7 +156,7 @@ fn open(host: &Host, config: &ServerConfig) -> Result<Arc<Database>> {
         },
     };
     let begun_ns = host.clock.monotonic_ns();
-    let progress = Progress::start(host);
+    let progress = Progress::start(host, Arc::clone(&options.progress));
     let opened = Database::open(host.clone(), options);
     progress.end();
     let (database, report) = opened?;
@@ -188,6 +195,9 @@ fn outward_address() -> IpAddr {
 fn print_opened(report: &OpenReport, took_ns: u64) {
     for (segment, offset) in &report.skipped {
         println!("skipped     damaged log: {} from byte {offset} to its end", segment.display());
+    }
+    for (table, damage) in &report.unreadable {
+        println!("damaged     {damage}; reads of {table} fail until its files are mended or removed");
     }
     if report.replayed > 0 {
         let (log, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
@@ -267,9 +277,9 @@ struct Progress {
 }
 
 impl Progress {
-    fn start(host: &Host) -> Progress {
+    fn start(host: &Host, figures: Arc<OpenProgress>) -> Progress {
         let opened = Arc::new(AtomicBool::new(false));
-        let ticker = Ticker { opened: Arc::clone(&opened), seconds: 0 };
+        let ticker = Ticker { opened: Arc::clone(&opened), figures, seconds: 0 };
         Progress { opened, task: host.tasks.start("opening", Box::new(ticker)) }
     }
 
@@ -282,6 +292,7 @@ impl Progress {
 
 struct Ticker {
     opened: Arc<AtomicBool>,
+    figures: Arc<OpenProgress>,
     seconds: u64,
 }
 
@@ -291,9 +302,22 @@ impl Worker for Ticker {
             return Next::Done;
         }
         if self.seconds > 0 {
-            println!("opening     reading files and replaying the commit log, {} s so far", self.seconds);
+            println!("opening     {}, {} s so far", stage_text(self.figures.stage()), self.seconds);
         }
         self.seconds += 1;
         Next::WaitAtMost(1_000_000_000)
+    }
+}
+
+fn stage_text(stage: OpenStage) -> String {
+    const MIB: u64 = 1 << 20;
+    match stage {
+        OpenStage::ReadingLog(read, of) => {
+            format!("reading the commit log: {} of {} MiB", read / MIB, of.div_ceil(MIB))
+        }
+        OpenStage::Replaying(done, of) => {
+            format!("replaying the commit log: {done} of {of} records ({} %)", done * 100 / of.max(1))
+        }
+        OpenStage::Files => "opening files".to_owned(),
     }
 }

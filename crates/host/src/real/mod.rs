@@ -8,4 +8,4 @@ mod tasks;
 mod time;
 
 pub use machine::host;
-pub use size::{cores, memory_bytes};
+pub use size::{cores, memory_bytes, raise_open_files};

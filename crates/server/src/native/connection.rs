@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use helenus_wire::WireError;
 use helenus_wire::native::{
     Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step, Then, Version,
 };
@@ -44,6 +45,8 @@ const KEPT_BYTES_MAX: usize = 4 << 10;
 /// Wrong messages one after the other in one segment before the rest of it is taken for garbage
 /// (`consecutive_message_errors_threshold`).
 const CONSECUTIVE_ERRORS_MAX: u32 = 1;
+/// A frame longer than a read must come at this speed, after some grace (`Limits::frame_grace`): 16 MiB in two minutes.
+const FRAME_BYTES_A_SECOND: u64 = 128 << 10;
 /// How long a connection that was ended by us takes input to drop it: closed at once, the client's system would throw away
 /// the error that says why.
 const LINGER: Duration = Duration::from_secs(1);
@@ -79,6 +82,8 @@ pub(super) struct Connection<S> {
     skip: Option<(u64, Refusal)>,
     /// For a frame under way that is longer than a read.
     reservation: Option<Reservation>,
+    /// When that frame must have arrived: nobody holds the room of others by sending slowly.
+    due: Option<Pin<Box<Sleep>>>,
     lingering: Option<Pin<Box<Sleep>>>,
     requests: Requests,
 }
@@ -106,6 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             stalled: false,
             skip: None,
             reservation: None,
+            due: None,
             lingering: None,
             requests,
         }
@@ -118,6 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.serve_stalled(scratch);
             }
             self.requests.release_held(&mut scratch.tools);
+            self.give_up_slow_frame(context);
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
@@ -167,6 +174,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.reservation.is_some() || waits_for_nothing || self.gets_room() {
             return true;
         }
+        if self.requests.session.throws_on_overload {
+            self.drop_frame_under_way();
+            return true;
+        }
         self.requests.seat.account.wait(&self.requests.mailbox);
         self.gets_room()
     }
@@ -176,8 +187,49 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             None => self.requests.seat.account.has_room(0),
             Some(bytes) => {
                 self.reservation = self.requests.seat.account.try_take(bytes);
+                if self.reservation.is_some() {
+                    let grace = self.requests.shared.limits.frame_grace;
+                    let sleep = tokio::time::sleep(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
+                    self.due = Some(Box::pin(sleep));
+                }
                 self.reservation.is_some()
             }
+        }
+    }
+
+    /// The frame under way has arrived or is given up.
+    fn release_room(&mut self) {
+        self.reservation = None;
+        self.due = None;
+    }
+
+    /// There is no room for the frame under way, and its client wants to hear of that rather than wait: what has come of
+    /// it goes, what will come is dropped, and then it is answered.
+    fn drop_frame_under_way(&mut self) {
+        let is_v5 = matches!(self.framing, Framing::Segments(..));
+        let error = WireError::Overloaded { text: self.requests.seat.account.overloaded(is_v5) };
+        if let Framing::Segments(reader, _) = &mut self.framing {
+            reader.refuse_long(error);
+            return;
+        }
+        let stream =
+            self.kept.get(2..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i16::from_be_bytes);
+        let Some(bytes) = self.reservation_wanted() else { return };
+        let then = Then::Skip(bytes);
+        self.skip = Some((
+            bytes.saturating_sub(self.kept.len() as u64),
+            Refusal { error, stream, answer_in: None, then },
+        ));
+        self.kept = Vec::new();
+    }
+
+    /// Ends a connection whose long frame does not come.
+    fn give_up_slow_frame(&mut self, context: &mut Context<'_>) {
+        if self.due.as_mut().is_some_and(|due| due.as_mut().poll(context).is_ready()) {
+            self.release_room();
+            self.kept = Vec::new();
+            self.requests.refuse(&Refusal::fatal(WireError::FrameTooSlow, 0));
+            self.requests.closing = true;
         }
     }
 
@@ -241,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return used;
                 }
                 self.requests.refuse(&refusal);
-                self.reservation = None;
+                self.release_room();
                 continue;
             }
             if rest.is_empty() {
@@ -256,7 +308,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Ok(None) => return used,
                     Ok(Some(envelope)) => {
                         used += envelope.size();
-                        self.reservation = None;
+                        // Before it is served: it does not compete with itself.
+                        (self.reservation, self.due) = (None, None);
                         if let Handled::Started(version) = self.requests.handle(&envelope, scratch) {
                             self.agree_on(version);
                         }
@@ -268,16 +321,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     match reader.read(rest) {
                         Ok(Step::Incomplete) => return used,
                         Ok(Step::Part { used: part }) => used += part,
-                        Ok(Step::Envelopes { used: segment, payload }) => {
+                        Ok(Step::Envelopes { used: segment, payload, long }) => {
                             used += segment;
+                            if long {
+                                (self.reservation, self.due) = (None, None);
+                            }
                             let served = serve_payload(&mut self.requests, envelopes, payload, scratch);
                             if let Some(unserved) = payload.get(served..).filter(|rest| !rest.is_empty()) {
                                 self.unserved = unserved.to_vec();
                                 self.stalled = true;
                                 return used;
-                            }
-                            if reader.is_between_messages() {
-                                self.reservation = None;
                             }
                         }
                         Err(refusal) => used += self.refuse(refusal, rest.len()),

@@ -30,6 +30,8 @@ pub struct Limits {
     pub disk_threads_max: usize,
     /// Reads waiting for one of them.
     pub disk_queue_max: usize,
+    /// How long a frame longer than one read may take to arrive, besides the time its length needs at 128 KiB a second.
+    pub frame_grace: Duration,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
 }
@@ -51,6 +53,7 @@ impl Limits {
             keeps_alive: true,
             disk_threads_max: 32,
             disk_queue_max: 1024,
+            frame_grace: Duration::from_secs(10),
             write_timeout: Duration::from_secs(2),
         }
     }

@@ -4,6 +4,7 @@
 //! once. `wait`: done when the test says so. `use K`. `create`: a schema change with its event. `error NAME`. `warn`:
 //! one row and two warnings; `write`, `wait` and `create` followed by `warn W` warn of W. Anything else is a syntax error.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,6 +30,9 @@ pub struct Canned {
     pub written_out: AtomicUsize,
     /// Opens the way for `disk`.
     pub disk: Arc<AtomicBool>,
+    /// How often the table of `rows` was altered.
+    pub altered: AtomicUsize,
+    prepared: Mutex<HashMap<StatementId, Arc<Prepared>>>,
 }
 
 impl Canned {
@@ -39,10 +43,18 @@ impl Canned {
         }
     }
 
-    fn rows(count: usize, size: usize, out: &mut dyn RowsOut) -> Arc<ResultColumns> {
-        let column =
-            ResultColumn { keyspace: "ks".into(), table: "t".into(), name: "v".into(), ty: CqlType::Blob };
-        let columns = Arc::new(ResultColumns { columns: vec![column], id: [7; 16] });
+    fn column() -> ResultColumn {
+        ResultColumn { keyspace: "ks".into(), table: "t".into(), name: "v".into(), ty: CqlType::Blob }
+    }
+
+    /// The columns of rows; their id changes when a test says so.
+    fn columns(&self) -> Arc<ResultColumns> {
+        let id = [7 + self.altered.load(Ordering::Acquire) as u8; 16];
+        Arc::new(ResultColumns { columns: vec![Canned::column()], id })
+    }
+
+    fn rows(&self, count: usize, size: usize, out: &mut dyn RowsOut) -> Arc<ResultColumns> {
+        let columns = self.columns();
         out.columns(&columns);
         let value = vec![0xAB; size];
         for _ in 0..count {
@@ -72,12 +84,21 @@ impl Backend for Canned {
         unreachable!("no door asks for the schema")
     }
 
-    fn prepare(&self, _: &str, _: Option<&str>, _: &Identity) -> Result<Arc<Prepared>, CqlError> {
-        Err(CqlError::Invalid("canned answers are not prepared".into()))
+    fn prepare(&self, query: &str, keyspace: Option<&str>, _: &Identity) -> Result<Arc<Prepared>, CqlError> {
+        let mut id = [b'.'; 16];
+        id.iter_mut().zip(query.bytes()).for_each(|(place, byte)| *place = byte);
+        let mut prepared = Prepared::elsewhere(id, query, vec![Canned::column()]);
+        prepared.keyspace = keyspace.map(Arc::from);
+        prepared.is_qualified = !query.ends_with("unqualified");
+        prepared.partition_key_markers = vec![0];
+        prepared.columns = query.starts_with("rows").then(|| self.columns());
+        let prepared = Arc::new(prepared);
+        self.prepared.lock().insert(id, Arc::clone(&prepared));
+        Ok(prepared)
     }
 
-    fn prepared(&self, _: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError> {
-        Ok(None)
+    fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError> {
+        Ok(self.prepared.lock().get(id).cloned())
     }
 
     fn record_trace(&self, _: &Trace<'_>) -> Result<(), CqlError> {
@@ -91,21 +112,21 @@ impl Backend for Canned {
         };
         match words.next().unwrap_or_default() {
             "rows" => {
-                let columns = Canned::rows(number(words.next()), number(words.next()), out);
+                let columns = self.rows(number(words.next()), number(words.next()), out);
                 let more = request.page_size.map(|rows| rows.to_be_bytes().to_vec());
                 rows(columns, vec![], more)
             }
             "disk" if !request.may_block => {
-                Canned::rows(1, 1, out); // a read that finds out half way
+                self.rows(1, 1, out); // a read that finds out half way
                 Err(CqlError::WouldBlock)
             }
             "disk" => {
                 while !self.disk.load(Ordering::Acquire) {
                     std::thread::yield_now();
                 }
-                rows(Canned::rows(number(words.next()), number(words.next()), out), vec![], None)
+                rows(self.rows(number(words.next()), number(words.next()), out), vec![], None)
             }
-            "warn" => rows(Canned::rows(1, 4, out), vec!["careful".into(), "slow".into()], None),
+            "warn" => rows(self.rows(1, 4, out), vec!["careful".into(), "slow".into()], None),
             "write" => done(Ticket::ready(), words),
             "wait" => done(Ticket::when(Arc::clone(&self.gate), Arc::default()), words),
             "use" => Ok(Outcome::UsedKeyspace(words.next().unwrap_or_default().into()).into()),
@@ -146,8 +167,13 @@ impl Backend for Canned {
         }
     }
 
-    fn execute(&self, _: &Prepared, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Answer, CqlError> {
-        Ok(Outcome::Done(Ticket::ready()).into())
+    fn execute(
+        &self,
+        statement: &Prepared,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Answer, CqlError> {
+        self.query(&statement.query, request, out)
     }
 
     fn batch(&self, batch: &Batch<'_>, _: &Request<'_>) -> Result<Answer, CqlError> {

@@ -152,7 +152,7 @@ impl Client {
             let used = match segments.read(&self.input).expect("segments of a server") {
                 Step::Incomplete => return None,
                 Step::Part { used } => used,
-                Step::Envelopes { used, payload } => {
+                Step::Envelopes { used, payload, .. } => {
                     self.envelopes.extend_from_slice(payload);
                     used
                 }

@@ -163,6 +163,71 @@ fn beyond_the_bytes_in_flight_a_client_that_asked_for_it_gets_overloaded() {
 }
 
 #[test]
+fn a_long_request_beyond_the_bytes_in_flight_is_dropped_and_answered_overloaded_if_asked_for() {
+    let text = format!("write {}", "x".repeat(300_000));
+    for version in Version::ALL {
+        let server = Server::with(|limits| {
+            limits.in_flight_bytes_max = 400_000;
+            limits.in_flight_bytes_max_per_address = 400_000;
+        });
+        let mut client = Client::ready(server.address(), version, &[("THROW_ON_OVERLOAD", "1")]);
+        // Alone it fits, and does not stand in its own way.
+        client.send(&[(1, query(&text))]);
+        assert!(matches!(
+            client.receive().unwrap().message().response,
+            Response::Result(ResultMessage::Void)
+        ));
+        // Others have it: one holds 200,000 bytes until the log is ready.
+        let held = format!("wait {}", "w".repeat(200_000));
+        let mut other = Client::ready(server.address(), version, &[]);
+        other.send(&[(1, query(&held)), (2, Request::Options)]);
+        assert_eq!(other.receive().unwrap().header.stream, 2);
+        client.send(&[(3, query(&text)), (4, query("write"))]);
+        let refused = client.receive().unwrap();
+        assert_eq!(refused.header.stream, 3);
+        assert_eq!(refused.error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+        assert!(refused.error().message.starts_with("Request breached limit on bytes in flight. ("));
+        assert_eq!(client.receive().unwrap().header.stream, 4);
+        server.canned.open_gate();
+        assert_eq!(other.receive().unwrap().header.stream, 1);
+        client.send(&[(5, query(&text))]);
+        assert!(matches!(
+            client.receive().unwrap().message().response,
+            Response::Result(ResultMessage::Void)
+        ));
+    }
+}
+
+#[test]
+fn a_long_request_that_does_not_come_gives_its_room_back() {
+    let server = Server::with(|limits| {
+        limits.in_flight_bytes_max = 100_000;
+        limits.in_flight_bytes_max_per_address = 100_000;
+        limits.frame_grace = std::time::Duration::ZERO;
+    });
+    let text = format!("write {}", "x".repeat(90_000));
+    for version in Version::ALL {
+        // All but the end of a request that takes the whole room; in v5 the end of its first segment.
+        let long = format!("write {}", "x".repeat(if version < Version::V5 { 90_000 } else { 200_000 }));
+        let mut slow = Client::ready(server.address(), version, &[]);
+        let bytes = slow.frame(&[(1, query(&long))]);
+        slow.raw(&bytes[..bytes.len() - 1000]);
+        let mut other = Client::ready(server.address(), version, &[]);
+        other.send(&[(2, query(&text))]);
+        assert_eq!(other.receive().unwrap().header.stream, 2, "once the slow one is given up");
+        let error = slow.receive().unwrap().error();
+        assert_eq!(
+            error,
+            ErrorMessage::plain(
+                ErrorCode::Protocol,
+                "The request did not arrive in time; send it without pauses"
+            )
+        );
+        assert!(slow.is_closed());
+    }
+}
+
+#[test]
 fn beyond_the_bytes_in_flight_others_wait_and_then_go_on() {
     let server = Server::with(|limits| {
         limits.in_flight_bytes_max = 3000;

@@ -5,4 +5,5 @@ mod client;
 mod flow;
 mod handshake;
 mod hostile;
+mod prepared;
 mod results;

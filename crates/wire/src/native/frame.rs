@@ -101,7 +101,7 @@ impl Refusal {
         let code = self.error.code();
         out.put_int(code.number());
         debug_assert!(
-            matches!(code, ErrorCode::Protocol | ErrorCode::Invalid),
+            matches!(code, ErrorCode::Protocol | ErrorCode::Invalid | ErrorCode::Overloaded),
             "a code without further fields"
         );
         out.put_string(&self.error.to_string());

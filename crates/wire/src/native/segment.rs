@@ -106,6 +106,8 @@ pub enum Step<'a> {
         used: usize,
         /// The envelopes, end to end.
         payload: &'a [u8],
+        /// Whether they are one long message, put together.
+        long: bool,
     },
 }
 
@@ -125,12 +127,13 @@ pub struct SegmentReader {
     assembled: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct LongMessage {
     expected: u64,
     received: u64,
     stream: i16,
-    too_big: bool,
+    /// Why its parts are not kept; said at its end.
+    refused: Option<WireError>,
 }
 
 impl SegmentReader {
@@ -156,9 +159,18 @@ impl SegmentReader {
     }
 
     /// Bytes that a long message under way will have when it is complete, header included; `None` between messages, and
-    /// for one that is too big and so not kept. For whoever accounts for the memory.
+    /// for one that is not kept. For whoever accounts for the memory.
     pub fn long_message(&self) -> Option<u64> {
-        self.long.filter(|long| !long.too_big).map(|long| long.expected)
+        self.long.as_ref().filter(|long| long.refused.is_none()).map(|long| long.expected)
+    }
+
+    /// Drops the long message under way, what has come and what will; `error` is the refusal at its end. As Cassandra's
+    /// `LargeMessage` does that finds no room.
+    pub fn refuse_long(&mut self, error: WireError) {
+        if let Some(long) = &mut self.long {
+            long.refused.get_or_insert(error);
+            self.assembled = Vec::new();
+        }
     }
 
     /// Whether parts of a long message are still to come; a reader between messages may be replaced by a new one, which
@@ -187,9 +199,9 @@ impl SegmentReader {
             Some(length) => unfold(&mut self.unfolded, segment.payload, length).map_err(fatal)?,
         };
         if segment.self_contained {
-            return Ok(Step::Envelopes { used, payload });
+            return Ok(Step::Envelopes { used, payload, long: false });
         }
-        let mut long = match self.long {
+        let mut long = match self.long.take() {
             Some(long) => long,
             None => {
                 self.assembled.clear();
@@ -202,17 +214,16 @@ impl SegmentReader {
             let error = WireError::LargeMessageOverrun { expected: long.expected, received: long.received };
             return Err(Refusal::fatal(error, long.stream));
         }
-        if !long.too_big {
+        if long.refused.is_none() {
             self.assembled.extend_from_slice(payload);
         }
-        let complete = long.received == long.expected;
-        self.long = (!complete).then_some(long);
-        match (complete, long.too_big) {
-            (false, _) => Ok(Step::Part { used }),
-            (true, false) => Ok(Step::Envelopes { used, payload: &self.assembled }),
-            (true, true) => {
-                let length = long.expected.saturating_sub(HEADER_LENGTH as u64);
-                let error = WireError::MessageTooBig { length, max: self.max_message };
+        if long.received < long.expected {
+            self.long = Some(long);
+            return Ok(Step::Part { used });
+        }
+        match long.refused {
+            None => Ok(Step::Envelopes { used, payload: &self.assembled, long: true }),
+            Some(error) => {
                 Err(Refusal { error, stream: long.stream, answer_in: None, then: Then::Skip(used as u64) })
             }
         }
@@ -240,7 +251,7 @@ fn begin_long(
         expected: HEADER_LENGTH as u64 + length,
         received: 0,
         stream: header.stream,
-        too_big: length > max_message,
+        refused: (length > max_message).then_some(WireError::MessageTooBig { length, max: max_message }),
     })
 }
 

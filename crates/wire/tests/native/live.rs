@@ -71,7 +71,7 @@ impl Client {
                     match reader.read(&self.received).unwrap() {
                         Step::Incomplete => (0, None),
                         Step::Part { used } => (used, None),
-                        Step::Envelopes { used, payload } => {
+                        Step::Envelopes { used, payload, .. } => {
                             (used, Some(inner.read_in_segment(payload).unwrap()))
                         }
                     }

@@ -13,7 +13,7 @@ use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
-use helenus_engine::{ReadRequest, is_system_keyspace};
+use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -147,12 +147,11 @@ impl SelectPlan {
         };
         read.map_err(|error| match (sink.failure.take(), error) {
             (Some(failure), _) => failure,
-            (None, helenus_engine::Error::TimedOut) => {
-                CqlError::ReadTimeout { consistency: request.consistency }
-            }
-            (None, failed @ (helenus_engine::Error::Table(_) | helenus_engine::Error::Io { .. })) => {
-                CqlError::ReadFailure { consistency: request.consistency, reason: failed.to_string() }
-            }
+            (None, EngineError::TimedOut) => CqlError::ReadTimeout { consistency: request.consistency },
+            (
+                None,
+                failed @ (EngineError::Table(_) | EngineError::Unreadable(_) | EngineError::Io { .. }),
+            ) => CqlError::ReadFailure { consistency: request.consistency, reason: failed.to_string() },
             (None, error) => CqlError::from(error),
         })
     }

@@ -106,6 +106,11 @@ impl SelectPlan {
         &self.selection.result
     }
 
+    /// The table it reads.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// How many columns the table's partition key has; 0 for a virtual table.
     pub(crate) fn key_columns(&self) -> usize {
         self.table.partition_key.len()

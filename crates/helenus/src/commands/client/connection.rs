@@ -153,7 +153,7 @@ impl Connection {
                     match reader.read(rest).map_err(|refusal| refusal.error)? {
                         Step::Incomplete => break,
                         Step::Part { used: part } => used += part,
-                        Step::Envelopes { used: part, payload } => {
+                        Step::Envelopes { used: part, payload, .. } => {
                             used += part;
                             take_apart(&inner, payload, &mut each)?;
                         }

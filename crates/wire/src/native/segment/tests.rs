@@ -35,7 +35,7 @@ fn read_all(format: SegmentFormat, input: &[u8], piece: usize) -> Result<Vec<u8>
             match reader.read(&input[at..received])? {
                 Step::Incomplete => break,
                 Step::Part { used } => at += used,
-                Step::Envelopes { used, payload } => {
+                Step::Envelopes { used, payload, .. } => {
                     at += used;
                     envelopes.extend_from_slice(payload);
                 }
@@ -247,7 +247,7 @@ fn envelopes_are_taken_off_a_payload_one_by_one() {
     SegmentWriter::new(SegmentFormat::Lz4).append(&run, &mut input);
     let mut reader = reader(SegmentFormat::Lz4);
     let envelopes = *reader.envelopes();
-    let Ok(Step::Envelopes { used, mut payload }) = reader.read(&input) else { panic!() };
+    let Ok(Step::Envelopes { used, mut payload, .. }) = reader.read(&input) else { panic!() };
     assert_eq!(used, input.len());
     let mut streams = Vec::new();
     while !payload.is_empty() {

@@ -1,0 +1,35 @@
+//! The targets: one file a crate of decoders.
+
+mod cql;
+mod log;
+mod native;
+mod sstable;
+
+use crate::Target;
+
+macro_rules! targets {
+    ($($name:literal, $about:literal, $corpus:expr, $run:expr;)*) => {
+        /// Every target.
+        pub const TARGETS: &[Target] =
+            &[$(Target { name: $name, about: $about, corpus: $corpus, run: $run },)*];
+    };
+}
+
+targets! {
+    "frames", "bare frames of the native protocol v3 and v4, compressed or not, and the messages in them",
+        native::frames, native::run_frames;
+    "segments", "segments of v5, their checksums made right again", native::segments, native::run_segments;
+    "requests", "bodies of requests, each as every opcode and version", native::bodies, native::run_requests;
+    "responses", "bodies of responses, rows included", native::bodies, native::run_responses;
+    "cql", "statements: parsed, and what is parsed is printed and parsed again", cql::corpus, cql::run;
+    "commitlog", "a folder with one segment of the commit log, opened with and without skipping damage",
+        log::corpus, log::run;
+    "statistics", "Statistics.db", sstable::statistics, sstable::run_statistics;
+    "compression-info", "CompressionInfo.db, and reading a table by it", sstable::compression_info,
+        sstable::run_compression_info;
+    "partition-index", "Partitions.db, and reading a table by it", sstable::partitions, sstable::run_partitions;
+    "row-index", "Rows.db, and reading a table by it", sstable::rows, sstable::run_rows;
+    "data", "Data.db without checksums, read by slices in both directions and scanned", sstable::data,
+        sstable::run_data;
+    "filter", "Filter.db", sstable::filter, sstable::run_filter;
+}

@@ -1,0 +1,35 @@
+//! Every target on a fixed number of inputs: no panic, bounded memory, and no target that rots.
+
+use fuzz::{Mutator, TARGETS, bound_memory};
+
+/// Inputs a target, fewer where each is a whole opening of a database or table. `FUZZ_INPUTS` multiplies.
+fn inputs_of(name: &str) -> u64 {
+    let times: u64 = std::env::var("FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    times
+        * match name {
+            "commitlog" => 60,
+            "statistics" => 1500,
+            "compression-info" | "partition-index" | "row-index" | "data" | "filter" => 250,
+            _ => 4000,
+        }
+}
+
+#[test]
+fn no_input_makes_a_decoder_panic_or_take_a_gigabyte() {
+    let corpora: Vec<_> = TARGETS.iter().map(|target| (target.corpus)()).collect();
+    for (target, corpus) in TARGETS.iter().zip(&corpora) {
+        assert!(!corpus.is_empty(), "{} has no corpus", target.name);
+        corpus.iter().for_each(|input| (target.run)(input));
+    }
+    bound_memory(1 << 30);
+    for (target, corpus) in TARGETS.iter().zip(&corpora) {
+        for seed in 0..inputs_of(target.name) {
+            let input = Mutator::new(seed).input(corpus);
+            if let Err(panic) = std::panic::catch_unwind(|| (target.run)(&input)) {
+                let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+                println!("cargo run -p fuzz -- {} --input {hex}", target.name);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}

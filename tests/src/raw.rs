@@ -1,0 +1,252 @@
+//! A client of raw bytes, for what no driver would send: frames built by hand from the protocol's texts
+//! (`doc/native_protocol_v4.spec`, `v5.spec`), independent of the server's own codec.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// ERROR.
+pub const ERROR: u8 = 0x00;
+/// STARTUP.
+pub const STARTUP: u8 = 0x01;
+/// READY.
+pub const READY: u8 = 0x02;
+/// QUERY.
+pub const QUERY: u8 = 0x07;
+/// RESULT.
+pub const RESULT: u8 = 0x08;
+/// Bytes before a body: version, flags, stream, opcode, length.
+pub const HEADER: usize = 9;
+
+/// One connection.
+pub struct Raw {
+    /// For bytes of any kind.
+    pub socket: TcpStream,
+    version: u8,
+    /// Whether frames go in segments (v5 after STARTUP).
+    segmented: bool,
+    /// Bytes received and not looked at yet.
+    input: Vec<u8>,
+    /// Whole frames taken out of segments.
+    frames: Vec<u8>,
+}
+
+/// What the server answered.
+#[derive(Debug)]
+pub struct Reply {
+    /// Version of the frame, with the bit that says response.
+    pub version: u8,
+    /// Its stream.
+    pub stream: i16,
+    /// Its opcode.
+    pub opcode: u8,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Code and text of an ERROR.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn error(&self) -> (i32, String) {
+        assert_eq!(self.opcode, ERROR, "an error was expected: {self:?}");
+        let code = i32::from_be_bytes(self.body[..4].try_into().expect("four bytes"));
+        let length = usize::from(u16::from_be_bytes([self.body[4], self.body[5]]));
+        (code, String::from_utf8_lossy(&self.body[6..6 + length]).into_owned())
+    }
+}
+
+impl Raw {
+    /// Connects and says nothing.
+    ///
+    /// # Panics
+    /// If nobody listens.
+    pub fn connect(address: &str, version: u8) -> Self {
+        let socket =
+            TcpStream::connect(address).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket option");
+        Self { socket, version, segmented: false, input: Vec::new(), frames: Vec::new() }
+    }
+
+    /// Connects and is ready for requests.
+    ///
+    /// # Panics
+    /// If the server does not answer READY.
+    pub fn ready(address: &str, version: u8) -> Self {
+        let mut raw = Self::connect(address, version);
+        raw.send(&frame(version, 0, 0, STARTUP, &startup()));
+        let reply = raw.receive().expect("an answer to STARTUP");
+        assert_eq!(reply.opcode, READY, "{reply:?}");
+        raw.segmented = version >= 5;
+        raw
+    }
+
+    /// Sends bytes as they are. A server that has closed is no error: what it said before can still be read.
+    pub fn send(&mut self, bytes: &[u8]) {
+        let _ = self.socket.write_all(bytes);
+    }
+
+    /// Runs a statement.
+    ///
+    /// # Panics
+    /// If the server closes instead of answering.
+    pub fn query(&mut self, text: &str) -> Reply {
+        self.query_with(text, &[])
+    }
+
+    /// Runs a statement with values; `None` is null.
+    ///
+    /// # Panics
+    /// If the server closes instead of answering.
+    pub fn query_with(&mut self, text: &str, values: &[Option<&[u8]>]) -> Reply {
+        let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, values));
+        let bytes = if self.segmented { segments(&request) } else { request };
+        self.send(&bytes);
+        self.receive().unwrap_or_else(|| panic!("the server closed instead of answering {text}"))
+    }
+
+    /// Runs a statement that must succeed.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn run(&mut self, text: &str) {
+        let reply = self.query(text);
+        assert_eq!(reply.opcode, RESULT, "{text}: {:?}", reply.error());
+    }
+
+    /// The next answer; `None` when the server has closed.
+    ///
+    /// # Panics
+    /// If it takes a minute.
+    pub fn receive(&mut self) -> Option<Reply> {
+        loop {
+            if self.segmented {
+                self.unwrap_segments();
+            }
+            let from = if self.segmented { &mut self.frames } else { &mut self.input };
+            if let Some(reply) = take_frame(from) {
+                return Some(reply);
+            }
+            let mut buffer = vec![0; 1 << 16];
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                    return None;
+                }
+                Err(error) => panic!("no answer: {error}"),
+            }
+        }
+    }
+
+    fn unwrap_segments(&mut self) {
+        while self.input.len() >= 6 {
+            let length =
+                (u32::from_le_bytes([self.input[0], self.input[1], self.input[2], 0]) & 0x1_FFFF) as usize;
+            if self.input.len() < 6 + length + 4 {
+                return;
+            }
+            self.frames.extend_from_slice(&self.input[6..6 + length]);
+            self.input.drain(..6 + length + 4);
+        }
+    }
+}
+
+fn take_frame(from: &mut Vec<u8>) -> Option<Reply> {
+    let header = from.get(..HEADER)?;
+    let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize;
+    let body = from.get(HEADER..HEADER + length)?.to_vec();
+    let reply = Reply {
+        version: header[0],
+        stream: i16::from_be_bytes([header[2], header[3]]),
+        opcode: header[4],
+        body,
+    };
+    from.drain(..HEADER + length);
+    Some(reply)
+}
+
+/// A frame.
+pub fn frame(version: u8, flags: u8, stream: i16, opcode: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![version, flags];
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.push(opcode);
+    out.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+/// The body of a STARTUP.
+pub fn startup() -> Vec<u8> {
+    let mut out = vec![0, 1];
+    for text in ["CQL_VERSION", "3.0.0"] {
+        out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out
+}
+
+/// The body of a QUERY at consistency ONE.
+pub fn query(version: u8, text: &str, values: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut out = (text.len() as u32).to_be_bytes().to_vec();
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(&[0, 1]);
+    let flags = u8::from(!values.is_empty());
+    if version >= 5 {
+        out.extend_from_slice(&u32::from(flags).to_be_bytes());
+    } else {
+        out.push(flags);
+    }
+    if !values.is_empty() {
+        out.extend_from_slice(&(values.len() as u16).to_be_bytes());
+        for value in values {
+            match value {
+                None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+                Some(bytes) => {
+                    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Frames in v5 segments: one that holds them all, or as many as a longer one takes.
+pub fn segments(frames: &[u8]) -> Vec<u8> {
+    const MOST: usize = (1 << 17) - 12;
+    let self_contained = frames.len() <= MOST;
+    frames.chunks(MOST).flat_map(|part| segment(part, self_contained)).collect()
+}
+
+/// One segment, not compressed.
+pub fn segment(payload: &[u8], self_contained: bool) -> Vec<u8> {
+    let head = payload.len() as u32 | u32::from(self_contained) << 17;
+    let mut out = head.to_le_bytes()[..3].to_vec();
+    let crc = crc24(&out);
+    out.extend_from_slice(&crc.to_le_bytes()[..3]);
+    out.extend_from_slice(payload);
+    out.extend_from_slice(&crc32(payload).to_le_bytes());
+    out
+}
+
+/// The checksum of a segment's header (`net.Crc.crc24`).
+fn crc24(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x87_5060, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte) << 16, |crc: u32, _| {
+            if crc & 0x80_0000 != 0 { crc << 1 ^ 0x197_4F0B } else { crc << 1 }
+        })
+    })
+}
+
+/// That of its payload: CRC-32 with four bytes before it.
+fn crc32(bytes: &[u8]) -> u32 {
+    let seeded = [0xFA, 0x2D, 0x55, 0xCA].into_iter().chain(bytes.iter().copied());
+    !seeded.fold(u32::MAX, |crc, byte| {
+        (0..8).fold(
+            crc ^ u32::from(byte),
+            |crc, _| if crc & 1 != 0 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
+        )
+    })
+}

@@ -1,0 +1,55 @@
+//! Ten thousand connections that do nothing, beside one that does.
+
+use end_to_end::Server;
+use end_to_end::raw::{RESULT, Raw};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const WANTED: u64 = 10_000;
+
+/// Raises what this process and the server may open as far as the system lets it; how many connections that leaves.
+fn connections_allowed() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
+        .expect("up to the hard limit");
+    limit.maximum.map_or(WANTED, |most| WANTED.min(most.saturating_sub(500)))
+}
+
+fn resident_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a figure");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn ten_thousand_idle_connections_do_not_hurt_the_others() {
+    let count = connections_allowed();
+    if count < WANTED {
+        println!("only {count} connections: the hard limit of open files is lower (ulimit -Hn)");
+    }
+    let server = Server::start_with(&["--memory"]);
+    let mut busy = Raw::ready(server.address(), 5);
+    busy.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    busy.run("CREATE TABLE k.t (k int PRIMARY KEY, v text)");
+    let before = resident_kib(server.process_id());
+    // A third never says anything, the others are past STARTUP and have asked once.
+    let idle: Vec<Raw> = (0..count)
+        .map(|number| match number % 3 {
+            0 => Raw::connect(server.address(), 4),
+            version => {
+                let mut client = Raw::ready(server.address(), 3 + version as u8);
+                assert_eq!(client.query("SELECT key FROM system.local").opcode, RESULT);
+                client
+            }
+        })
+        .collect();
+    for number in 0..200 {
+        busy.run(&format!("INSERT INTO k.t (k, v) VALUES ({number}, 'v')"));
+        assert_eq!(busy.query(&format!("SELECT v FROM k.t WHERE k = {number}")).opcode, RESULT);
+    }
+    let after = resident_kib(server.process_id());
+    let each = (after.saturating_sub(before)) * 1024 / count;
+    println!("{count} idle connections: {before} KiB before, {after} KiB with them, {each} bytes each");
+    assert!(each < 16 << 10, "an idle connection owns no buffers");
+    drop(idle);
+    assert_eq!(busy.query("SELECT count(*) FROM k.t").opcode, RESULT);
+}
