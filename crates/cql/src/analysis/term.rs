@@ -174,7 +174,10 @@ impl Term {
                 BoundValue::Null => Ok(Bound::Null),
                 BoundValue::Unset => Ok(Bound::Unset),
                 BoundValue::Bytes(bytes) => {
-                    ty.validate(bytes).map_err(|error| CqlError::Invalid(error.to_string()))?;
+                    // Cassandra's words, which say nothing of where, and then the column.
+                    ty.validate(bytes).map_err(|error| {
+                        CqlError::Invalid(format!("{error} (column {})", bindings.values.name(*index)))
+                    })?;
                     Ok(Bound::Bytes(normalise(ty, bytes)))
                 }
             },

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub struct BoundValues<'a> {
     values: Ordered<'a>,
+    markers: &'a [ResultColumn],
 }
 
 #[derive(Clone, Debug)]
@@ -19,13 +20,13 @@ enum Ordered<'a> {
 
 impl<'a> BoundValues<'a> {
     /// No values, for statements without markers.
-    pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]) };
+    pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]), markers: &[] };
 
     /// As `ordered`, for a statement that came as text.
     ///
     /// # Errors
     /// There are not as many values as markers.
-    pub fn new(values: &Values<'a>, markers: &[ResultColumn]) -> Result<BoundValues<'a>> {
+    pub fn new(values: &Values<'a>, markers: &'a [ResultColumn]) -> Result<BoundValues<'a>> {
         Self::ordered(values, markers)
             .map_err(|_| CqlError::Invalid("Invalid amount of bind variables".into()))
     }
@@ -36,7 +37,7 @@ impl<'a> BoundValues<'a> {
     /// How many values there are for the markers, when that is another number than theirs.
     pub fn ordered(
         values: &Values<'a>,
-        markers: &[ResultColumn],
+        markers: &'a [ResultColumn],
     ) -> std::result::Result<BoundValues<'a>, usize> {
         let values = match *values {
             Values::Positional(values) => Ordered::AsGiven(values),
@@ -47,7 +48,7 @@ impl<'a> BoundValues<'a> {
                 Ordered::ByName(markers.iter().filter_map(find).collect())
             }
         };
-        let found = BoundValues { values };
+        let found = BoundValues { values, markers };
         match found.all().len() {
             count if count == markers.len() => Ok(found),
             count => Err(count),
@@ -57,6 +58,11 @@ impl<'a> BoundValues<'a> {
     /// The value of a marker.
     pub fn get(&self, index: u16) -> BoundValue<'a> {
         self.all().get(usize::from(index)).copied().unwrap_or(BoundValue::Null)
+    }
+
+    /// What the marker is for: a column, or `value(c)`, `[ttl]`.
+    pub fn name(&self, index: u16) -> &str {
+        self.markers.get(usize::from(index)).map_or("?", |marker| &marker.name)
     }
 
     fn all(&self) -> &[BoundValue<'a>] {

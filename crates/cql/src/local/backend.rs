@@ -219,13 +219,16 @@ impl LocalBackend {
                 BatchEntry::Query(query, values) => (self.statement(query, request.keyspace)?, values),
                 BatchEntry::Prepared(statement, values) => (statement.clone(), values),
             };
-            let ordered = BoundValues::ordered(values, &statement.markers).map_err(|found| {
+            statements.push((statement, values));
+        }
+        let mut ordered = Vec::with_capacity(statements.len());
+        for (statement, values) in &statements {
+            ordered.push(BoundValues::ordered(values, &statement.markers).map_err(|found| {
                 CqlError::Invalid(format!(
                     "There were {} markers(?) in CQL but {found} bound variables",
                     statement.markers.len()
                 ))
-            })?;
-            statements.push((statement, ordered));
+            })?);
         }
         let now = self.database.next_timestamp();
         let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
@@ -246,8 +249,8 @@ impl LocalBackend {
         check_kinds(batch.kind, plans.iter().copied())?;
         let moment = self.moment(request, now)?;
         let mut collector = Collector::default();
-        for (plan, (_, values)) in plans.iter().zip(&statements) {
-            let bindings = Bindings { values: values.clone(), calls: &calls };
+        for (plan, values) in plans.iter().zip(ordered) {
+            let bindings = Bindings { values, calls: &calls };
             plan.apply(&bindings, moment, &mut collector)?;
         }
         let mutation = collector.finish();

@@ -39,12 +39,15 @@ fn wrong_bound_values_are_refused_in_cassandra_s_words() {
     let far = (630_720_001_i32).to_be_bytes();
     let cases: &[(&[BoundValue<'_>], &str)] = &[
         (&[good, good], "there were 5 markers(?) in CQL but 2 bound variables"),
-        (&[bytes(b"abc"), good, null, null, null], "Expected 4 or 0 byte int (3)"),
+        (&[bytes(b"abc"), good, null, null, null], "Expected 4 or 0 byte int (3) (column k)"),
         (&[null, good, null, null, null], "Invalid null value in condition for column k"),
         (&[bytes(b""), good, null, null, null], "Key may not be empty"),
         (&[BoundValue::Unset, good, null, null, null], "Invalid unset value for column k"),
         (&[good, null, null, null, null], "Invalid null value in condition for column c"),
-        (&[good, good, bytes(&[0xff]), BoundValue::Unset, BoundValue::Unset], "String didn't validate."),
+        (
+            &[good, good, bytes(&[0xff]), BoundValue::Unset, BoundValue::Unset],
+            "String didn't validate. (column v)",
+        ),
         (&[good, good, null, null, BoundValue::Unset], "Invalid null value of timestamp"),
         (
             &[good, good, null, bytes(&long), bytes(&negative)],
