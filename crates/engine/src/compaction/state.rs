@@ -225,9 +225,9 @@ impl CompactionState {
 
 /// Builds a situation; the part that is the same for every use.
 pub(super) fn situation<'a>(
-    (sources, memtables_us_min): (&'a [super::choose::Source], i64),
+    (sources, elsewhere_us_min): (&'a [super::choose::Source], i64),
     (busy, history): (&'a BTreeSet<Descriptor>, &'a History),
     (now_ms, gc_before_s, seed): (i64, i64, u64),
 ) -> Situation<'a> {
-    Situation { sources, busy, memtables_us_min, now_ms, gc_before_s, history, seed }
+    Situation { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
 }

@@ -22,7 +22,7 @@ pub fn fully_expired(situation: &Situation<'_>, candidates: &[usize]) -> Vec<usi
     };
     let alive = (0..sources.len()).filter(|index| !is_over(index)).filter(concerns);
     let least_us = alive.map(|index| sources[index].timestamp_us_min).min().unwrap_or(i64::MAX);
-    let least_us = least_us.min(situation.memtables_us_min);
+    let least_us = least_us.min(situation.elsewhere_us_min);
     over.into_iter().filter(|index| sources[*index].timestamp_us_max < least_us).collect()
 }
 
@@ -94,7 +94,7 @@ mod tests {
         memtable.now_ms = 1;
         assert_eq!(fully_expired(&memtable.situation(), &[0]), [], "too young");
         let with_memtable = setting(vec![over(100)]);
-        let situation = Situation { memtables_us_min: 100, ..with_memtable.situation() };
+        let situation = Situation { elsewhere_us_min: 100, ..with_memtable.situation() };
         assert_eq!(fully_expired(&situation, &[0]), []);
     }
 

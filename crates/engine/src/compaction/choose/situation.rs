@@ -47,8 +47,8 @@ pub struct Situation<'a> {
     pub sources: &'a [Source],
     /// Those that may not be chosen: they are being compacted, or were found damaged.
     pub busy: &'a BTreeSet<Descriptor>,
-    /// Smallest timestamp of all memtables; `i64::MAX` when they are empty.
-    pub memtables_us_min: i64,
+    /// Smallest timestamp of what is not in `sources`: memtables, SSTables that cannot be read; `i64::MAX` when nothing is.
+    pub elsewhere_us_min: i64,
     /// The wall clock, milliseconds.
     pub now_ms: i64,
     /// Tombstones with a local deletion time before this may go, seconds.

@@ -66,7 +66,7 @@ impl Setting {
         Situation {
             sources: &self.sources,
             busy: &self.busy,
-            memtables_us_min: i64::MAX,
+            elsewhere_us_min: i64::MAX,
             now_ms: self.now_ms,
             gc_before_s: self.now_ms / 1000,
             history: &self.history,
