@@ -7,7 +7,7 @@ mod support;
 use helenus_engine::{Database, TableStatus};
 use helenus_host::sim::{Machine, Survives};
 use helenus_model::schema::Table;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::*;
 
@@ -46,11 +46,17 @@ fn compact(database: &Database) {
     database.compact(vec![table_of(database, "t").id]).wait().unwrap();
 }
 
+/// The files of the only table.
+fn files_of(machine: &Machine) -> Vec<PathBuf> {
+    let disk = machine.host().disk;
+    let folder = disk.list(Path::new("/db/data/ks")).unwrap().remove(0);
+    disk.list(&folder).unwrap()
+}
+
 /// The compacted table's bytes as they stand in the folder: whether a value is still somewhere.
 fn on_disk(machine: &Machine, value: &str) -> bool {
     let disk = machine.host().disk;
-    let folder = disk.list(Path::new("/db/data/ks")).unwrap().remove(0);
-    disk.list(&folder).unwrap().iter().any(|path| {
+    files_of(machine).iter().any(|path| {
         let file = disk.open(path).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];
         file.read_exact_at(&mut bytes, 0).unwrap();
@@ -127,6 +133,32 @@ fn a_tombstone_stays_while_anything_as_old_may_be_elsewhere() {
     compact(&database);
     assert_eq!((rows(&database), status(&database).sstables), (vec![(1, "newer".into())], 1));
     machine.end_tasks();
+}
+
+#[test]
+fn a_tombstone_stays_while_an_sstable_cannot_be_read() {
+    let (machine, database) = by_hand(15);
+    write(&database, "a", |w, t| w.insert(t, 1, "deleted", 10));
+    flush(&database);
+    let files = files_of(&machine);
+    let index = files.iter().find(|path| path.to_string_lossy().ends_with("-Partitions.db")).unwrap();
+    write(&database, "a", |w, _| w.delete_row(1, 20));
+    flush(&database);
+    let damaged = machine.crash_image(Survives::EverythingWritten);
+    machine.end_tasks();
+    let size = damaged.host().disk.open(index).unwrap().size().unwrap();
+    damaged.flip_bit(index, size - 1, 1).unwrap();
+    let database = open_with(&damaged.host(), |options| options.compaction.automatic = false);
+    assert_eq!(status(&database).sstables, 1, "the other cannot be read");
+    compact(&database);
+    assert_eq!(status(&database).sstables, 1, "what deletes rows of it is kept");
+    // Once it is mended, the row is still deleted.
+    let mended = damaged.crash_image(Survives::EverythingWritten);
+    damaged.end_tasks();
+    mended.flip_bit(index, size - 1, 1).unwrap();
+    let database = open(&mended.host());
+    assert_eq!((status(&database).sstables, rows(&database)), (2, vec![]));
+    mended.end_tasks();
 }
 
 #[test]
@@ -326,9 +358,7 @@ fn a_damaged_sstable_is_told_and_left_alone() {
             flush(&database);
         }
     }
-    let disk = machine.host().disk;
-    let folder = disk.list(Path::new("/db/data/ks")).unwrap().remove(0);
-    let files = disk.list(&folder).unwrap();
+    let files = files_of(&machine);
     let data = files.iter().find(|path| path.to_string_lossy().ends_with("-Data.db")).unwrap();
     machine.flip_bit(data, 5, 1).unwrap();
     flush(&database);
