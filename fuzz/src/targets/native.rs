@@ -165,7 +165,9 @@ fn look(message: Option<&RequestMessage<'_>>) {
         Request::Query(query) => drop(query.parameters.values.iter().count()),
         Request::Execute(execute) => drop(execute.parameters.values.iter().count()),
         Request::Batch(batch) => {
-            batch.statements.iter().for_each(|statement| drop(statement.values.iter().count()));
+            for statement in batch.statements.iter() {
+                std::hint::black_box(statement.values.iter().count());
+            }
         }
         _ => {}
     }

@@ -1,13 +1,14 @@
 //! The components of SSTables. A table is written once, soundly, by the database; each input takes the place of one of its
 //! components, and the page checksums go: nothing stands before the decoder then.
 
-use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut, Values};
+use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::{Host, memory};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::partitions::KeyRange;
 use helenus_model::schema::Table;
+use helenus_model::unfiltered::Source;
 use helenus_sstable::block::{NoCache, ReadContext};
 use helenus_sstable::component::Component;
 use helenus_sstable::data::PartitionReader;
@@ -45,21 +46,7 @@ pub(super) fn fill(database: &Arc<Database>, schema: &[&str], rows: usize) {
     let backend = LocalBackend::new(database.clone(), LocalOptions::default());
     let identity = Identity::default();
     let run = |text: &str| {
-        let request = Request {
-            keyspace: Some("ks"),
-            identity: &identity,
-            client: None,
-            consistency: 1,
-            serial_consistency: None,
-            values: Values::Positional(&[]),
-            page_size: None,
-            paging_state: None,
-            timestamp_us: None,
-            now_s: None,
-            may_block: true,
-            deadline_ns: None,
-            cancelled: None,
-        };
+        let request = Request { keyspace: Some("ks"), ..Request::plain(&identity, &[]) };
         let answer =
             backend.query(text, &request, &mut NoRows).unwrap_or_else(|error| panic!("{text}: {error}"));
         if let Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) = answer.outcome {
@@ -140,7 +127,8 @@ static SOUND: LazyLock<[Sound; 2]> = LazyLock::new(|| {
         let read = |component: &Component| {
             Some((*component, whole_file(&host, &descriptor.path(&folder, *component))?))
         };
-        Sound { schema, descriptor, folder, files: wanted.filter_map(read).collect() }
+        let files = wanted.filter_map(read).collect();
+        Sound { schema, descriptor, folder, files }
     })
 });
 
