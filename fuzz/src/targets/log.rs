@@ -5,12 +5,12 @@ use helenus_engine::{Database, DatabaseOptions, SyncMode};
 use helenus_host::memory;
 use std::path::{Path, PathBuf};
 
-const SEGMENT_BYTES: u32 = 64 << 10;
+const SEGMENT_BYTES: u32 = 256 << 10;
 
 fn options() -> DatabaseOptions {
     DatabaseOptions {
         segment_bytes: SEGMENT_BYTES,
-        mutation_bytes_max: 16 << 10,
+        mutation_bytes_max: 64 << 10,
         sync: Some(SyncMode::Batch),
         ..DatabaseOptions::new("/db")
     }
@@ -18,9 +18,10 @@ fn options() -> DatabaseOptions {
 
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     let host = memory::host();
-    let Ok((database, _)) = Database::open(host.clone(), options()) else { return Vec::new() };
+    let (database, _) = Database::open(host.clone(), options()).unwrap_or_else(|error| panic!("{error}"));
     fill(&database, &SCHEMA[..3], 20);
-    let mut segments: Vec<PathBuf> = host.disk.list(Path::new("/db/commitlog")).unwrap_or_default();
+    let folder = host.disk.list(Path::new("/db/commitlog"));
+    let mut segments: Vec<PathBuf> = folder.unwrap_or_else(|error| panic!("{error}"));
     segments.sort();
     let is_log = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "log");
     let mut corpus: Vec<_> =

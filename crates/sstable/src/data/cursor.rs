@@ -196,17 +196,15 @@ impl Cursor {
             let whole = self.window.join(rows.data, (position, len), cx)?;
             match rows.layout.head(self.window.bytes(), 0, &mut self.row, &mut self.marker) {
                 Ok(head) if head.end <= self.window.bytes().len() => return Ok(self.found(head)),
+                Err(fault @ Fault::Bad { .. }) => return Err(self.error(rows, fault)),
+                // What is not there with all that the file has will not be there the next time.
+                _ if !whole => return Err(cut(rows, position)),
                 Ok(head) => {
                     self.check_length(rows, position, head.end)?;
                     len = head.end;
                 }
-                Err(Fault::Short) => {
-                    if !whole || len > HEAD_BYTES_MAX {
-                        return Err(cut(rows, position));
-                    }
-                    len *= 4;
-                }
-                Err(fault) => return Err(self.error(rows, fault)),
+                Err(_) if len > HEAD_BYTES_MAX => return Err(cut(rows, position)),
+                Err(_) => len *= 4,
             }
         }
     }

@@ -322,7 +322,13 @@ impl<'a> Rows<'a> {
         let Ok(row_count) = usize::try_from(count) else {
             return Err(WireError::NegativeCount { count, of: "rows" });
         };
-        Ok(Rows { metadata, row_count, content: reader.rest() })
+        let content = reader.rest();
+        // A value takes four bytes at least, and a row has a value: a reader may count on it.
+        let needed = (row_count as u64).saturating_mul(4 * metadata.column_count.max(1) as u64);
+        if needed > content.len() as u64 {
+            return Err(WireError::Truncated { needed, left: content.len() as u64 });
+        }
+        Ok(Rows { metadata, row_count, content })
     }
 
     /// The rows. An error where the bytes end before the rows do; nothing follows it.
