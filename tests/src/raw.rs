@@ -154,16 +154,19 @@ impl Raw {
 }
 
 fn take_frame(from: &mut Vec<u8>) -> Option<Reply> {
-    let header = from.get(..HEADER)?;
-    let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize;
-    let body = from.get(HEADER..HEADER + length)?.to_vec();
-    let reply = Reply {
-        version: header[0],
-        stream: i16::from_be_bytes([header[2], header[3]]),
-        opcode: header[4],
-        body,
+    let version = *from.first()?;
+    // Streams had one byte before version 3; a client of those versions is answered so that it can read it.
+    let stream_bytes = if matches!(version & 0x7F, 1 | 2) { 1 } else { 2 };
+    let (opcode, header) = (2 + stream_bytes, 7 + stream_bytes);
+    let length =
+        from.get(header - 4..header)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+    let body = from.get(header..header + length)?.to_vec();
+    let stream = match from[2..opcode] {
+        [high, low] => i16::from_be_bytes([high, low]),
+        _ => i16::from(from[2] as i8),
     };
-    from.drain(..HEADER + length);
+    let reply = Reply { version, stream, opcode: from[opcode], body };
+    from.drain(..header + length);
     Some(reply)
 }
 

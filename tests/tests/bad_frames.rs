@@ -1,7 +1,7 @@
 //! Frames that no client should send, to the real binary: at most their own connection ends, and others are answered.
 
 use end_to_end::Server;
-use end_to_end::raw::{HEADER, QUERY, RESULT, Raw, STARTUP, frame, query, segment, segments, startup};
+use end_to_end::raw::{ERROR, HEADER, QUERY, RESULT, Raw, STARTUP, frame, query, segment, segments, startup};
 
 const PROTOCOL: i32 = 0x000A;
 const INVALID: i32 = 0x2200;
@@ -76,8 +76,10 @@ fn no_flipped_bit_does_more_than_end_a_connection() {
             client.send(&bytes);
             client.send(&if version == 5 { segments(&whole) } else { whole.clone() });
             client.socket.shutdown(std::net::Shutdown::Write).expect("our half");
-            let answers = std::iter::from_fn(|| client.receive()).count();
-            assert!(answers <= 2, "bit {bit} of v{version}: {answers} answers to two requests");
+            // What a wrong length leaves over is read as requests too, and refused.
+            let answers = std::iter::from_fn(|| client.receive()).filter(|reply| reply.opcode != ERROR);
+            let rows = answers.count();
+            assert!(rows <= 2, "bit {bit} of v{version}: {rows} answers to two requests");
         }
         scene.others_are_answered();
     }
