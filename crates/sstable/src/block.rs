@@ -25,7 +25,7 @@ pub trait BlockCache: Send + Sync {
 
 /// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;
 /// the clock is read only where there is a stopwatch.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ReadContext {
     /// Whether the read may wait for the disk.
     pub may_block: bool,
@@ -35,6 +35,8 @@ pub struct ReadContext {
     pub touched: Touched,
     /// Measures the stages of a read that is watched; `None` for all others, which read no clock.
     pub stopwatch: Option<Box<Stopwatch>>,
+    /// Memory of readers that were closed.
+    pub spare: crate::data::SpareReaders,
 }
 
 impl ReadContext {

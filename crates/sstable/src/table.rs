@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub use verify::Verified;
 
 /// Where a partition stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionPosition {
     /// Its start in the data.
     pub data: u64,
@@ -210,18 +210,27 @@ impl SsTable {
         decorated: &[u8],
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionPosition>> {
+        let Some(found) = self.lookup(hash, decorated, cx)? else { return Ok(None) };
+        Ok(match found {
+            IndexPosition::Data(data) => {
+                self.has_key(data, key, cx)?.then_some(PartitionPosition { data, index: None })
+            }
+            IndexPosition::Rows(position) => RowIndexEntry::read_of(&self.rows, position, key, cx)?
+                .map(|entry| PartitionPosition { data: entry.data_position, index: Some(entry) }),
+        })
+    }
+
+    /// Where a partition must be if it is here at all.
+    pub(crate) fn lookup(
+        &self,
+        hash: &KeyHash,
+        decorated: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Option<IndexPosition>> {
         if !self.covers(decorated) {
             return Ok(None);
         }
-        let Some(found) = self.partitions.lookup(decorated, hash_byte(hash.halves.1), cx)? else {
-            return Ok(None);
-        };
-        let position = self.resolve(found, cx)?;
-        let same = match &position.index {
-            Some(entry) => entry.key == key,
-            None => self.has_key(position.data, key, cx)?,
-        };
-        Ok(same.then_some(position))
+        self.partitions.lookup(decorated, hash_byte(hash.halves.1), cx)
     }
 
     /// Iterates over partitions in order.
@@ -249,7 +258,7 @@ impl SsTable {
         Ok(match found {
             IndexPosition::Data(data) => PartitionPosition { data, index: None },
             IndexPosition::Rows(position) => {
-                let entry = RowIndexEntry::read(&self.rows, position, cx)?;
+                let (_, entry) = RowIndexEntry::read(&self.rows, position, cx)?;
                 PartitionPosition { data: entry.data_position, index: Some(entry) }
             }
         })

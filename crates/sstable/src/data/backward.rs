@@ -3,7 +3,7 @@
 //! Elements carry sizes that lead forward only with certainty, so an index block is walked once from its start and
 //! the offsets of its elements are kept; the elements are then decoded from the last to the first, each in place.
 
-use super::cursor::{Cursor, Rows};
+use super::cursor::{Cursor, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
 use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
@@ -29,6 +29,8 @@ pub(super) struct Backward {
     /// Deletion open at the start of the slice, or of the block if the slice starts before it.
     open_at_start: DeletionTime,
     phase: Phase,
+    /// A bound behind every row.
+    anywhere: BoundValues,
 }
 
 #[derive(PartialEq, Eq)]
@@ -56,6 +58,14 @@ impl Backward {
             reached_start: false,
             open_at_start: DeletionTime::LIVE,
             phase: Phase::Done,
+            anywhere: BoundValues::after_all(),
+        }
+    }
+
+    /// Lets go of more memory than the next walk is likely to need.
+    pub(super) fn release(&mut self) {
+        if self.offsets.capacity() * size_of::<u32>() > RELEASED_BYTES_MAX {
+            self.offsets = Vec::new();
         }
     }
 
@@ -129,7 +139,16 @@ impl Backward {
             return Ok(BackwardStep::Done);
         }
         while let Some(offset) = self.offsets.pop() {
-            let found = cursor.head(rows, self.block.start + u64::from(offset), cx)?;
+            let position = self.block.start + u64::from(offset);
+            // Where the row lies was settled when its offset was taken down.
+            let plain = match range.with_keys {
+                true => None,
+                false => cursor.plain_head(rows, (position, &self.anywhere), cx)?,
+            };
+            let found = match plain {
+                Some((found, _)) => found,
+                None => cursor.head(rows, position, cx)?,
+            };
             match found.head.kind {
                 HeadKind::Row => {
                     cursor.row_body(rows, &found, cx)?;

@@ -12,12 +12,16 @@ use crate::index_bti::{DeletionTimeBytes, read_deletion_time};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
+use std::cmp::Ordering;
 
 /// First length that is joined when a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
 
 /// A head longer than this is damage: 65,535 bytes a clustering value and a few hundred columns at most.
 const HEAD_BYTES_MAX: usize = 64 << 20;
+
+/// Memory of a buffer that is kept for the next read.
+pub(super) const RELEASED_BYTES_MAX: usize = 64 << 10;
 
 /// The file that a cursor walks.
 #[derive(Clone, Copy)]
@@ -60,6 +64,32 @@ impl Cursor {
             Ok(head) => self.joined_head(rows, (position, head.end - at), cx),
             Err(Fault::Short) => self.joined_head(rows, (position, JOIN_BYTES), cx),
             Err(fault) => Err(self.error(rows, fault)),
+        }
+    }
+
+    /// Decodes the head of a plain row of the block at hand without its ordered key; `None` for anything else, which is
+    /// for `head` to decode.
+    #[inline]
+    pub(super) fn plain_head(
+        &mut self,
+        rows: Rows<'_>,
+        (position, bound): (u64, &BoundValues),
+        cx: &mut ReadContext,
+    ) -> Result<Option<(Found, Ordering)>> {
+        let at = self.window.seek(rows.data, position, cx)?;
+        let bytes = self.window.bytes();
+        let plain = rows.layout.plain_head(bytes, at, bound, &mut self.row);
+        Ok(plain.filter(|(head, _)| head.end <= bytes.len()).map(|(head, order)| (self.found(head), order)))
+    }
+
+    /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.
+    pub(super) fn release(&mut self) {
+        self.window.release();
+        if self.row.data.capacity() + self.row.key.capacity() > RELEASED_BYTES_MAX {
+            self.row = RowBuf::default();
+        }
+        if self.marker.data.capacity() + self.marker.key.capacity() > RELEASED_BYTES_MAX {
+            self.marker = MarkerBuf::default();
         }
     }
 

@@ -5,10 +5,12 @@
 
 use super::input::{Fault, Input};
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
+use super::skip::BoundValues;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_EXPIRY};
 use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
 use helenus_model::row::RowBuf;
+use std::cmp::Ordering;
 
 /// Bits of an unfiltered's first bytes and of a cell's, with Cassandra's values.
 pub(super) mod flags {
@@ -90,6 +92,39 @@ impl RowLayout {
             }
         }
         sized(&mut input, kind, bits)
+    }
+
+    /// Decodes the head of a row without its ordered key, and how the row sorts against a bound. `None` for whatever is
+    /// less plain than a row with all its clustering values (see `skip`): `head` is then asked.
+    #[inline]
+    pub(super) fn plain_head(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        bound: &BoundValues,
+        row: &mut RowBuf,
+    ) -> Option<(Head, Ordering)> {
+        const NOT_PLAIN: u8 = flags::END_OF_PARTITION | flags::IS_MARKER | flags::EXTENSION;
+        let mut input = Input::new(bytes, at);
+        let bits = input.byte().ok()?;
+        if bits & NOT_PLAIN != 0 || !self.has_plain_heads() || input.byte().ok()? != 0 {
+            return None;
+        }
+        row.key.clear();
+        row.clustering.clear();
+        let mut order = Ordering::Equal;
+        for (index, column) in self.clustering.iter().enumerate() {
+            let length = match column.fixed {
+                Some(length) => length,
+                None => input.length().ok()?,
+            };
+            let start = input.at();
+            let value = input.take(length).ok()?;
+            order = bound.compare((index, column), value, order)?;
+            row.clustering.push(spot(start, length));
+        }
+        let order = bound.finish(order)?;
+        sized(&mut input, HeadKind::Row, bits).ok().map(|head| (head, order))
     }
 
     /// Passes over what stands at `at` without decoding its position: only kind and end are of use.

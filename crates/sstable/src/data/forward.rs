@@ -7,6 +7,7 @@ use crate::block::ReadContext;
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
+use std::cmp::Ordering;
 
 /// Where a forward walk stands. It only ever moves on, from slice to slice.
 pub(super) struct Forward {
@@ -59,6 +60,22 @@ impl Forward {
         cx: &mut ReadContext,
     ) -> Result<Option<Step>> {
         loop {
+            if matches!(self.phase, Phase::Within)
+                && !range.with_keys
+                && let Some((found, order)) =
+                    cursor.plain_head(rows, (self.position, &range.end_values), cx)?
+            {
+                if order != Ordering::Less {
+                    self.phase = Phase::Closing;
+                    continue;
+                }
+                cursor.row_body(rows, &found, cx)?;
+                self.position = found.next;
+                if !cursor.row_view().is_empty() {
+                    return Ok(Some(Step::Row));
+                }
+                continue;
+            }
             let found = match self.phase {
                 Phase::Within => cursor.head(rows, self.position, cx)?,
                 Phase::Peeked(found) => found,

@@ -22,5 +22,5 @@ mod window;
 pub use encode::Encoder;
 pub use helenus_model::partitions::KeyRange;
 pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
-pub use partition::PartitionReader;
+pub use partition::{PartitionReader, SpareReaders};
 pub use scan::Scan;

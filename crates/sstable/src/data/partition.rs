@@ -3,16 +3,18 @@
 //! An error, `WouldBlock` included, leaves a reader of no further use: it is dropped and the read begun again.
 
 use super::backward::{Backward, BackwardStep, IndexBlock};
-use super::cursor::{Cursor, Found, Rows};
+use super::cursor::{Cursor, Found, RELEASED_BYTES_MAX, Rows};
 use super::forward::Forward;
+use super::layout::RowLayout;
 use super::slice::{Range, Step};
 use crate::block::{BlockFile, ReadContext};
 use crate::error::{Error, Result};
-use crate::index_bti::{RowIndexEntry, RowIndexReader};
+use crate::index_bti::{IndexPosition, RowIndexEntry, RowIndexReader, RowIndexStacks};
 use crate::stopwatch::Stage;
 use crate::table::{PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::{AFTER_ALL, ClusteringFilter, Slice};
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
+use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -21,6 +23,11 @@ use std::sync::Arc;
 /// A reader of one partition of one table. Selects everything, forward, until told otherwise.
 pub struct PartitionReader {
     table: Arc<SsTable>,
+    state: Box<ReaderState>,
+}
+
+/// All of a reader but its table: buffers that the next reader uses again.
+pub(crate) struct ReaderState {
     cursor: Cursor,
     made: MarkerBuf,
     key: Vec<u8>,
@@ -30,46 +37,190 @@ pub struct PartitionReader {
     /// Where the first row or marker stands; 0 when the front of the partition was not read.
     rows_start: u64,
     index: Option<RowIndexReader<Arc<BlockFile>>>,
+    stacks: RowIndexStacks,
     selection: Selection,
     range: Range,
     walk: Walk,
+    forward: Forward,
+    backward: Backward,
     current: Step,
 }
 
 /// What is asked for, and how far it is done.
 struct Selection {
-    filter: Arc<ClusteringFilter>,
+    /// `None`: everything.
+    filter: Option<Arc<ClusteringFilter>>,
     reversed: bool,
     /// Slices or names begun.
     begun: usize,
 }
 
+/// Which walk is under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// The next slice is to be begun.
+    /// None: the next slice is to be begun.
     Between,
-    Forward(Forward),
-    Backward(Backward),
+    Forward,
+    Backward,
+}
+
+/// Readers' memory between reads: belongs to a `ReadContext`, from which readers are opened and to which they are
+/// closed.
+#[derive(Default)]
+pub struct SpareReaders {
+    states: Vec<Box<ReaderState>>,
+}
+
+/// More than most reads have sources.
+const SPARE_READERS_MAX: usize = 16;
+
+impl std::fmt::Debug for SpareReaders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpareReaders").field("readers", &self.states.len()).finish()
+    }
 }
 
 impl PartitionReader {
-    /// Opens the partition at a position. Without `with_static` the static row is left out and, in a partition with a
-    /// row index, the partition's front is not read at all.
+    /// Opens the partition at a position. Without `with_static` the static row is left out.
     pub fn open(
         table: Arc<SsTable>,
         position: &PartitionPosition,
         with_static: bool,
         cx: &mut ReadContext,
     ) -> Result<PartitionReader> {
-        let mut reader = PartitionReader::unopened(table);
-        reader.reopen(position, with_static, cx)?;
+        let mut reader = PartitionReader::unopened(table, cx);
+        reader.reopen(position, None, with_static, cx)?;
         Ok(reader)
     }
 
+    /// Finds a partition by its key and opens it; `None` if the table has none of this key. Without `with_static` the
+    /// static row is left out and, in a partition with a row index, the partition's front is not read at all. The
+    /// filter is not asked.
+    pub fn find(
+        table: &Arc<SsTable>,
+        key: &PartitionKey,
+        with_static: bool,
+        cx: &mut ReadContext,
+    ) -> Result<Option<PartitionReader>> {
+        let Some(position) = watched(cx, |cx| candidate(table, key, cx))? else { return Ok(None) };
+        let mut reader = PartitionReader::unopened(table.clone(), cx);
+        let known = position.index.is_some().then_some(&key.bytes[..]);
+        reader.reopen(&position, known, with_static, cx)?;
+        if reader.state.key == key.bytes {
+            return Ok(Some(reader));
+        }
+        reader.close(cx);
+        Ok(None)
+    }
+
     /// A reader that stands nowhere yet.
-    pub(super) fn unopened(table: Arc<SsTable>) -> PartitionReader {
-        let all = ClusteringFilter::Slices(vec![Slice::all()]);
-        PartitionReader {
-            table,
+    pub(super) fn unopened(table: Arc<SsTable>, cx: &mut ReadContext) -> PartitionReader {
+        let state = cx.spare.states.pop().unwrap_or_else(|| Box::new(ReaderState::new()));
+        PartitionReader { table, state }
+    }
+
+    /// Gives the reader's memory back for the next one.
+    pub fn close(self, cx: &mut ReadContext) {
+        let mut state = self.state;
+        if cx.spare.states.len() < SPARE_READERS_MAX {
+            state.release();
+            cx.spare.states.push(state);
+        }
+    }
+
+    /// Moves to another partition, keeping buffers and selection. The front of a partition with a row index is read
+    /// only for the static row, or when its key is not `known`.
+    pub(super) fn reopen(
+        &mut self,
+        position: &PartitionPosition,
+        known: Option<&[u8]>,
+        with_static: bool,
+        cx: &mut ReadContext,
+    ) -> Result<()> {
+        let state = &mut *self.state;
+        state.start = position.data;
+        state.rows_start = 0;
+        state.static_row.clear();
+        state.drop_index();
+        if let Some(entry) = &position.index {
+            let file = self.table.row_index_file().clone();
+            let stacks = &mut state.stacks;
+            state.index = Some(watched(cx, |cx| RowIndexReader::with_stacks(file, entry, stacks, cx))?);
+        }
+        state.rewind();
+        match (&position.index, known) {
+            (Some(entry), Some(key)) if !with_static || self.table.layout().statics.is_empty() => {
+                state.key.clear();
+                state.key.extend_from_slice(key);
+                state.deletion = entry.deletion;
+                Ok(())
+            }
+            _ => state.read_front(&self.table, with_static, cx),
+        }
+    }
+
+    /// The serialised partition key.
+    pub fn key(&self) -> &[u8] {
+        &self.state.key
+    }
+
+    /// Deletion of the partition whole.
+    pub fn deletion(&self) -> DeletionTime {
+        self.state.deletion
+    }
+
+    /// The static row, if it was asked for and holds anything.
+    pub fn static_row(&self) -> Option<RowView<'_>> {
+        Some(self.state.static_row.view()).filter(|row| !row.is_empty())
+    }
+
+    /// Selects rows, from the start again. Reversed, slices and names are still given ascending and are yielded from
+    /// the last to the first.
+    pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
+        self.state.selection = Selection { filter: Some(filter), reversed, begun: 0 };
+        self.state.rewind();
+    }
+
+    /// Selects one slice.
+    pub fn seek_slice(&mut self, slice: &Slice, reversed: bool) {
+        self.select(Arc::new(ClusteringFilter::Slices(vec![slice.clone()])), reversed);
+    }
+
+    /// Whether rows need their ordered keys (they have them until told otherwise). Without, `RowBuf::key` of a row may
+    /// be empty: for reads of one source, where nothing is compared. Markers always have theirs.
+    pub fn set_keys(&mut self, with_keys: bool) {
+        self.state.range.with_keys = with_keys;
+    }
+
+    /// Where the walk stands if it is forward and has been begun.
+    pub(super) fn forward_position(&self) -> Option<u64> {
+        match self.state.walk {
+            Walk::Forward => Some(self.state.forward.position()),
+            _ if self.state.rows_start > 0 => Some(self.state.rows_start),
+            _ => None,
+        }
+    }
+
+    /// Where the end-of-partition byte stands, by the row index, or where the rows start.
+    pub(super) fn end_position(&mut self, cx: &mut ReadContext) -> Result<u64> {
+        match &mut self.state.index {
+            Some(index) => match index.floor_reversed(AFTER_ALL, cx)? {
+                Some(block) => Ok(self.state.start + block.end),
+                None => Err(self.table.row_index_file().corrupt(0, "a row index without a block")),
+            },
+            None => Ok(self.state.rows_start),
+        }
+    }
+
+    /// Kind and end of the element at a position.
+    pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
+        self.state.cursor.extent(rows, position, cx)
+    }
+}
+
+impl ReaderState {
+    fn new() -> ReaderState {
+        ReaderState {
             cursor: Cursor::default(),
             made: MarkerBuf::default(),
             key: Vec::new(),
@@ -78,48 +229,36 @@ impl PartitionReader {
             static_row: RowBuf::default(),
             rows_start: 0,
             index: None,
-            selection: Selection { filter: Arc::new(all), reversed: false, begun: 0 },
-            range: Range::default(),
+            stacks: RowIndexStacks::default(),
+            selection: Selection { filter: None, reversed: false, begun: 0 },
+            range: Range { with_keys: true, ..Range::default() },
             walk: Walk::Between,
+            forward: Forward::at(0, DeletionTime::LIVE),
+            backward: Backward::new(),
             current: Step::Row,
         }
     }
 
-    /// Moves to another partition, keeping buffers and selection.
-    pub(super) fn reopen(
-        &mut self,
-        position: &PartitionPosition,
-        with_static: bool,
-        cx: &mut ReadContext,
-    ) -> Result<()> {
-        self.start = position.data;
-        self.rows_start = 0;
-        self.static_row.clear();
-        self.index = match &position.index {
-            Some(entry) => {
-                let file = self.table.row_index_file().clone();
-                Some(watched(cx, |cx| RowIndexReader::new(file, entry, cx))?)
-            }
-            None => None,
-        };
-        self.rewind();
-        match &position.index {
-            Some(entry) if !with_static || self.table.layout().statics.is_empty() => {
-                self.take_entry(entry);
-                Ok(())
-            }
-            _ => self.read_front(with_static, cx),
+    /// Lets go of everything that belongs to a table, and of more memory than the next reader is likely to need.
+    fn release(&mut self) {
+        self.cursor.release();
+        self.drop_index();
+        self.selection = Selection { filter: None, reversed: false, begun: 0 };
+        self.range.with_keys = true;
+        self.backward.release();
+        if self.static_row.data.capacity() > RELEASED_BYTES_MAX {
+            self.static_row = RowBuf::default();
         }
     }
 
-    fn take_entry(&mut self, entry: &RowIndexEntry) {
-        self.key.clear();
-        self.key.extend_from_slice(&entry.key);
-        self.deletion = entry.deletion;
+    fn drop_index(&mut self) {
+        if let Some(index) = self.index.take() {
+            self.stacks = index.into_stacks();
+        }
     }
 
-    fn read_front(&mut self, with_static: bool, cx: &mut ReadContext) -> Result<()> {
-        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
+    fn read_front(&mut self, table: &SsTable, with_static: bool, cx: &mut ReadContext) -> Result<()> {
+        let rows = Rows { data: table.data(), layout: table.layout() };
         let front = self.cursor.partition_front(rows, self.start, &mut self.key, cx)?;
         self.deletion = front.deletion;
         self.rows_start = front.next;
@@ -130,109 +269,61 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// The serialised partition key.
-    pub fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    /// Deletion of the partition whole.
-    pub fn deletion(&self) -> DeletionTime {
-        self.deletion
-    }
-
-    /// The static row, if it was asked for and holds anything.
-    pub fn static_row(&self) -> Option<RowView<'_>> {
-        Some(self.static_row.view()).filter(|row| !row.is_empty())
-    }
-
-    /// Selects rows, from the start again. Reversed, slices and names are still given ascending and are yielded from
-    /// the last to the first.
-    pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
-        self.selection = Selection { filter, reversed, begun: 0 };
-        self.rewind();
-    }
-
-    /// Selects one slice.
-    pub fn seek_slice(&mut self, slice: &Slice, reversed: bool) {
-        self.select(Arc::new(ClusteringFilter::Slices(vec![slice.clone()])), reversed);
-    }
-
     fn rewind(&mut self) {
         self.selection.begun = 0;
         self.walk = Walk::Between;
     }
 
-    /// Where the walk stands if it is forward and has been begun.
-    pub(super) fn forward_position(&self) -> Option<u64> {
-        match &self.walk {
-            Walk::Forward(forward) => Some(forward.position()),
-            _ if self.rows_start > 0 => Some(self.rows_start),
-            _ => None,
-        }
-    }
-
-    /// Where the end-of-partition byte stands, by the row index, or where the rows start.
-    pub(super) fn end_position(&mut self, cx: &mut ReadContext) -> Result<u64> {
-        match &mut self.index {
-            Some(index) => match index.floor_reversed(AFTER_ALL, cx)? {
-                Some(block) => Ok(self.start + block.end),
-                None => Err(self.table.row_index_file().corrupt(0, "a row index without a block")),
-            },
-            None => Ok(self.rows_start),
-        }
-    }
-
-    /// Kind and end of the element at a position.
-    pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
-        self.cursor.extent(rows, position, cx)
-    }
-
     /// Takes the next slice or name into `range`; `false` after the last.
-    fn next_range(&mut self) -> bool {
-        let layout = self.table.layout();
+    fn next_range(&mut self, layout: &RowLayout) -> bool {
         let Selection { filter, reversed, begun } = &mut self.selection;
-        let count = match &**filter {
-            ClusteringFilter::Names(names) => names.len(),
-            ClusteringFilter::Slices(slices) => slices.len(),
+        let count = match filter.as_deref() {
+            None => 1,
+            Some(ClusteringFilter::Names(names)) => names.len(),
+            Some(ClusteringFilter::Slices(slices)) => slices.len(),
         };
         if *begun >= count {
             return false;
         }
         let index = if *reversed { count - 1 - *begun } else { *begun };
         *begun += 1;
-        match &**filter {
-            ClusteringFilter::Names(names) => names.get(index).map(|name| self.range.set_name(name, layout)),
-            ClusteringFilter::Slices(slices) => slices.get(index).map(|slice| self.range.set(slice, layout)),
+        match filter.as_deref() {
+            None => self.range.set((BEFORE_ALL, AFTER_ALL), layout),
+            Some(ClusteringFilter::Names(names)) => {
+                self.range.set_name(names.get(index).map_or(&[], Vec::as_slice), layout);
+            }
+            Some(ClusteringFilter::Slices(slices)) => {
+                let ends = slices.get(index).map_or((BEFORE_ALL, AFTER_ALL), |s| (&s.start[..], &s.end[..]));
+                self.range.set(ends, layout);
+            }
         }
-        .is_some()
+        true
     }
 
     /// Begins the slice in `range`; `Some` if it begins with a made marker.
-    fn begin(&mut self, cx: &mut ReadContext) -> Result<Option<Step>> {
+    fn begin(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         if self.selection.reversed {
-            return self.begin_backward(cx);
+            return self.begin_backward(table, cx);
         }
-        let mut forward = match std::mem::replace(&mut self.walk, Walk::Between) {
-            Walk::Forward(forward) => forward,
-            _ => Forward::at(self.rows_start, DeletionTime::LIVE),
-        };
-        let known = forward.position() > 0;
+        if self.walk != Walk::Forward {
+            self.forward = Forward::at(self.rows_start, DeletionTime::LIVE);
+        }
+        let known = self.forward.position() > 0;
         let block = match &mut self.index {
             // The first block begins with the first row.
             Some(_) if known && self.range.start.is_empty() => None,
-            Some(index) => match watched(cx, |cx| index.floor(&self.range.start, cx))? {
-                Some(block) => Some((self.start + block.offset, block.open.unwrap_or(DeletionTime::LIVE))),
-                // The slice lies after every row.
-                None => return Ok(None),
-            },
+            Some(index) => {
+                let (offset, open) = watched(cx, |cx| index.floor_start(&self.range.start, cx))?;
+                Some((self.start + offset, open.unwrap_or(DeletionTime::LIVE)))
+            }
             None => None,
         };
-        forward.begin(block);
-        self.walk = Walk::Forward(forward);
+        self.forward.begin(block);
+        self.walk = Walk::Forward;
         Ok(None)
     }
 
-    fn begin_backward(&mut self, cx: &mut ReadContext) -> Result<Option<Step>> {
+    fn begin_backward(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         let block = match &mut self.index {
             Some(index) => watched(cx, |cx| index.floor_reversed(&self.range.end, cx))?
                 .map(|block| absolute(self.start, &block)),
@@ -242,36 +333,28 @@ impl PartitionReader {
             self.walk = Walk::Between;
             return Ok(None);
         };
-        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-        if !matches!(self.walk, Walk::Backward(_)) {
-            self.walk = Walk::Backward(Backward::new());
-        }
-        match &mut self.walk {
-            Walk::Backward(backward) => {
-                backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)
-            }
-            _ => Ok(None),
-        }
+        let rows = Rows { data: table.data(), layout: table.layout() };
+        self.walk = Walk::Backward;
+        self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)
     }
 
     /// The next element of the slice under way.
     #[inline]
-    fn step(&mut self, cx: &mut ReadContext) -> Result<Option<Step>> {
-        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-        let buffers = (&mut self.cursor, &mut self.made);
-        match &mut self.walk {
+    fn step(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
+        let rows = Rows { data: table.data(), layout: table.layout() };
+        match self.walk {
             Walk::Between => Ok(None),
-            Walk::Forward(forward) => forward.step(buffers, rows, &self.range, cx),
-            Walk::Backward(_) => self.step_backward(cx),
+            Walk::Forward => {
+                self.forward.step((&mut self.cursor, &mut self.made), rows, &self.range, cx)
+            }
+            Walk::Backward => self.step_backward(rows, cx),
         }
     }
 
-    fn step_backward(&mut self, cx: &mut ReadContext) -> Result<Option<Step>> {
-        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-        let Walk::Backward(backward) = &mut self.walk else { return Ok(None) };
+    fn step_backward(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<Option<Step>> {
         loop {
             let buffers = (&mut self.cursor, &mut self.made);
-            match backward.step(buffers, rows, &self.range, cx)? {
+            match self.backward.step(buffers, rows, &self.range, cx)? {
                 BackwardStep::Element(step) => return Ok(Some(step)),
                 BackwardStep::Done => return Ok(None),
                 BackwardStep::BlockDone => {}
@@ -283,12 +366,38 @@ impl PartitionReader {
             match before {
                 Some(block) => {
                     let block = absolute(self.start, &block);
-                    backward.enter(&mut self.cursor, rows, (&self.range, block), cx)?;
+                    self.backward.enter(&mut self.cursor, rows, (&self.range, block), cx)?;
                 }
-                None => backward.leave(),
+                None => self.backward.leave(),
             }
         }
     }
+
+    fn advance(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<bool> {
+        loop {
+            if let Some(step) = self.step(table, cx)? {
+                self.current = step;
+                return Ok(true);
+            }
+            if !self.next_range(table.layout()) {
+                return Ok(false);
+            }
+            if let Some(step) = self.begin(table, cx)? {
+                self.current = step;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Where the partition of a key may be: certainly, if it has a row index.
+fn candidate(table: &SsTable, key: &PartitionKey, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
+    let Some(found) = table.lookup(&key.hash, &key.decorated, cx)? else { return Ok(None) };
+    Ok(match found {
+        IndexPosition::Data(data) => Some(PartitionPosition { data, index: None }),
+        IndexPosition::Rows(at) => RowIndexEntry::read_of(table.row_index_file(), at, &key.bytes, cx)?
+            .map(|entry| PartitionPosition { data: entry.data_position, index: Some(entry) }),
+    })
 }
 
 /// Runs a step of the index, which counts as such where time is measured.
@@ -309,27 +418,16 @@ impl Source<ReadContext> for PartitionReader {
 
     #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
-        loop {
-            if let Some(step) = self.step(cx)? {
-                self.current = step;
-                return Ok(true);
-            }
-            if !self.next_range() {
-                return Ok(false);
-            }
-            if let Some(step) = self.begin(cx)? {
-                self.current = step;
-                return Ok(true);
-            }
-        }
+        self.state.advance(&self.table, cx)
     }
 
     #[inline]
     fn current(&self) -> Unfiltered<'_> {
-        match self.current {
-            Step::Row => Unfiltered::Row(self.cursor.row_view()),
-            Step::Marker => Unfiltered::Marker(self.cursor.marker_view()),
-            Step::Made => Unfiltered::Marker(self.made.view()),
+        let state = &*self.state;
+        match state.current {
+            Step::Row => Unfiltered::Row(state.cursor.row_view()),
+            Step::Marker => Unfiltered::Marker(state.cursor.marker_view()),
+            Step::Made => Unfiltered::Marker(state.made.view()),
         }
     }
 }

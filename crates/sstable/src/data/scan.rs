@@ -37,7 +37,7 @@ pub struct Scan {
 impl Scan {
     pub(crate) fn new(table: &Arc<SsTable>, range: &KeyRange, cx: &mut ReadContext) -> Result<Scan> {
         let mut scan = Scan {
-            reader: PartitionReader::unopened(table.clone()),
+            reader: PartitionReader::unopened(table.clone(), cx),
             table: table.clone(),
             end: range.end.clone(),
             filter: None,
@@ -51,7 +51,7 @@ impl Scan {
             let mut positions = table.partition_index().iter_from(Some(&range.start), cx)?;
             while let Some(position) = positions.next(cx)? {
                 let position = table.resolve(position, cx)?;
-                scan.enter(position, false, cx)?;
+                scan.enter(position, true, cx)?;
                 if scan.decorated >= range.start {
                     scan.next = Some(scan.position.data);
                     break;
@@ -65,6 +65,11 @@ impl Scan {
     pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
         self.reader.select(filter.clone(), reversed);
         self.filter = Some((filter, reversed));
+    }
+
+    /// Whether rows need their ordered keys; see `PartitionReader::set_keys`.
+    pub fn set_keys(&mut self, with_keys: bool) {
+        self.reader.set_keys(with_keys);
     }
 
     /// Moves to the next partition, wherever the rows of this one were left; `false` after the last in range.
@@ -92,7 +97,7 @@ impl Scan {
     }
 
     fn enter(&mut self, position: PartitionPosition, with_static: bool, cx: &mut ReadContext) -> Result<()> {
-        self.reader.reopen(&position, with_static, cx)?;
+        self.reader.reopen(&position, None, with_static, cx)?;
         self.position = position;
         self.token = KeyHash::of(self.reader.key()).token;
         self.decorated.clear();

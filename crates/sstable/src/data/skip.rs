@@ -1,31 +1,46 @@
-//! Passes rows before a bound without building their keys.
+//! Compares stored clustering values with a bound's, without building a row's ordered key.
 //!
 //! A slice starts somewhere within an index block, and on the way there each row costs no more than a comparison of
-//! its stored clustering values with the bound's. Only a row that sorts before the bound by one of these values is
-//! passed; whatever is less plain (equal values, empty ones, markers, a block's end, damage) is left to the decoder.
+//! its stored clustering values with the bound's. Rows within the slice are told from the first one behind it in the
+//! same way. Whatever is less plain (empty values, types whose order is no comparison of numbers or bytes, markers, a
+//! block's end, damage) is left to the decoder.
 
 use super::decode::flags;
 use super::input::Input;
 use super::layout::{ClusteringLayout, RowLayout};
-use helenus_model::byte_comparable::{NEXT_COMPONENT, decode_value};
+use helenus_model::byte_comparable::{
+    GT_NEXT_COMPONENT, LT_NEXT_COMPONENT, NEXT_COMPONENT, decode_value,
+};
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
 
-/// A bound's leading clustering values, serialised.
+/// A bound's leading clustering values, serialised, and how rows with these values sort.
 #[derive(Default)]
 pub(super) struct BoundValues {
     data: Vec<u8>,
     ends: Vec<usize>,
+    /// Where a row with all these values lies, seen from the bound; `None` when the bound says more than they do.
+    rest: Option<Ordering>,
 }
 
 impl BoundValues {
+    /// Those of a bound behind every row: none.
+    pub(super) fn after_all() -> BoundValues {
+        BoundValues { rest: Some(Ordering::Less), ..BoundValues::default() }
+    }
+
     /// Takes the values out of a bound's ordered encoding, as far as they can be compared here.
     pub(super) fn set(&mut self, layout: &RowLayout, ordered: &[u8]) {
         self.data.clear();
         self.ends.clear();
+        self.rest = None;
         let mut position = 0;
         for column in layout.clustering.iter() {
-            if ordered.get(position) != Some(&NEXT_COMPONENT) || !is_comparable(&column.ty) {
+            if ordered.get(position) != Some(&NEXT_COMPONENT) {
+                break;
+            }
+            if !is_comparable(&column.ty) {
                 return;
             }
             position += 1;
@@ -34,12 +49,50 @@ impl BoundValues {
             }
             self.ends.push(self.data.len());
         }
+        self.rest = match ordered.get(position..) {
+            Some([LT_NEXT_COMPONENT]) => Some(Ordering::Greater),
+            Some([GT_NEXT_COMPONENT]) => Some(Ordering::Less),
+            Some(BEFORE_ALL) if position == 0 => Some(Ordering::Greater),
+            Some(AFTER_ALL) if position == 0 => Some(Ordering::Less),
+            _ => None,
+        };
     }
 
+    #[inline]
     fn get(&self, index: usize) -> Option<&[u8]> {
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.data.get(start..end)
+    }
+
+    /// Compares a row's values one after another as they come, the column's `index` with each; `order` is what came
+    /// out so far. `None`: it cannot be told here.
+    #[inline]
+    pub(super) fn compare(
+        &self,
+        (index, column): (usize, &ClusteringLayout),
+        value: &[u8],
+        order: Ordering,
+    ) -> Option<Ordering> {
+        if order != Ordering::Equal {
+            return Some(order);
+        }
+        match self.get(index) {
+            Some(bound) => compare(column, value, bound),
+            None => self.rest,
+        }
+    }
+
+    /// The outcome when all of a row's values have been compared.
+    #[inline]
+    pub(super) fn finish(&self, order: Ordering) -> Option<Ordering> {
+        if order == Ordering::Equal { self.rest } else { Some(order) }
+    }
+
+    /// Whether every row lies before the bound.
+    #[inline]
+    pub(super) fn is_after_all(&self) -> bool {
+        self.ends.is_empty() && self.rest == Some(Ordering::Less)
     }
 }
 
@@ -50,11 +103,26 @@ const HEADER_VALUES: usize = 32;
 fn is_comparable(ty: &CqlType) -> bool {
     matches!(
         ty,
-        CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Int | CqlType::BigInt | CqlType::Timestamp
+        CqlType::Ascii
+            | CqlType::Text
+            | CqlType::Blob
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::Timestamp
+            | CqlType::Date
+            | CqlType::Time
+            | CqlType::Uuid
+            | CqlType::TimeUuid
     )
 }
 
 impl RowLayout {
+    /// Whether one header tells of all clustering values, and there are some.
+    #[inline]
+    pub(super) fn has_plain_heads(&self) -> bool {
+        (1..=HEADER_VALUES).contains(&self.clustering.len())
+    }
+
     /// Passes rows from `at` on that certainly sort before the bound; `passed` is told where each stands. Returns
     /// where the first other element stands.
     pub(super) fn skip(
@@ -64,7 +132,8 @@ impl RowLayout {
         bound: &BoundValues,
         mut passed: impl FnMut(usize),
     ) -> usize {
-        if bound.ends.is_empty() || self.clustering.len() > HEADER_VALUES {
+        let passes_nothing = bound.ends.is_empty() && !bound.is_after_all();
+        if passes_nothing || !self.has_plain_heads() {
             return at;
         }
         while let Some(end) = self.skip_one(bytes, at, bound) {
@@ -85,42 +154,41 @@ impl RowLayout {
         if input.byte().ok()? != 0 {
             return None;
         }
-        let mut is_before = false;
+        let mut order = Ordering::Equal;
         for (index, column) in self.clustering.iter().enumerate() {
             let length = match column.fixed {
                 Some(length) => length,
                 None => input.length().ok()?,
             };
             let value = input.take(length).ok()?;
-            if !is_before {
-                match compare(column, value, bound.get(index)?) {
-                    Ordering::Less => is_before = true,
-                    Ordering::Equal => {}
-                    Ordering::Greater => return None,
-                }
+            order = bound.compare((index, column), value, order)?;
+            if order == Ordering::Greater {
+                return None;
             }
         }
         let size = input.length().ok()?;
         let end = input.at() + size;
-        (is_before && end < bytes.len()).then_some(end)
+        (bound.finish(order)? == Ordering::Less && end < bytes.len()).then_some(end)
     }
 }
 
 #[inline]
-fn compare(column: &ClusteringLayout, value: &[u8], bound: &[u8]) -> Ordering {
+fn compare(column: &ClusteringLayout, value: &[u8], bound: &[u8]) -> Option<Ordering> {
     let ordering = match &column.ty {
-        CqlType::Int => number::<4, _>(i32::from_be_bytes, value, bound),
-        CqlType::BigInt | CqlType::Timestamp => number::<8, _>(i64::from_be_bytes, value, bound),
-        _ => value.cmp(bound),
+        CqlType::Ascii | CqlType::Text | CqlType::Blob => value.cmp(bound),
+        CqlType::Int => number::<4, _>(i32::from_be_bytes, value, bound)?,
+        CqlType::BigInt | CqlType::Timestamp => number::<8, _>(i64::from_be_bytes, value, bound)?,
+        CqlType::Date => number::<4, _>(u32::from_be_bytes, value, bound)?,
+        CqlType::Time => number::<8, _>(u64::from_be_bytes, value, bound)?,
+        // Other lengths than a UUID's are left to the decoder, which refuses them.
+        ty if value.len() == 16 && bound.len() == 16 => ty.compare(value, bound),
+        _ => return None,
     };
-    if column.reversed { ordering.reverse() } else { ordering }
+    Some(if column.reversed { ordering.reverse() } else { ordering })
 }
 
+/// `None` for values of a length that the type does not have.
 #[inline]
-fn number<const N: usize, T: Ord>(parse: fn([u8; N]) -> T, value: &[u8], bound: &[u8]) -> Ordering {
-    match (value.try_into(), bound.try_into()) {
-        (Ok(value), Ok(bound)) => parse(value).cmp(&parse(bound)),
-        // Of a length that the type does not have: equal is what nothing follows from.
-        _ => Ordering::Equal,
-    }
+fn number<const N: usize, T: Ord>(parse: fn([u8; N]) -> T, value: &[u8], bound: &[u8]) -> Option<Ordering> {
+    Some(parse(value.try_into().ok()?).cmp(&parse(bound.try_into().ok()?)))
 }

@@ -8,7 +8,6 @@
 use super::layout::RowLayout;
 use super::skip::BoundValues;
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::Slice;
 use helenus_model::range_tombstone::MarkerBuf;
 
 /// What a step yields.
@@ -31,6 +30,8 @@ pub(super) struct Range {
     pub(super) end_values: BoundValues,
     /// It can hold one row only.
     pub(super) is_name: bool,
+    /// Whether rows are to have their ordered keys.
+    pub(super) with_keys: bool,
 }
 
 /// Last byte of a bound before, or after, everything with its prefix (`ByteSource.LT_NEXT_COMPONENT`,
@@ -39,12 +40,12 @@ const BEFORE: u8 = 0x20;
 const AFTER: u8 = 0x60;
 
 impl Range {
-    /// Takes over a slice.
-    pub(super) fn set(&mut self, slice: &Slice, layout: &RowLayout) {
+    /// Takes over a slice's ends.
+    pub(super) fn set(&mut self, (start, end): (&[u8], &[u8]), layout: &RowLayout) {
         self.start.clear();
-        self.start.extend_from_slice(&slice.start);
+        self.start.extend_from_slice(start);
         self.end.clear();
-        self.end.extend_from_slice(&slice.end);
+        self.end.extend_from_slice(end);
         self.is_name = false;
         self.set_values(layout);
     }

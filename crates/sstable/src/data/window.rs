@@ -66,6 +66,15 @@ impl Window {
         Ok(self.joined.len() == len)
     }
 
+    /// Lets go of the block, and of joined bytes if they are many.
+    pub(super) fn release(&mut self) {
+        self.block = None;
+        self.in_joined = false;
+        if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
+            self.joined = Vec::new();
+        }
+    }
+
     /// The bytes in hand.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {

@@ -218,8 +218,10 @@ impl Rows {
 
         let file = block_file(bytes);
         for (position, data_position, partition) in &written {
-            let entry = RowIndexEntry::read(&file, *position, &mut blocking()).unwrap();
-            assert_eq!((&entry.key, entry.data_position), (&partition.key, *data_position));
+            let (key, entry) = RowIndexEntry::read(&file, *position, &mut blocking()).unwrap();
+            assert_eq!((&key, entry.data_position), (&partition.key, *data_position));
+            let again = RowIndexEntry::read_of(&file, *position, &key, &mut blocking()).unwrap();
+            assert_eq!(again, Some(entry));
             assert_eq!((entry.block_count, entry.deletion), (self.blocks as u64, partition.deletion));
             partition.assert_blocks_are_found(RowIndexReader::new(&file, &entry, &mut blocking()).unwrap());
         }

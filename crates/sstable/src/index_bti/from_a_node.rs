@@ -69,8 +69,11 @@ fn every_partition_is_found_by_key_and_in_order() {
         match found {
             IndexPosition::Data(position) => assert_eq!(key_in_data(position), key.key),
             IndexPosition::Rows(position) => {
-                let entry = RowIndexEntry::read(&rows, position, cx).unwrap();
-                assert_eq!((&entry.key, key_in_data(entry.data_position)), (&key.key, key.key.as_slice()));
+                let (found, entry) = RowIndexEntry::read(&rows, position, cx).unwrap();
+                assert_eq!((&found, key_in_data(entry.data_position)), (&key.key, key.key.as_slice()));
+                let read_of = |key: &[u8]| RowIndexEntry::read_of(&rows, position, key, &mut blocking());
+                assert_eq!(read_of(&key.key).unwrap(), Some(entry));
+                assert_eq!(read_of(b"another").unwrap(), None);
             }
         }
         assert_eq!(iter.next(cx).unwrap(), Some(found));
@@ -107,7 +110,7 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
     assert!(mistaken < 200, "{mistaken} of 10000 strangers pass a filter of 1 %");
 }
 
-fn wide_entries(rows: &BlockFile) -> Vec<RowIndexEntry> {
+fn wide_entries(rows: &BlockFile) -> Vec<(Vec<u8>, RowIndexEntry)> {
     let (index, cx) = (index(), &mut blocking());
     let wide = keys().into_iter().filter(|key| key.key.starts_with(b"wide"));
     wide.map(|key| match index.lookup(&key.decorated, hash_byte(key.halves.1), cx).unwrap() {
@@ -120,8 +123,8 @@ fn wide_entries(rows: &BlockFile) -> Vec<RowIndexEntry> {
 #[test]
 fn every_row_of_a_wide_partition_lies_in_the_block_found_for_it() {
     let (rows, cx) = (block_file(ROWS.to_vec()), &mut blocking());
-    for entry in wide_entries(&rows) {
-        let deleted_at = if entry.key == b"wide1" { 500 } else { i64::MIN };
+    for (key, entry) in wide_entries(&rows) {
+        let deleted_at = if key == b"wide1" { 500 } else { i64::MIN };
         assert_eq!(entry.deletion.timestamp_us, deleted_at);
         let mut reader = RowIndexReader::new(&rows, &entry, cx).unwrap();
         let mut blocks = Vec::new();
@@ -166,7 +169,7 @@ fn read_all(partitions: Vec<u8>, rows: Vec<u8>) -> Result<u64> {
             return Ok(count);
         }
         let IndexPosition::Rows(position) = position else { continue };
-        let entry = RowIndexEntry::read(&rows, position, cx)?;
+        let (_, entry) = RowIndexEntry::read(&rows, position, cx)?;
         let mut reader = RowIndexReader::new(&rows, &entry, cx)?;
         let mut block = reader.floor(&clustering(40), cx)?;
         while block.is_some() {

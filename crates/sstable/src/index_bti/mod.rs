@@ -17,5 +17,5 @@ mod from_a_node;
 pub use deletion_time::{DeletionTimeBytes, read_deletion_time};
 pub use page_cursor::PageCursor;
 pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};
-pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader};
+pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader, RowIndexStacks};
 pub use row_index_writer::{PartitionEnd, RowIndexWriter};

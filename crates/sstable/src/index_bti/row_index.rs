@@ -11,15 +11,14 @@ use super::row_index_writer::FLAG_OPEN;
 use super::{PageCursor, read_deletion_time};
 use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
-use crate::trie::{Backward, Forward, Walker, read_signed};
+use crate::trie::{Backward, Forward, Walker, land_only, read_signed};
 use helenus_model::deletion::DeletionTime;
+use helenus_model::vint;
 use std::ops::Deref;
 
-/// A wide partition's entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A wide partition's entry, without the key at its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndexEntry {
-    /// The serialised partition key.
-    pub key: Vec<u8>,
     /// Where the partition begins in Data.db (bytes before compression).
     pub data_position: u64,
     /// The root of its trie in Rows.db.
@@ -30,21 +29,73 @@ pub struct RowIndexEntry {
     pub deletion: DeletionTime,
 }
 
+/// Most bytes of an entry behind its key: three vints and a deletion.
+const ENTRY_BYTES_MAX: usize = 3 * vint::VINT_LENGTH_MAX + super::DeletionTimeBytes::LENGTH_MAX;
+
 impl RowIndexEntry {
-    /// Reads the entry at a position that Partitions.db gave.
-    pub fn read(file: &BlockFile, position: u64, cx: &mut ReadContext) -> Result<RowIndexEntry> {
+    /// Reads the entry at a position that Partitions.db gave, and the serialised partition key before it.
+    pub fn read(
+        file: &BlockFile,
+        position: u64,
+        cx: &mut ReadContext,
+    ) -> Result<(Vec<u8>, RowIndexEntry)> {
         let mut cursor = PageCursor::new(file, position);
         let key = cursor.short_bytes(cx)?;
         let base = cursor.position();
         let data_position = cursor.unsigned_vint(cx)?;
-        let root = base.checked_add_signed(cursor.signed_vint(cx)?);
-        let Some(root) = root.filter(|root| *root < position) else {
-            return Err(file.corrupt(base, "the row index's root is not before its entry"));
-        };
+        let to_root = cursor.signed_vint(cx)?;
         let block_count = cursor.unsigned_vint(cx)?;
         let deletion = cursor.deletion_time(cx)?;
-        Ok(RowIndexEntry { key, data_position, root, block_count, deletion })
+        let root = root_of(file, (position, base), to_root)?;
+        Ok((key, RowIndexEntry { data_position, root, block_count, deletion }))
     }
+
+    /// Reads the entry at a position if it is this key's. Decoded in its page, where it does not cross into the next.
+    pub fn read_of(
+        file: &BlockFile,
+        position: u64,
+        key: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Option<RowIndexEntry>> {
+        let block_bytes = file.block_bytes().max(1) as u64;
+        let page = file.block(position / block_bytes, cx)?;
+        let rest = page.get((position % block_bytes) as usize..).unwrap_or_default();
+        if rest.len() < 2 + key.len() + ENTRY_BYTES_MAX {
+            let (found, entry) = RowIndexEntry::read(file, position, cx)?;
+            return Ok((found == key).then_some(entry));
+        }
+        let is_same = rest.split_first_chunk::<2>().is_some_and(|(len, rest)| {
+            usize::from(u16::from_be_bytes(*len)) == key.len() && rest.starts_with(key)
+        });
+        if !is_same {
+            return Ok(None);
+        }
+        let base = position + 2 + key.len() as u64;
+        match parse(rest.get(2 + key.len()..).unwrap_or_default()) {
+            Some((entry, to_root)) => {
+                let root = root_of(file, (position, base), to_root)?;
+                Ok(Some(RowIndexEntry { root, ..entry }))
+            }
+            None => Err(file.corrupt(base, "no entry of a row index can be stored here")),
+        }
+    }
+}
+
+/// What stands behind an entry's key, and the distance from there to its root.
+fn parse(bytes: &[u8]) -> Option<(RowIndexEntry, i64)> {
+    let (data_position, used) = vint::read_unsigned(bytes)?;
+    let bytes = bytes.get(used..)?;
+    let (to_root, used) = vint::read_signed(bytes)?;
+    let bytes = bytes.get(used..)?;
+    let (block_count, used) = vint::read_unsigned(bytes)?;
+    let (deletion, _) = read_deletion_time(bytes.get(used..)?)?;
+    Some((RowIndexEntry { data_position, root: 0, block_count, deletion }, to_root))
+}
+
+fn root_of(file: &BlockFile, (position, base): (u64, u64), to_root: i64) -> Result<u64> {
+    let root = base.checked_add_signed(to_root);
+    root.filter(|root| *root < position)
+        .ok_or_else(|| file.corrupt(base, "the row index's root is not before its entry"))
 }
 
 /// A stretch of a partition. Offsets count from the partition's start in Data.db.
@@ -76,17 +127,49 @@ pub struct RowIndexReader<F> {
     behind: Option<u64>,
 }
 
+/// The memory of a reader's walks, to be used again by another.
+#[derive(Debug, Default)]
+pub struct RowIndexStacks {
+    forward: Forward,
+    backward: Backward,
+}
+
 impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
     /// A reader of a partition's index. `file` is a `&BlockFile` or an `Arc<BlockFile>`.
     pub fn new(file: F, entry: &RowIndexEntry, cx: &mut ReadContext) -> Result<RowIndexReader<F>> {
+        RowIndexReader::with_stacks(file, entry, &mut RowIndexStacks::default(), cx)
+    }
+
+    /// The same with memory that another reader gave back; it is taken once the reader is made.
+    pub fn with_stacks(
+        file: F,
+        entry: &RowIndexEntry,
+        stacks: &mut RowIndexStacks,
+        cx: &mut ReadContext,
+    ) -> Result<RowIndexReader<F>> {
         let walker = Walker::new(file, entry.root, cx)?;
-        Ok(RowIndexReader {
-            walker,
-            forward: Forward::default(),
-            ahead: None,
-            backward: Backward::default(),
-            behind: None,
-        })
+        let RowIndexStacks { forward, backward } = std::mem::take(stacks);
+        Ok(RowIndexReader { walker, forward, ahead: None, backward, behind: None })
+    }
+
+    /// Gives the memory back.
+    pub fn into_stacks(self) -> RowIndexStacks {
+        RowIndexStacks { forward: self.forward, backward: self.backward }
+    }
+
+    /// Where the walk to the first position at or after `bound` begins, and the range deletion open there: the start
+    /// of the block that `floor` gives or, behind all rows, their end.
+    pub fn floor_start(
+        &mut self,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<(u64, Option<DeletionTime>)> {
+        let landing = land_only(&mut self.walker, bound, cx)?;
+        if !landing.go_floor(&mut self.walker, cx)? {
+            return Err(self.walker.corrupt("the row index does not begin at the first row"));
+        }
+        let Separator { offset, open } = self.separator()?;
+        Ok((offset, open))
     }
 
     /// The block that may hold the first position at or after `bound` (an ordered encoding; empty for the first

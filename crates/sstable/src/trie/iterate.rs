@@ -89,6 +89,23 @@ impl Landing {
     }
 }
 
+/// Follows `bound` without a stack: for who only wants what the landing leads to.
+pub(crate) fn land_only<F: Deref<Target = BlockFile>>(
+    walker: &mut Walker<F>,
+    bound: &[u8],
+    cx: &mut ReadContext,
+) -> Result<Landing> {
+    walker.go_root(cx)?;
+    let mut landing = Landing::default();
+    let mut rest = bound.iter();
+    loop {
+        let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
+        landing.pass(walker, found);
+        let Ok(child) = found else { return Ok(landing) };
+        walker.go_child(child, cx)?;
+    }
+}
+
 /// Follows `bound` and stacks the path, with what `index` makes of each search's outcome.
 fn land<F: Deref<Target = BlockFile>>(
     walker: &mut Walker<F>,

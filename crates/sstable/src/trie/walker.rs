@@ -35,7 +35,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
 
     /// Goes to the root.
     pub(crate) fn go_root(&mut self, cx: &mut ReadContext) -> Result<()> {
-        self.go(self.root, cx)
+        if self.position == self.root { Ok(()) } else { self.go(self.root, cx) }
     }
 
     /// Goes to the node at this position of the file. On an error the walker stays where it was.
