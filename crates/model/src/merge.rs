@@ -79,6 +79,34 @@ impl<S> Merge<S> {
         self.inputs.iter().map(|input| &input.source)
     }
 
+    /// Begins again with other sources, which are taken out of `sources`; buffers stay.
+    pub fn restart(
+        &mut self,
+        table: &Arc<Table>,
+        reversed: bool,
+        partition_deletion: DeletionTime,
+        sources: &mut Vec<S>,
+    ) {
+        if !Arc::ptr_eq(&self.table, table) {
+            self.table = table.clone();
+        }
+        (self.reversed, self.partition_deletion, self.open) =
+            (reversed, partition_deletion, DeletionTime::LIVE);
+        self.inputs.clear();
+        let input = |source| Input { source, state: State::Due, open: DeletionTime::LIVE };
+        self.inputs.extend(sources.drain(..).map(input));
+    }
+
+    /// Bytes of memory that buffers for merged rows hold.
+    pub fn buffer_bytes(&self) -> usize {
+        self.row.data.capacity() + self.spare.data.capacity() + self.marker.data.capacity()
+    }
+
+    /// Gives the sources back, wherever they stand.
+    pub fn give_back(&mut self, sources: &mut Vec<S>) {
+        sources.extend(self.inputs.drain(..).map(|input| input.source));
+    }
+
     /// The sources back, wherever they stand.
     pub fn into_sources(self) -> Vec<S> {
         self.inputs.into_iter().map(|input| input.source).collect()
@@ -88,7 +116,11 @@ impl<S> Merge<S> {
 impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
     type Error = S::Error;
 
+    #[inline]
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, S::Error> {
+        if self.inputs.len() == 1 {
+            return self.advance_single(cx);
+        }
         loop {
             for input in &mut self.inputs {
                 if input.state == State::Due {
@@ -106,6 +138,7 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
         }
     }
 
+    #[inline]
     fn current(&self) -> Unfiltered<'_> {
         match self.current {
             Current::Input(index) => self.inputs[index].source.current(),
@@ -116,6 +149,34 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
 }
 
 impl<S> Merge<S> {
+    /// One source needs no comparisons, so that its rows need no keys: only what its own deletions and the
+    /// partition's hide is left out.
+    #[inline]
+    fn advance_single<Cx>(&mut self, cx: &mut Cx) -> Result<bool, S::Error>
+    where
+        S: Source<Cx>,
+    {
+        loop {
+            let Some(input) = self.inputs.first_mut() else { return Ok(false) };
+            if input.state == State::Ended || !input.source.advance(cx)? {
+                input.state = State::Ended;
+                return Ok(false);
+            }
+            input.state = State::Ready;
+            let found = match input.source.current() {
+                Unfiltered::Row(row) if self.open.is_live() && self.partition_deletion.is_live() => {
+                    self.current = Current::Input(0);
+                    !row.is_empty()
+                }
+                Unfiltered::Row(_) => self.take_row(0),
+                Unfiltered::Marker(_) => self.take_marker(0),
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+
     /// The input whose element comes next. A marker that a slice's edge put at a row's own position comes before it
     /// in clustering order.
     fn first<Cx>(&self) -> Option<usize>

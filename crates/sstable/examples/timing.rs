@@ -7,10 +7,11 @@
 mod render;
 
 use helenus_host::{Host, memory};
-use helenus_model::byte_comparable::{clustering_bound, decorated_key};
+use helenus_model::byte_comparable::clustering_bound;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::Slice;
+use helenus_model::partitions::PartitionKey;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
 use helenus_model::token::KeyHash;
@@ -166,9 +167,7 @@ fn main() {
 fn slices(table: &Arc<SsTable>, schema: &Table, (rows, length): (u64, u64), reversed: bool) {
     const COUNT: u64 = 20_000;
     let mut cx: ReadContext = render::cx();
-    let hash = KeyHash::of(b"key");
-    let mut decorated = Vec::new();
-    decorated_key(hash.token, b"key", &mut decorated);
+    let key = PartitionKey::new(b"key".to_vec());
     let mut seed = 1_u64;
     let bound = |number| {
         let mut out = Vec::new();
@@ -185,14 +184,15 @@ fn slices(table: &Arc<SsTable>, schema: &Table, (rows, length): (u64, u64), reve
         starts.iter().map(|start| Slice { start: bound(*start), end: bound(start + length) }).collect();
     let start = cpu_s();
     for slice in &slices {
-        let position = table.find(b"key", &hash, &decorated, &mut cx).unwrap().unwrap();
-        let mut reader = PartitionReader::open(table.clone(), &position, false, &mut cx).unwrap();
+        let mut reader = PartitionReader::find(table, &key, false, &mut cx).unwrap().unwrap();
+        reader.set_keys(false);
         reader.seek_slice(slice, reversed);
         let mut count = 0;
         while reader.advance(&mut cx).unwrap() {
             black_box(reader.current());
             count += 1;
         }
+        reader.close(&mut cx);
         assert_eq!(count, length);
     }
     let each = (cpu_s() - start) / COUNT as f64;

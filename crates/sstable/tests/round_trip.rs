@@ -9,6 +9,7 @@ use helenus_model::byte_comparable::{clustering_bound, clustering_key, decorated
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
+use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
@@ -309,7 +310,13 @@ impl Written {
 }
 
 fn line(schema: &Table, element: Unfiltered<'_>) -> String {
-    let mut out = format!("{} ", render::hex(element.key()));
+    let mut key = element.key().to_vec();
+    if let (true, Unfiltered::Row(row)) = (key.is_empty(), element) {
+        // A reader that was told to leave keys out.
+        let values = (0..schema.clustering.len()).map(|index| row.clustering(index));
+        clustering_key(values, &schema.clustering, &mut key).unwrap();
+    }
+    let mut out = format!("{} ", render::hex(&key));
     render::element(schema, element, &mut out);
     out
 }
@@ -364,8 +371,14 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
     for (decorated, (key, deletion, static_row, partition)) in &written.partitions {
         let position = table.find(key, &KeyHash::of(key), decorated, &mut cx).unwrap().unwrap();
         let with_static = dice.one_in(2);
-        let mut reader = PartitionReader::open(table.clone(), &position, with_static, &mut cx).unwrap();
-        assert_eq!(reader.deletion(), *deletion);
+        let mut reader = if dice.one_in(2) {
+            PartitionReader::open(table.clone(), &position, with_static, &mut cx).unwrap()
+        } else {
+            PartitionReader::find(table, &PartitionKey::new(key.clone()), with_static, &mut cx)
+                .unwrap()
+                .unwrap()
+        };
+        assert_eq!((reader.key(), reader.deletion()), (&key[..], *deletion));
         if with_static {
             assert_eq!(reader.static_row().is_some(), !static_row.view().is_empty());
         }
@@ -377,10 +390,18 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
             let filter = Arc::new(filter);
             reader.select(filter.clone(), false);
             assert_eq!(read(&mut reader, schema), wanted, "forward {filter:?}");
-            reader.select(filter.clone(), true);
+            reader.select(filter.clone(), false);
+            reader.set_keys(false);
+            assert_eq!(read(&mut reader, schema), wanted, "forward, without keys {filter:?}");
             wanted.reverse();
+            reader.select(filter.clone(), true);
+            assert_eq!(read(&mut reader, schema), wanted, "reversed, without keys {filter:?}");
+            reader.set_keys(true);
+            reader.select(filter.clone(), true);
             assert_eq!(read(&mut reader, schema), wanted, "reversed {filter:?}");
         }
+        // What it kept is used by the next reader, which must not see any of it.
+        reader.close(&mut cx);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::compaction::Compactions;
 use crate::error::{Error, Result};
 use crate::folder::make_folder;
 use crate::memtable::MemoryAccount;
+use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
 use crate::schema::{SchemaRow, changes_between, is_system_keyspace, load_schema, system_keyspaces};
 use crate::table::{TableStore, Unreadable};
@@ -81,6 +82,7 @@ impl Database {
             timestamps: Timestamps::new(host.clock.clone(), reserve_us),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables / 2),
+            scratches: ScratchPool::new(),
             options,
             log,
             schema: ArcSwap::from_pointee(system_schema()),

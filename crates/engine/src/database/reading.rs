@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::table::View;
 use helenus_model::schema::Table;
-use helenus_sstable::block::ReadContext;
+use helenus_sstable::block::Touched;
 use helenus_sstable::stopwatch::{Stage, Stopwatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,10 @@ impl Database {
     ) -> Result<ReadEnd> {
         // A scan reads past the cache: it would push out what single reads keep coming back to.
         let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
-        let mut cx = ReadContext { may_block: request.may_block, fill_cache, ..ReadContext::default() };
+        let mut scratch = self.shared.scratches.take();
+        let cx = &mut scratch.cx;
+        (cx.may_block, cx.fill_cache) = (request.may_block, fill_cache);
+        (cx.touched, cx.stopwatch) = (Touched::default(), None);
         let clock = &self.shared.host.clock;
         if probe.is_some() {
             cx.stopwatch = Some(Box::new(Stopwatch::start(clock.clone(), Stage::Sources)));
@@ -67,7 +70,9 @@ impl Database {
                 _ => Ok(()),
             }
         };
-        execute(command, view, sink, (&mut cx, probe), &interrupt)
+        let end = execute(command, view, sink, (&mut scratch, probe), &interrupt);
+        self.shared.scratches.give_back(scratch);
+        end
     }
 
     /// What is known of a read without running it: which sources it would ask and which it would leave out, from what

@@ -6,6 +6,7 @@ use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::compaction::Compactions;
 use crate::memtable::MemoryAccount;
+use crate::read::ScratchPool;
 use crate::table::TableStore;
 use crate::timestamps::Timestamps;
 use arc_swap::ArcSwap;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     /// Changes of the schema, one at a time.
     pub(crate) ddl: Mutex<()>,
     pub(crate) cache: Arc<SharedCache>,
+    pub(crate) scratches: ScratchPool,
     pub(crate) memory: MemoryAccount,
     pub(crate) announcer: Arc<Announcer>,
     pub(crate) timestamps: Timestamps,

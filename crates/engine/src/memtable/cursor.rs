@@ -10,7 +10,7 @@ use super::skiplist::{Node, NodeRef};
 use super::store::Memtable;
 use super::sync::AtomicPtr;
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_model::filter::{AFTER_ALL, ClusteringFilter};
 use helenus_model::packed;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
@@ -29,56 +29,118 @@ pub struct MemtableCursor {
     sequence: u64,
     clustering_columns: usize,
     reversed: bool,
-    slices: std::vec::IntoIter<Slice>,
-    slice: Option<Slice>,
+    /// Whether rows get their ordered keys.
+    with_keys: bool,
+    filter: Arc<ClusteringFilter>,
+    /// Slices or names begun.
+    begun: usize,
+    /// Whether a slice is in hand.
+    in_slice: bool,
+    /// Whether the slice in hand reaches behind every row.
+    is_open_ended: bool,
     row_at: Option<NonNull<RowNode>>,
     point_at: Option<NonNull<PointNode>>,
     /// What covers the place of the cursor: the last marker's deletion in the direction of the read.
     covering: DeletionTime,
-    row: RowBuf,
+    memory: Box<CursorMemory>,
     /// The packed row in hand, and the packed prefix of the marker in hand: both in the arena.
     row_bytes: &'static [u8],
-    marker: MarkerBuf,
     marker_bytes: &'static [u8],
     at_marker: bool,
+}
+
+/// Buffers of a cursor, which the next one uses again.
+#[derive(Default)]
+pub struct CursorMemory {
+    row: RowBuf,
+    marker: MarkerBuf,
+    /// The slice in hand.
+    start: Vec<u8>,
+    end: Vec<u8>,
+}
+
+/// What a cursor reads.
+pub struct Selected<'a> {
+    /// The moment (from `Partition::sequence`).
+    pub sequence: u64,
+    /// Clustering columns of the table.
+    pub clustering_columns: usize,
+    /// Rows.
+    pub filter: &'a Arc<ClusteringFilter>,
+    /// Against the clustering order.
+    pub reversed: bool,
 }
 
 // SAFETY: the pointers lead into the arena of `_memtable`, which may be read from any thread and which the cursor keeps.
 unsafe impl Send for MemtableCursor {}
 
 impl MemtableCursor {
-    /// A cursor over `filter` of a partition of `memtable`, as of `sequence` (from `Partition::sequence`).
+    /// A cursor over part of a partition of `memtable`. `memory` comes from an earlier cursor, or is new.
     pub fn new(
         memtable: &Arc<Memtable>,
         partition: PartitionRef<'_>,
-        (sequence, clustering_columns): (u64, usize),
-        filter: &ClusteringFilter,
-        reversed: bool,
+        selected: &Selected<'_>,
+        memory: Box<CursorMemory>,
     ) -> MemtableCursor {
-        let mut slices = match filter {
-            ClusteringFilter::Slices(slices) => slices.clone(),
-            ClusteringFilter::Names(names) => names.iter().map(|name| slice_of_name(name)).collect(),
-        };
-        if reversed {
-            slices.reverse();
-        }
         MemtableCursor {
             _memtable: memtable.clone(),
             entry: NonNull::from(partition.entry()),
-            sequence,
-            clustering_columns,
-            reversed,
-            slices: slices.into_iter(),
-            slice: None,
+            sequence: selected.sequence,
+            clustering_columns: selected.clustering_columns,
+            reversed: selected.reversed,
+            with_keys: true,
+            filter: selected.filter.clone(),
+            begun: 0,
+            in_slice: false,
+            is_open_ended: false,
             row_at: None,
             point_at: None,
             covering: DeletionTime::LIVE,
-            row: RowBuf::default(),
+            memory,
             row_bytes: &[],
-            marker: MarkerBuf::default(),
             marker_bytes: &[],
             at_marker: false,
         }
+    }
+
+    /// Whether rows need their ordered keys (they have them until told otherwise): not where nothing is compared.
+    pub fn set_keys(&mut self, with_keys: bool) {
+        self.with_keys = with_keys;
+    }
+
+    /// Gives the memory back for the next cursor.
+    pub fn into_memory(self) -> Box<CursorMemory> {
+        self.memory
+    }
+
+    /// Takes the next slice in hand, a name as the smallest that holds it: `name <= key < name + 0x00`. False after the
+    /// last.
+    fn next_slice(&mut self) -> bool {
+        let count = match &*self.filter {
+            ClusteringFilter::Slices(slices) => slices.len(),
+            ClusteringFilter::Names(names) => names.len(),
+        };
+        if self.begun >= count {
+            return false;
+        }
+        let index = if self.reversed { count - 1 - self.begun } else { self.begun };
+        self.begun += 1;
+        let CursorMemory { start, end, .. } = &mut *self.memory;
+        start.clear();
+        end.clear();
+        match &*self.filter {
+            ClusteringFilter::Slices(slices) => {
+                start.extend_from_slice(&slices[index].start);
+                end.extend_from_slice(&slices[index].end);
+            }
+            ClusteringFilter::Names(names) => {
+                start.extend_from_slice(&names[index]);
+                end.extend_from_slice(&names[index]);
+                end.push(0);
+            }
+        }
+        self.is_open_ended = if self.reversed { start.is_empty() } else { end == AFTER_ALL };
+        true
     }
 
     fn partition<'a>(&self) -> &'a super::Partition {
@@ -87,9 +149,10 @@ impl MemtableCursor {
     }
 
     /// Positions both lists at the beginning of a slice. True when a marker must open a range there.
-    fn enter(&mut self, slice: Slice) -> bool {
+    fn enter(&mut self) -> bool {
         let partition = self.partition();
         let (row, point);
+        let slice = &mut *self.memory;
         if self.reversed {
             row = partition.rows.before(&slice.end);
             point = partition.points.before(&slice.end);
@@ -104,19 +167,20 @@ impl MemtableCursor {
         let opens = !self.covering.is_live();
         if opens {
             let key = if self.reversed { &slice.end } else { &slice.start };
-            self.marker.key.clear();
-            self.marker.key.extend_from_slice(key);
+            slice.marker.key.clear();
+            slice.marker.key.extend_from_slice(key);
             self.edge_marker(DeletionTime::LIVE, self.covering);
         }
-        self.slice = Some(slice);
+        self.in_slice = true;
         opens
     }
 
     /// A marker without a prefix at the edge of a slice; its key is set by the caller.
     fn edge_marker(&mut self, from: DeletionTime, to: DeletionTime) {
-        (self.marker.close, self.marker.open) = if self.reversed { (to, from) } else { (from, to) };
-        self.marker.clustering.clear();
-        self.marker.before = !self.reversed;
+        let marker = &mut self.memory.marker;
+        (marker.close, marker.open) = if self.reversed { (to, from) } else { (from, to) };
+        marker.clustering.clear();
+        marker.before = !self.reversed;
         self.marker_bytes = &[];
         self.at_marker = true;
     }
@@ -145,14 +209,14 @@ impl MemtableCursor {
 
     /// Ends the slice in hand; true when a marker must close a range at its end.
     fn leave(&mut self) -> bool {
-        let Some(slice) = self.slice.take() else { return false };
-        if self.covering.is_live() {
+        if !std::mem::take(&mut self.in_slice) || self.covering.is_live() {
             return false;
         }
-        self.marker.key.clear();
-        self.marker.key.extend_from_slice(if self.reversed { &slice.start } else { &slice.end });
+        let CursorMemory { marker, start, end, .. } = &mut *self.memory;
+        marker.key.clear();
+        marker.key.extend_from_slice(if self.reversed { start } else { end });
         self.edge_marker(self.covering, DeletionTime::LIVE);
-        self.marker.before = self.reversed;
+        self.memory.marker.before = self.reversed;
         self.covering = DeletionTime::LIVE;
         true
     }
@@ -170,8 +234,8 @@ impl MemtableCursor {
     }
 
     fn within(&self, key: &[u8]) -> bool {
-        let Some(slice) = &self.slice else { return false };
-        if self.reversed { key >= &slice.start[..] } else { key < &slice.end[..] }
+        self.is_open_ended
+            || if self.reversed { key >= &self.memory.start[..] } else { key < &self.memory.end[..] }
     }
 
     fn take_row(&mut self, node: NodeRef<'_, AtomicPtr<Version<Bytes>>>) -> bool {
@@ -179,10 +243,13 @@ impl MemtableCursor {
         self.row_at = next.map(NodeRef::as_ptr);
         // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
         let Some(bytes) = (unsafe { row_at(node, self.sequence) }) else { return false };
-        let unpacked = packed::unpack(bytes, self.clustering_columns, &mut self.row);
+        let row = &mut self.memory.row;
+        let unpacked = packed::unpack(bytes, self.clustering_columns, row);
         assert!(unpacked.is_ok(), "a row in the memtable was checked when it was applied");
-        self.row.key.clear();
-        self.row.key.extend_from_slice(node.key());
+        row.key.clear();
+        if self.with_keys {
+            row.key.extend_from_slice(node.key());
+        }
         self.row_bytes = bytes;
         self.at_marker = false;
         true
@@ -198,24 +265,18 @@ impl MemtableCursor {
         if beyond == self.covering {
             return false;
         }
-        (self.marker.close, self.marker.open) =
+        let marker = &mut self.memory.marker;
+        (marker.close, marker.open) =
             if self.reversed { (beyond, self.covering) } else { (self.covering, beyond) };
         self.covering = beyond;
-        self.marker.key.clear();
-        self.marker.key.extend_from_slice(node.key());
+        marker.key.clear();
+        marker.key.extend_from_slice(node.key());
         // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
-        self.marker_bytes = unsafe { point.prefix(&mut self.marker.clustering) };
-        self.marker.before = point.before;
+        self.marker_bytes = unsafe { point.prefix(&mut marker.clustering) };
+        marker.before = point.before;
         self.at_marker = true;
         true
     }
-}
-
-/// A name as the smallest slice that holds it: `name <= key < name + 0x00`.
-fn slice_of_name(name: &[u8]) -> Slice {
-    let mut end = name.to_vec();
-    end.push(0);
-    Slice { start: name.to_vec(), end }
 }
 
 impl<Cx> Source<Cx> for MemtableCursor {
@@ -223,25 +284,23 @@ impl<Cx> Source<Cx> for MemtableCursor {
 
     fn advance(&mut self, _cx: &mut Cx) -> Result<bool, helenus_sstable::Error> {
         loop {
-            if self.slice.is_some() && self.step() {
+            if self.in_slice && self.step() {
                 return Ok(true);
             }
-            match self.slices.next() {
-                None => return Ok(false),
-                Some(slice) => {
-                    if self.enter(slice) {
-                        return Ok(true);
-                    }
-                }
+            if !self.next_slice() {
+                return Ok(false);
+            }
+            if self.enter() {
+                return Ok(true);
             }
         }
     }
 
     fn current(&self) -> Unfiltered<'_> {
         if self.at_marker {
-            Unfiltered::Marker(MarkerView { marker: &self.marker, data: self.marker_bytes })
+            Unfiltered::Marker(MarkerView { marker: &self.memory.marker, data: self.marker_bytes })
         } else {
-            Unfiltered::Row(RowView { row: &self.row, data: self.row_bytes })
+            Unfiltered::Row(RowView { row: &self.memory.row, data: self.row_bytes })
         }
     }
 }

@@ -14,7 +14,7 @@ mod sync;
 mod tests;
 
 pub use arena::MemoryAccount;
-pub use cursor::MemtableCursor;
+pub use cursor::{CursorMemory, MemtableCursor, Selected};
 pub use partition::Partition;
 pub use partition_map::PartitionRef;
 pub use store::Memtable;

@@ -2,7 +2,7 @@
 //!
 //! Small under Miri, which checks every access to the arena on the way.
 
-use super::{MemoryAccount, Memtable, MemtableCursor};
+use super::{MemoryAccount, Memtable, MemtableCursor, PartitionRef, Selected};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -93,13 +93,23 @@ impl Batch {
     }
 }
 
+fn everything(
+    memtable: &Arc<Memtable>,
+    partition: PartitionRef<'_>,
+    sequence: u64,
+    reversed: bool,
+) -> MemtableCursor {
+    let filter = &Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
+    let selected = Selected { sequence, clustering_columns: 1, filter, reversed };
+    MemtableCursor::new(memtable, partition, &selected, Box::default())
+}
+
 /// Clustering and timestamp of each row, and the number of markers, as a reader finds them now.
 fn read(memtable: &Arc<Memtable>, key: &str, reversed: bool) -> (Vec<(i32, i64)>, usize) {
     let token = Token::of_key(key.as_bytes());
     let Some(partition) = memtable.partition_of_key(token, key.as_bytes()) else { return Default::default() };
     let sequence = partition.content().sequence();
-    let all = ClusteringFilter::Slices(vec![Slice::all()]);
-    let mut cursor = MemtableCursor::new(memtable, partition, (sequence, 1), &all, reversed);
+    let mut cursor = everything(memtable, partition, sequence, reversed);
     let (mut rows, mut markers) = (Vec::new(), 0);
     while cursor.advance(&mut ()).unwrap() {
         match <MemtableCursor as Source<()>>::current(&cursor) {
@@ -219,8 +229,7 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
         let partition = memtable.partition_of_key(token, key.as_bytes()).unwrap();
         let sequence = partition.content().sequence();
         let before = read(&memtable, key, false).0;
-        let all = ClusteringFilter::Slices(vec![Slice::all()]);
-        let mut cursor = MemtableCursor::new(&memtable, partition, (sequence, 1), &all, reversed);
+        let mut cursor = everything(&memtable, partition, sequence, reversed);
         let mut seen = Vec::new();
         while cursor.advance(&mut ()).unwrap() {
             let c = match <MemtableCursor as Source<()>>::current(&cursor) {

@@ -4,12 +4,12 @@ use super::command::{KeyRange, PartitionKey, Partitions, ReadCommand, filter_aft
 use super::partition::{PartitionEnd, Progress};
 use super::probe::Probe;
 use super::range::RangeSources;
+use super::scratch::ReadScratch;
 use super::sink::{ReadEnd, RowSink};
 use super::source::open;
 use crate::error::Result;
 use crate::table::View;
 use helenus_model::filter::ClusteringFilter;
-use helenus_sstable::block::ReadContext;
 use helenus_sstable::stopwatch::Stage;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub fn execute(
     command: &ReadCommand,
     view: &View,
     sink: &mut dyn RowSink,
-    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+    (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<ReadEnd> {
     let rows = command.resume.as_ref().map_or(0, |resume| resume.rows);
@@ -31,16 +31,18 @@ pub fn execute(
         return Ok(ReadEnd::Complete);
     }
     let end = match &command.partitions {
-        Partitions::Keys(keys) => read_keys(&mut progress, keys, view, sink, (cx, probe.as_deref_mut())),
-        Partitions::Range(range) => read_range(&mut progress, range, view, sink, (cx, probe.as_deref_mut())),
+        Partitions::Keys(keys) => read_keys(&mut progress, keys, view, sink, (scratch, probe.as_deref_mut())),
+        Partitions::Range(range) => {
+            read_range(&mut progress, range, view, sink, (scratch, probe.as_deref_mut()))
+        }
     };
     if let Some(probe) = probe {
         probe.reads += 1;
-        probe.touched.add(&cx.touched);
+        probe.touched.add(&scratch.cx.touched);
         probe.rows += progress.rows_in_page;
         probe.rows_filtered += progress.rows_filtered;
         probe.tombstones += progress.tombstones;
-        if let Some(watch) = cx.stopwatch.take() {
+        if let Some(watch) = scratch.cx.stopwatch.take() {
             probe.times.add_all(&watch.stop());
         }
     }
@@ -52,10 +54,11 @@ fn read_range(
     range: &KeyRange,
     view: &View,
     sink: &mut dyn RowSink,
-    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+    (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
 ) -> Result<ReadEnd> {
-    let mut sources = RangeSources::open(progress.command, view, range, (cx, probe.as_deref_mut()))?;
-    let end = sources.run(progress, sink, cx);
+    let mut sources =
+        RangeSources::open(progress.command, view, range, (&mut scratch.cx, probe.as_deref_mut()))?;
+    let end = sources.run(progress, sink, scratch);
     if let Some(probe) = probe {
         probe.partitions += sources.partitions();
     }
@@ -67,31 +70,33 @@ fn read_keys(
     keys: &[PartitionKey],
     view: &View,
     sink: &mut dyn RowSink,
-    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
+    (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
 ) -> Result<ReadEnd> {
     let command = progress.command;
     let mut resume = command.resume.as_ref();
     for key in keys {
-        let (mut filter, mut before) = (command.filter.clone(), 0);
+        let (mut resumed, mut before) = (None, 0);
         if let Some(at) = resume {
             if at.key != key.bytes {
                 continue;
             }
             resume = None;
             let Some(clustering) = &at.clustering else { continue };
-            filter = Arc::new(filter_after(&command.filter, clustering, command.reversed));
+            resumed = Some(Arc::new(filter_after(&command.filter, clustering, command.reversed)));
             before = at.rows_in_partition;
         }
         if let Some(probe) = probe.as_deref_mut() {
             probe.partitions += 1;
         }
-        let found = open(command, &filter, view, key, (cx, probe.as_deref_mut()))?;
-        if found.sources.is_empty() {
+        let filter = resumed.as_ref().unwrap_or(&command.filter);
+        open(command, filter, view, key, (scratch, probe.as_deref_mut()))?;
+        if scratch.found.sources.is_empty() {
             continue;
         }
-        let before_merge = cx.enter(Stage::Merge);
-        let end = progress.run(&key.bytes, found, before, sink, cx)?.0;
-        cx.leave(before_merge);
+        let before_merge = scratch.cx.enter(Stage::Merge);
+        let end = progress.run(&key.bytes, before, sink, scratch)?;
+        scratch.cx.leave(before_merge);
+        scratch.close_sources();
         match end {
             PartitionEnd::Finished => {}
             PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),

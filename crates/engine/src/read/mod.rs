@@ -1,8 +1,8 @@
 //! The read path: a command becomes sources, sources are merged, what is alive goes to a sink.
 //!
 //! `command` says what is asked, `source` chooses and opens the memtables and SSTables of one partition, `partition`
-//! runs one partition, `execute` the whole command, `probe` counts,
-//! `foresee` says what is known before.
+//! runs one partition, `execute` the whole command, `probe` counts, `foresee` says
+//! what is known before, `scratch` keeps memory from read to read.
 
 mod command;
 mod execute;
@@ -10,6 +10,7 @@ mod foresee;
 mod partition;
 mod probe;
 mod range;
+mod scratch;
 mod sink;
 mod source;
 
@@ -19,4 +20,6 @@ pub use foresee::foresee;
 pub use helenus_sstable::block::Touched;
 pub use helenus_sstable::stopwatch::{Stage, StageTimes};
 pub use probe::{Probe, SkipReason, TABLES_SEEN_MAX, TableSeen};
+pub use scratch::ReadScratch;
+pub(crate) use scratch::ScratchPool;
 pub use sink::{ReadEnd, RowSink, Taken};

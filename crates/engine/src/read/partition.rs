@@ -1,11 +1,11 @@
 //! Runs one partition of a read: merges its sources and hands what is alive to the sink.
 
 use super::command::{ReadCommand, Resume};
+use super::scratch::ReadScratch;
 use super::sink::{RowSink, Taken};
-use super::source::{AnySource, PartitionSources};
 use crate::error::Result;
+use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
-use helenus_model::merge::Merge;
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -44,70 +44,105 @@ pub(super) enum PartitionEnd {
 const ROWS_PER_LOOK: u64 = 256;
 
 impl Progress<'_> {
-    /// Reads one partition whose sources are open. `before` rows of it were given on earlier pages.
+    /// Reads one partition whose sources are in `scratch.found`, and leaves them there. `before` rows of it were given
+    /// on earlier pages.
     pub(super) fn run(
         &mut self,
         key: &[u8],
-        found: PartitionSources,
         before: u64,
         sink: &mut dyn RowSink,
-        cx: &mut ReadContext,
-    ) -> Result<(PartitionEnd, Vec<AnySource>)> {
-        let PartitionSources { sources, deletion, static_row } = found;
+        scratch: &mut ReadScratch,
+    ) -> Result<PartitionEnd> {
+        scratch.start_merge(&self.command.table, self.command.reversed);
+        let end = self.merged(key, before, sink, scratch);
+        scratch.end_merge();
+        end
+    }
+
+    fn merged(
+        &mut self,
+        key: &[u8],
+        before: u64,
+        sink: &mut dyn RowSink,
+        scratch: &mut ReadScratch,
+    ) -> Result<PartitionEnd> {
+        let ReadScratch { cx, found, merge, .. } = scratch;
         let now_s = self.command.now_s;
-        let has_static = static_row.cells.iter().any(|cell| cell.is_live(now_s));
+        let has_static = found.static_row.cells.iter().any(|cell| cell.is_live(now_s));
         let merging = cx.enter(Stage::Sink);
-        sink.partition(key, has_static.then(|| static_row.view()))?;
+        sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
-        let mut merge = Merge::new(self.command.table.clone(), self.command.reversed, deletion, sources);
         let mut given = before;
         let mut looked = 0;
-        while merge.advance(cx)? {
-            looked += 1;
-            if looked % ROWS_PER_LOOK == 0 {
-                (self.interrupt)()?;
-            }
-            let alive = match merge.current() {
-                Unfiltered::Marker(_) => false,
-                Unfiltered::Row(row) if !is_alive(&self.command.table, row, now_s) => false,
-                Unfiltered::Row(row) => {
-                    let merging = cx.enter(Stage::Sink);
-                    if sink.row(row)? == Taken::Counted {
-                        given += 1;
-                        self.rows += 1;
-                        self.rows_in_page += 1;
-                    } else {
-                        self.rows_filtered += 1;
-                    }
-                    cx.leave(merging);
-                    true
+        if let Some(merge) = merge {
+            while merge.advance(cx)? {
+                looked += 1;
+                if looked % ROWS_PER_LOOK == 0 {
+                    (self.interrupt)()?;
                 }
-            };
-            self.tombstones += u64::from(!alive);
-            if self.rows >= self.command.limits.rows {
-                return Ok((PartitionEnd::LimitReached, merge.into_sources()));
-            }
-            if given >= self.command.limits.per_partition {
-                break;
-            }
-            if self.page_ends(sink) {
-                let position = merge.current().key().to_vec();
-                let end = self.resume(key, Some(position), given);
-                return Ok((PartitionEnd::Page(end), merge.into_sources()));
+                given += u64::from(self.give(merge.current(), sink, cx)?);
+                if self.rows >= self.command.limits.rows {
+                    return Ok(PartitionEnd::LimitReached);
+                }
+                if given >= self.command.limits.per_partition {
+                    break;
+                }
+                if self.page_ends(sink) {
+                    let position = self.position(merge.current());
+                    return Ok(PartitionEnd::Page(self.resume(key, Some(position), given)));
+                }
             }
         }
         if sink.partition_end(given)? == Taken::Counted {
             self.rows += 1;
             self.rows_in_page += 1;
         }
-        let sources = merge.into_sources();
         if self.rows >= self.command.limits.rows {
-            return Ok((PartitionEnd::LimitReached, sources));
+            return Ok(PartitionEnd::LimitReached);
         }
         if self.page_ends(sink) {
-            return Ok((PartitionEnd::Page(self.resume(key, None, 0)), sources));
+            return Ok(PartitionEnd::Page(self.resume(key, None, 0)));
         }
-        Ok((PartitionEnd::Finished, sources))
+        Ok(PartitionEnd::Finished)
+    }
+
+    /// Gives an element to the sink if it is alive; whether the sink counted it.
+    #[inline]
+    fn give(
+        &mut self,
+        element: Unfiltered<'_>,
+        sink: &mut dyn RowSink,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        let row = match element {
+            Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
+            _ => {
+                self.tombstones += 1;
+                return Ok(false);
+            }
+        };
+        let merging = cx.enter(Stage::Sink);
+        let taken = sink.row(row)?;
+        cx.leave(merging);
+        let counted = taken == Taken::Counted;
+        self.rows += u64::from(counted);
+        self.rows_in_page += u64::from(counted);
+        self.rows_filtered += u64::from(!counted);
+        Ok(counted)
+    }
+
+    /// The ordered position of an element. A row of a single source may come without, and is encoded again.
+    fn position(&self, element: Unfiltered<'_>) -> Vec<u8> {
+        let mut position = element.key().to_vec();
+        if let Unfiltered::Row(row) = element
+            && position.is_empty()
+        {
+            let table = &self.command.table;
+            let values = (0..table.clustering.len()).map(|index| row.clustering(index));
+            let encoded = clustering_key(values, &table.clustering, &mut position);
+            assert!(encoded.is_ok(), "a page ends at a row whose clustering has no ordered form");
+        }
+        position
     }
 
     fn page_ends(&self, sink: &dyn RowSink) -> bool {

@@ -4,8 +4,9 @@ use super::command::{KeyRange, PartitionKey, ReadCommand};
 use super::execute::resumed_filter;
 use super::partition::{PartitionEnd, Progress};
 use super::probe::{Probe, SkipReason};
+use super::scratch::ReadScratch;
 use super::sink::{ReadEnd, RowSink};
-use super::source::{AnySource, PartitionSources, add_memtable};
+use super::source::{AnySource, add_memtable};
 use crate::error::Result;
 use crate::memtable::{Memtable, PartitionRef};
 use crate::table::View;
@@ -25,6 +26,9 @@ pub(super) struct RangeSources {
     resumed: Option<Vec<u8>>,
     /// Partitions read.
     partitions: u64,
+    /// Ordered position and serialised key of the partition at hand.
+    decorated: Vec<u8>,
+    key: Vec<u8>,
 }
 
 struct MemtableRange {
@@ -80,7 +84,8 @@ impl RangeSources {
             scan.select(command.filter.clone(), command.reversed);
             scans.push(TableScan { scan: Some(scan), ready: false, ended: false, narrowed: false });
         }
-        Ok(RangeSources { memtables, scans, end: range.end, resumed, partitions: 0 })
+        let (decorated, key) = (Vec::new(), Vec::new());
+        Ok(RangeSources { memtables, scans, end: range.end, resumed, partitions: 0, decorated, key })
     }
 
     /// How many partitions were read.
@@ -93,19 +98,20 @@ impl RangeSources {
         &mut self,
         progress: &mut Progress<'_>,
         sink: &mut dyn RowSink,
-        cx: &mut ReadContext,
+        scratch: &mut ReadScratch,
     ) -> Result<ReadEnd> {
         loop {
             (progress.interrupt)()?;
-            let Some(decorated) = self.next_partition(progress.command, cx)? else {
+            if !self.next_partition(progress.command, &mut scratch.cx)? {
                 return Ok(ReadEnd::Complete);
-            };
-            let (key, found, before) = self.take(progress.command, &decorated, cx)?;
+            }
+            let before = self.take(progress.command, scratch)?;
             self.partitions += 1;
-            let before_merge = cx.enter(Stage::Merge);
-            let (end, sources) = progress.run(&key, found, before, sink, cx)?;
-            cx.leave(before_merge);
-            self.give_back(sources);
+            let before_merge = scratch.cx.enter(Stage::Merge);
+            let end = progress.run(&self.key, before, sink, scratch)?;
+            scratch.cx.leave(before_merge);
+            self.give_back(&mut scratch.found.sources);
+            scratch.close_sources();
             match end {
                 PartitionEnd::Finished => {}
                 PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
@@ -114,8 +120,8 @@ impl RangeSources {
         }
     }
 
-    /// The least position of all sources.
-    fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<Option<Vec<u8>>> {
+    /// Finds the least position of all sources; false when there is none.
+    fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<bool> {
         for entry in &mut self.scans {
             let Some(scan) = entry.scan.as_mut().filter(|_| !entry.ready && !entry.ended) else { continue };
             if std::mem::take(&mut entry.narrowed) {
@@ -130,23 +136,24 @@ impl RangeSources {
             self.scans.iter().filter(|s| s.ready).filter_map(|s| s.scan.as_ref()).map(|s| s.decorated());
         let of_memtables =
             self.memtables.iter().filter_map(|m| m.next.as_ref()).map(|(_, position)| &position[..]);
-        Ok(of_scans.chain(of_memtables).min().map(<[u8]>::to_vec))
+        let Some(least) = of_scans.chain(of_memtables).min() else { return Ok(false) };
+        self.decorated.clear();
+        self.decorated.extend_from_slice(least);
+        Ok(true)
     }
 
-    /// Opens the sources of the partition at `decorated`.
-    fn take(
-        &mut self,
-        command: &ReadCommand,
-        decorated: &[u8],
-        cx: &mut ReadContext,
-    ) -> Result<(Vec<u8>, PartitionSources, u64)> {
+    /// Opens the sources of the partition found, into `scratch.found`. Returns how many rows of it were given on earlier
+    /// pages.
+    fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<u64> {
+        let decorated = &self.decorated[..];
         let (mut filter, mut before) = (command.filter.clone(), 0);
         let continues = self.resumed.take().is_some_and(|resumed| resumed == decorated);
         if let Some((left, given)) = resumed_filter(command).filter(|_| continues) {
             (filter, before) = (left, given);
         }
-        let mut found = PartitionSources::new();
-        let mut key = Vec::new();
+        scratch.found.clear();
+        let key = &mut self.key;
+        key.clear();
         for range in &mut self.memtables {
             let Some((token, position)) = range.next.take() else { continue };
             if position != decorated {
@@ -155,8 +162,9 @@ impl RangeSources {
             }
             let partition = range.memtable.partition_at_or_after(token, &position);
             let Some(partition) = partition.filter(|p| p.decorated() == position) else { continue };
-            key = partition.key().to_vec();
-            add_memtable(&mut found, command, &filter, (&range.memtable, partition))?;
+            key.clear();
+            key.extend_from_slice(partition.key());
+            add_memtable(scratch, command, &filter, (&range.memtable, partition))?;
             let after = range.memtable.next(partition);
             range.next = after.and_then(|partition| position_before(partition, &self.end));
         }
@@ -170,22 +178,23 @@ impl RangeSources {
                 scan.select(filter.clone(), command.reversed);
                 entry.narrowed = true;
             }
-            key = scan.key().to_vec();
+            key.clear();
+            key.extend_from_slice(scan.key());
+            let found = &mut scratch.found;
             found.deletion = found.deletion.max(scan.deletion());
             if let Some(row) = scan.static_row().filter(|_| command.statics) {
                 found.add_static(&command.table, row);
             }
             found.sources.push(AnySource::Scan(scan));
         }
-        let _ = cx;
-        found.hide_static();
-        Ok((key, found, before))
+        scratch.found.hide_static();
+        Ok(before)
     }
 
-    fn give_back(&mut self, sources: Vec<AnySource>) {
+    /// Takes the scans back into their places, in the order in which they were lent.
+    fn give_back(&mut self, sources: &mut Vec<AnySource>) {
         let mut places = self.scans.iter_mut().filter(|entry| entry.scan.is_none());
-        for source in sources {
-            // Only scans take a place: a memtable's cursor must not use one up.
+        for source in sources.extract_if(.., |source| matches!(source, AnySource::Scan(_))) {
             if let AnySource::Scan(scan) = source
                 && let Some(place) = places.next()
             {

@@ -5,8 +5,9 @@
 
 use super::command::{PartitionKey, ReadCommand};
 use super::probe::{Probe, SkipReason};
+use super::scratch::ReadScratch;
 use crate::error::Result;
-use crate::memtable::MemtableCursor;
+use crate::memtable::{MemtableCursor, Selected};
 use crate::table::View;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
@@ -17,8 +18,7 @@ use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::{PartitionReader, Scan};
-use helenus_sstable::stopwatch::Stage;
-use helenus_sstable::table::{PartitionPosition, SsTable};
+use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
 /// One source of a partition's rows.
@@ -26,14 +26,26 @@ pub(super) enum AnySource {
     /// A memtable.
     Memtable(MemtableCursor),
     /// An SSTable, found by key.
-    Table(Box<PartitionReader>),
+    Table(PartitionReader),
     /// An SSTable being scanned, lent by the scan for the length of a partition.
     Scan(Box<Scan>),
+}
+
+impl AnySource {
+    /// Whether rows need their ordered keys: where there are others to compare them with.
+    pub(super) fn set_keys(&mut self, with_keys: bool) {
+        match self {
+            AnySource::Memtable(cursor) => cursor.set_keys(with_keys),
+            AnySource::Table(reader) => reader.set_keys(with_keys),
+            AnySource::Scan(scan) => scan.set_keys(with_keys),
+        }
+    }
 }
 
 impl Source<ReadContext> for AnySource {
     type Error = helenus_sstable::Error;
 
+    #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> std::result::Result<bool, helenus_sstable::Error> {
         match self {
             AnySource::Memtable(cursor) => cursor.advance(cx),
@@ -42,6 +54,7 @@ impl Source<ReadContext> for AnySource {
         }
     }
 
+    #[inline]
     fn current(&self) -> Unfiltered<'_> {
         match self {
             AnySource::Memtable(cursor) => <MemtableCursor as Source<ReadContext>>::current(cursor),
@@ -59,9 +72,18 @@ pub(super) struct PartitionSources {
     pub(super) static_row: RowBuf,
 }
 
-impl PartitionSources {
-    pub(super) fn new() -> PartitionSources {
+impl Default for PartitionSources {
+    fn default() -> PartitionSources {
         PartitionSources { sources: Vec::new(), deletion: DeletionTime::LIVE, static_row: RowBuf::default() }
+    }
+}
+
+impl PartitionSources {
+    /// Forgets a partition. Whoever has sources to give back does so before.
+    pub(super) fn clear(&mut self) {
+        self.sources.clear();
+        self.deletion = DeletionTime::LIVE;
+        self.static_row.clear();
     }
 
     /// Merges a source's static row.
@@ -81,35 +103,35 @@ impl PartitionSources {
     }
 }
 
-/// Opens the sources of one partition.
+/// Opens the sources of one partition into `scratch.found`.
 pub(super) fn open(
     command: &ReadCommand,
     filter: &Arc<ClusteringFilter>,
     view: &View,
     key: &PartitionKey,
-    (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
-) -> Result<PartitionSources> {
-    let mut found = PartitionSources::new();
+    (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
+) -> Result<()> {
+    scratch.found.clear();
     for memtable in &view.memtables {
         let Some(partition) = memtable.partition_of_key(key.hash.token, &key.bytes) else { continue };
         if let Some(probe) = probe.as_deref_mut() {
             probe.memtables += 1;
         }
-        add_memtable(&mut found, command, filter, (memtable, partition))?;
+        add_memtable(scratch, command, filter, (memtable, partition))?;
     }
+    let ReadScratch { cx, found, .. } = scratch;
     for table in &view.sstables {
         let skip = match reason_to_skip(table, key, filter, found.deletion) {
             Some(reason) => Some(reason),
-            None => match find(table, key, cx)? {
+            None => match PartitionReader::find(table, key, command.statics, cx)? {
                 None => Some(SkipReason::Absent),
-                Some(position) => {
-                    let mut reader = PartitionReader::open(table.clone(), &position, command.statics, cx)?;
+                Some(mut reader) => {
                     found.deletion = found.deletion.max(reader.deletion());
                     if let Some(row) = reader.static_row() {
                         found.add_static(&command.table, row);
                     }
                     reader.select(filter.clone(), command.reversed);
-                    found.sources.push(AnySource::Table(Box::new(reader)));
+                    found.sources.push(AnySource::Table(reader));
                     None
                 }
             },
@@ -119,23 +141,17 @@ pub(super) fn open(
         }
     }
     found.hide_static();
-    Ok(found)
-}
-
-fn find(table: &SsTable, key: &PartitionKey, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
-    let choosing = cx.enter(Stage::Index);
-    let found = table.find(&key.bytes, &key.hash, &key.decorated, cx)?;
-    cx.leave(choosing);
-    Ok(found)
+    Ok(())
 }
 
 /// Adds a memtable's partition: cursor, deletion and static row as of one moment.
 pub(super) fn add_memtable(
-    found: &mut PartitionSources,
+    scratch: &mut ReadScratch,
     command: &ReadCommand,
     filter: &Arc<ClusteringFilter>,
     (memtable, partition): (&Arc<crate::memtable::Memtable>, crate::memtable::PartitionRef<'_>),
 ) -> Result<()> {
+    let found = &mut scratch.found;
     let content = partition.content();
     let sequence = content.sequence();
     found.deletion = found.deletion.max(content.deletion(sequence));
@@ -144,8 +160,10 @@ pub(super) fn add_memtable(
         packed::unpack(bytes, 0, &mut row)?;
         found.add_static(&command.table, RowView { row: &row, data: bytes });
     }
-    let columns = command.table.clustering.len();
-    let cursor = MemtableCursor::new(memtable, partition, (sequence, columns), filter, command.reversed);
+    let clustering_columns = command.table.clustering.len();
+    let selected = Selected { sequence, clustering_columns, filter, reversed: command.reversed };
+    let memory = scratch.cursors.pop().unwrap_or_default();
+    let cursor = MemtableCursor::new(memtable, partition, &selected, memory);
     found.sources.push(AnySource::Memtable(cursor));
     Ok(())
 }

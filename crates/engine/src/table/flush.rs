@@ -2,7 +2,7 @@
 
 use crate::database::Shared;
 use crate::error::Result;
-use crate::memtable::{Memtable, MemtableCursor, PartitionRef};
+use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::merge::Merge;
 use helenus_model::packed;
@@ -50,7 +50,7 @@ pub(super) fn write_memtable(
 fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &Arc<Memtable>) -> Result<u64> {
     let mut count = 0;
     let mut partition = memtable.first();
-    let mut scratch = StaticRow::default();
+    let mut scratch = Scratch::new();
     while let Some(present) = partition {
         count += u64::from(write_partition(writer, table, (memtable, present), &mut scratch)?);
         partition = memtable.next(present);
@@ -58,10 +58,20 @@ fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &A
     Ok(count)
 }
 
-#[derive(Default)]
-struct StaticRow {
+/// What one partition leaves for the next.
+struct Scratch {
+    everything: Arc<ClusteringFilter>,
     unpacked: RowBuf,
     visible: RowBuf,
+    memory: Box<CursorMemory>,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let everything = Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
+        let (unpacked, visible) = (RowBuf::default(), RowBuf::default());
+        Scratch { everything, unpacked, visible, memory: Box::default() }
+    }
 }
 
 /// Whether anything of the partition was written.
@@ -69,7 +79,7 @@ fn write_partition(
     writer: &mut SsTableWriter,
     table: &Arc<Table>,
     (memtable, partition): (&Arc<Memtable>, PartitionRef<'_>),
-    scratch: &mut StaticRow,
+    scratch: &mut Scratch,
 ) -> Result<bool> {
     let content = partition.content();
     let sequence = content.sequence();
@@ -80,9 +90,9 @@ fn write_partition(
         filter_row(RowView { row: &scratch.unpacked, data: bytes }, deletion, &mut scratch.visible);
     }
     let static_row = Some(scratch.visible.view()).filter(|row| !row.is_empty());
-    let everything = ClusteringFilter::Slices(vec![Slice::all()]);
-    let columns = table.clustering.len();
-    let cursor = MemtableCursor::new(memtable, partition, (sequence, columns), &everything, false);
+    let clustering_columns = table.clustering.len();
+    let selected = Selected { sequence, clustering_columns, filter: &scratch.everything, reversed: false };
+    let cursor = MemtableCursor::new(memtable, partition, &selected, std::mem::take(&mut scratch.memory));
     let mut rows = Merge::new(table.clone(), false, deletion, vec![cursor]);
     let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
     let mut more = rows.advance(&mut cx)?;
@@ -95,5 +105,8 @@ fn write_partition(
         more = rows.advance(&mut cx)?;
     }
     writer.end_partition()?;
+    if let Some(cursor) = rows.into_sources().pop() {
+        scratch.memory = cursor.into_memory();
+    }
     Ok(true)
 }

@@ -344,9 +344,7 @@ impl ReaderState {
         let rows = Rows { data: table.data(), layout: table.layout() };
         match self.walk {
             Walk::Between => Ok(None),
-            Walk::Forward => {
-                self.forward.step((&mut self.cursor, &mut self.made), rows, &self.range, cx)
-            }
+            Walk::Forward => self.forward.step((&mut self.cursor, &mut self.made), rows, &self.range, cx),
             Walk::Backward => self.step_backward(rows, cx),
         }
     }

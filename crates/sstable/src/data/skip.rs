@@ -8,9 +8,7 @@
 use super::decode::flags;
 use super::input::Input;
 use super::layout::{ClusteringLayout, RowLayout};
-use helenus_model::byte_comparable::{
-    GT_NEXT_COMPONENT, LT_NEXT_COMPONENT, NEXT_COMPONENT, decode_value,
-};
+use helenus_model::byte_comparable::{GT_NEXT_COMPONENT, LT_NEXT_COMPONENT, NEXT_COMPONENT, decode_value};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;

@@ -34,11 +34,7 @@ const ENTRY_BYTES_MAX: usize = 3 * vint::VINT_LENGTH_MAX + super::DeletionTimeBy
 
 impl RowIndexEntry {
     /// Reads the entry at a position that Partitions.db gave, and the serialised partition key before it.
-    pub fn read(
-        file: &BlockFile,
-        position: u64,
-        cx: &mut ReadContext,
-    ) -> Result<(Vec<u8>, RowIndexEntry)> {
+    pub fn read(file: &BlockFile, position: u64, cx: &mut ReadContext) -> Result<(Vec<u8>, RowIndexEntry)> {
         let mut cursor = PageCursor::new(file, position);
         let key = cursor.short_bytes(cx)?;
         let base = cursor.position();
@@ -159,11 +155,7 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
 
     /// Where the walk to the first position at or after `bound` begins, and the range deletion open there: the start
     /// of the block that `floor` gives or, behind all rows, their end.
-    pub fn floor_start(
-        &mut self,
-        bound: &[u8],
-        cx: &mut ReadContext,
-    ) -> Result<(u64, Option<DeletionTime>)> {
+    pub fn floor_start(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<(u64, Option<DeletionTime>)> {
         let landing = land_only(&mut self.walker, bound, cx)?;
         if !landing.go_floor(&mut self.walker, cx)? {
             return Err(self.walker.corrupt("the row index does not begin at the first row"));

@@ -1,0 +1,122 @@
+//! Memory that one read leaves for the next: readers, cursors, the merge and its buffers.
+//!
+//! A read borrows a scratch from the database's pool and gives it back, so that a read of memory allocates next to
+//! nothing. A scratch that comes back holds no source: nothing in the pool keeps a file open or a memtable alive.
+
+use super::source::{AnySource, PartitionSources};
+use crate::memtable::CursorMemory;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::merge::Merge;
+use helenus_model::schema::Table;
+use helenus_sstable::block::ReadContext;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Memory of reads. `ReadScratch::default()` has none yet.
+#[derive(Default)]
+pub struct ReadScratch {
+    /// What the read may do and has touched, and the memory of SSTable readers.
+    pub cx: ReadContext,
+    /// The partition at hand.
+    pub(super) found: PartitionSources,
+    /// `None` before the first read.
+    pub(super) merge: Option<Merge<AnySource>>,
+    pub(super) cursors: Vec<Box<CursorMemory>>,
+}
+
+/// More than most reads have memtables.
+const CURSORS_MAX: usize = 8;
+
+impl ReadScratch {
+    /// Hands the partition's sources to the merge.
+    pub(super) fn start_merge(&mut self, table: &Arc<Table>, reversed: bool) {
+        let PartitionSources { sources, deletion, .. } = &mut self.found;
+        let with_keys = sources.len() > 1;
+        sources.iter_mut().for_each(|source| source.set_keys(with_keys));
+        let new = || Merge::new(table.clone(), reversed, DeletionTime::LIVE, Vec::new());
+        self.merge.get_or_insert_with(new).restart(table, reversed, *deletion, sources);
+    }
+
+    /// Takes the sources back from the merge, if it has any.
+    pub(super) fn end_merge(&mut self) {
+        if let Some(merge) = &mut self.merge {
+            merge.give_back(&mut self.found.sources);
+        }
+    }
+
+    /// Closes the partition's sources and keeps their memory. Scans are their owner's to take before.
+    pub(super) fn close_sources(&mut self) {
+        self.end_merge();
+        for source in self.found.sources.drain(..) {
+            match source {
+                AnySource::Memtable(cursor) if self.cursors.len() < CURSORS_MAX => {
+                    self.cursors.push(cursor.into_memory());
+                }
+                AnySource::Table(reader) => reader.close(&mut self.cx),
+                AnySource::Memtable(_) | AnySource::Scan(_) => {}
+            }
+        }
+    }
+}
+
+/// Scratches between reads.
+pub(crate) struct ScratchPool {
+    slots: [Mutex<Option<Box<ReadScratch>>>; SLOTS],
+}
+
+/// Memory of a merge's buffers that is kept for the next read.
+const MERGE_BYTES_MAX: usize = 256 << 10;
+
+/// As many reads at once find a scratch that another left; further ones make one and drop it.
+const SLOTS: usize = 32;
+
+impl ScratchPool {
+    /// An empty pool.
+    pub(crate) fn new() -> ScratchPool {
+        ScratchPool { slots: [const { Mutex::new(None) }; SLOTS] }
+    }
+
+    /// Takes a scratch out, or makes one.
+    pub(crate) fn take(&self) -> Box<ReadScratch> {
+        let found = self.slots().find_map(|slot| slot.try_lock()?.take());
+        found.unwrap_or_default()
+    }
+
+    /// Puts a scratch back; drops it if there are enough, and what a read of large rows made it grow to.
+    pub(crate) fn give_back(&self, mut scratch: Box<ReadScratch>) {
+        scratch.close_sources();
+        scratch.merge.take_if(|merge| merge.buffer_bytes() > MERGE_BYTES_MAX);
+        let mut scratch = Some(scratch);
+        for slot in self.slots() {
+            if let Some(mut slot) = slot.try_lock().filter(|slot| slot.is_none()) {
+                *slot = scratch.take();
+                return;
+            }
+        }
+    }
+
+    /// The slots, beginning where no other thread is likely to: threads' stacks lie far apart.
+    fn slots(&self) -> impl Iterator<Item = &Mutex<Option<Box<ReadScratch>>>> {
+        let here = 0_u8;
+        let stack = (&raw const here).addr();
+        let first = (stack >> 16 ^ stack >> 21) % SLOTS;
+        self.slots[first..].iter().chain(&self.slots[..first])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scratch_that_came_back_is_given_out_again_and_a_full_pool_drops_the_rest() {
+        let pool = ScratchPool::new();
+        let mut scratch = pool.take();
+        scratch.cursors.push(Box::default());
+        pool.give_back(scratch);
+        assert_eq!(pool.take().cursors.len(), 1);
+        assert_eq!(pool.take().cursors.len(), 0);
+        (0..2 * SLOTS).for_each(|_| pool.give_back(Box::default()));
+        assert!(pool.slots.iter().all(|slot| slot.lock().is_some()));
+    }
+}
