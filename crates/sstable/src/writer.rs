@@ -62,10 +62,13 @@ impl WriterOptions {
     pub fn of_table(table: Arc<Table>, estimated_keys: u64, encoding: EncodingStats) -> WriterOptions {
         WriterOptions {
             compression: table.options.compression_params(),
+            row_index_block_bytes: table
+                .options
+                .row_index_block_bytes()
+                .unwrap_or(ROW_INDEX_BLOCK_BYTES_DEFAULT),
             table,
             estimated_keys,
             encoding,
-            row_index_block_bytes: ROW_INDEX_BLOCK_BYTES_DEFAULT,
             host_id: None,
             commit_log_intervals: Vec::new(),
             level: 0,

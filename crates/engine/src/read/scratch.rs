@@ -21,6 +21,7 @@ pub struct ReadScratch {
     pub(super) found: PartitionSources,
     /// `None` before the first read.
     pub(super) merge: Option<Merge<AnySource>>,
+    #[expect(clippy::vec_box, reason = "memories move between here and cursors, which hold them boxed")]
     pub(super) cursors: Vec<Box<CursorMemory>>,
 }
 

@@ -9,5 +9,8 @@ mod table;
 
 pub use column::{Column, ColumnKind, DroppedColumn};
 pub use keyspace::{Keyspace, Schema};
-pub use options::{CompressionParams, TableOptions};
+pub use options::{
+    CompressionParams, NoGranularity, ROW_INDEX_GRANULARITY, ROW_INDEX_GRANULARITY_BYTES, TableOptions,
+    row_index_granularity,
+};
 pub use table::{Table, TableId};

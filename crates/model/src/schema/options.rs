@@ -120,3 +120,63 @@ impl TableOptions {
         CompressionParams { class, chunk_bytes, max_compressed_bytes, options }
     }
 }
+
+/// Name of the extension that sets how many bytes of rows one entry of a table's row index stands for. Cassandra keeps
+/// extensions of others as they are, so a schema that has it loads there unchanged.
+pub const ROW_INDEX_GRANULARITY: &str = "helenus.row_index_granularity";
+
+/// Smallest and largest granularity. Under a kibibyte the index outgrows what it saves; Cassandra's own
+/// `column_index_size` ends far above the largest, where an index is of no use any more.
+pub const ROW_INDEX_GRANULARITY_BYTES: (u64, u64) = (1 << 10, 16 << 20);
+
+/// What cannot be read as a granularity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoGranularity;
+
+/// Reads the value of the extension: text, a number of bytes with Cassandra's unit (`4KiB`, `1MiB`) or without.
+pub fn row_index_granularity(value: &[u8]) -> Result<u64, NoGranularity> {
+    let text = std::str::from_utf8(value).map_err(|_| NoGranularity)?.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_bytes: u64 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return Err(NoGranularity),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
+    let (least, most) = ROW_INDEX_GRANULARITY_BYTES;
+    bytes.filter(|bytes| (least..=most).contains(bytes)).ok_or(NoGranularity)
+}
+
+impl TableOptions {
+    /// Bytes of rows that one entry of the row index stands for, if the table says so. Statements check the value; one
+    /// that came another way and cannot be read counts as absent.
+    pub fn row_index_block_bytes(&self) -> Option<u64> {
+        self.extensions.get(ROW_INDEX_GRANULARITY).and_then(|value| row_index_granularity(value).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_granularity_is_read_in_bytes_and_in_units_and_nothing_else_is() {
+        for (text, bytes) in [("4KiB", 4096), ("1024", 1024), (" 16MiB ", 16 << 20), ("65536B", 65_536)] {
+            assert_eq!(row_index_granularity(text.as_bytes()), Ok(bytes));
+        }
+        for text in ["", "KiB", "4kb", "1023", "17MiB", "-4KiB", "4 KiB", "99999999999999999999"] {
+            assert_eq!(row_index_granularity(text.as_bytes()), Err(NoGranularity), "{text}");
+        }
+        assert_eq!(row_index_granularity(&[0xFF]), Err(NoGranularity));
+    }
+
+    #[test]
+    fn a_table_without_the_extension_leaves_the_granularity_open() {
+        let mut options = TableOptions::default();
+        assert_eq!(options.row_index_block_bytes(), None);
+        options.extensions.insert(ROW_INDEX_GRANULARITY.into(), b"1KiB".to_vec());
+        assert_eq!(options.row_index_block_bytes(), Some(1024));
+    }
+}

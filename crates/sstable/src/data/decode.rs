@@ -116,7 +116,7 @@ impl RowLayout {
         for (index, column) in self.clustering.iter().enumerate() {
             let length = match column.fixed {
                 Some(length) => length,
-                None => input.length().ok()?,
+                None => input.quick_length()?,
             };
             let start = input.at();
             let value = input.take(length).ok()?;
@@ -124,7 +124,62 @@ impl RowLayout {
             row.clustering.push(spot(start, length));
         }
         let order = bound.finish(order)?;
-        sized(&mut input, HeadKind::Row, bits).ok().map(|head| (head, order))
+        // As `sized` reads them.
+        let size = input.quick_length()?;
+        let end = input.at() + size;
+        input.quick_vint()?;
+        let body = input.at();
+        (body <= end).then_some((Head { kind: HeadKind::Row, body, end, flags: bits }, order))
+    }
+
+    /// Decodes the body of a row that has every column, each a value without a TTL, and no deletion. `None` for any
+    /// other, which is for `columns`.
+    #[inline]
+    fn plain_body(&self, bytes: &[u8], head: &Head, row: &mut RowBuf) -> Option<()> {
+        const NOT_PLAIN: u8 = flags::HAS_TTL | flags::HAS_DELETION | flags::HAS_COMPLEX_DELETION;
+        if head.flags & (NOT_PLAIN | flags::HAS_ALL_COLUMNS) != flags::HAS_ALL_COLUMNS {
+            return None;
+        }
+        let columns = self.regulars.plain.as_deref()?;
+        row.clear_body();
+        // Words are read beyond the body's end, where there are bytes.
+        let mut input = Input::new(bytes, head.body);
+        if head.flags & flags::HAS_TIMESTAMP != 0 {
+            row.liveness = Liveness::at(self.based(input.quick_vint()?));
+        }
+        for column in columns {
+            let bits = input.byte().ok()?;
+            if bits & !(flags::CELL_ROW_TIMESTAMP | flags::CELL_EMPTY_VALUE) != 0 {
+                return None;
+            }
+            let timestamp_us = match bits & flags::CELL_ROW_TIMESTAMP {
+                0 => self.based(input.quick_vint()?),
+                _ => row.liveness.timestamp_us,
+            };
+            let mut value = Span::EMPTY;
+            if bits & flags::CELL_EMPTY_VALUE == 0 {
+                let length = match column.fixed {
+                    Some(length) => length,
+                    None => input.quick_length()?,
+                };
+                value = spot(input.at(), length);
+                input.take(length).ok()?;
+            }
+            row.cells.push(Cell {
+                column: column.id,
+                ttl_s: 0,
+                timestamp_us,
+                local_deletion_s: NO_EXPIRY,
+                path: Span::NULL,
+                value,
+            });
+        }
+        (input.at() == head.end).then_some(())
+    }
+
+    #[inline]
+    fn based(&self, stored: u64) -> i64 {
+        (stored as i64).wrapping_add(self.base.timestamp_us_min)
     }
 
     /// Passes over what stands at `at` without decoding its position: only kind and end are of use.
@@ -165,7 +220,10 @@ impl RowLayout {
         row: &mut RowBuf,
         tombstones: &mut u64,
     ) -> Result<(), Fault> {
-        self.columns(bytes, head, (row, tombstones), &self.regulars)
+        match self.plain_body(bytes, head, row) {
+            Some(()) => Ok(()),
+            None => self.columns(bytes, head, (row, tombstones), &self.regulars),
+        }
     }
 
     /// Decodes the static row at `at` and returns where it ends.
@@ -251,7 +309,6 @@ impl RowLayout {
         Ok(())
     }
 
-    #[inline]
     fn columns(
         &self,
         bytes: &[u8],
@@ -450,7 +507,7 @@ impl RowLayout {
 
     #[inline]
     fn timestamp(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
-        Ok((input.vint()? as i64).wrapping_add(self.base.timestamp_us_min))
+        Ok(self.based(input.vint()?))
     }
 
     /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped.

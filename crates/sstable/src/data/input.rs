@@ -89,6 +89,25 @@ impl<'a> Input<'a> {
         Ok(high << (8 * extra) | word >> (64 - 8 * extra))
     }
 
+    /// A vint of up to eight bytes where eight bytes are at hand; `None` for any other, which is for `vint`.
+    #[inline]
+    pub(super) fn quick_vint(&mut self) -> Option<u64> {
+        let word = u64::from_be_bytes(*self.bytes.get(self.at..)?.first_chunk::<8>()?);
+        // As many ones lead as bytes follow the first; a zero ends them.
+        let extra = word.leading_ones();
+        if extra > 7 {
+            return None;
+        }
+        self.at += 1 + extra as usize;
+        Some(word << extra >> extra >> (56 - 8 * extra))
+    }
+
+    /// A length, as `quick_vint`. One beyond 32 bits is `None` too.
+    #[inline]
+    pub(super) fn quick_length(&mut self) -> Option<usize> {
+        self.quick_vint().filter(|length| *length <= i32::MAX as u64).map(|length| length as usize)
+    }
+
     /// A vint that counts bytes or items.
     #[inline]
     pub(super) fn length(&mut self) -> Result<usize, Fault> {
@@ -127,6 +146,10 @@ mod tests {
                 bytes.extend_from_slice(&[0xAB; 9]);
                 let mut input = Input::new(&bytes, 1);
                 assert_eq!((input.vint(), input.at()), (Ok(value), end));
+                let mut input = Input::new(&bytes, 1);
+                let quick = (end <= 9).then_some(value);
+                assert_eq!(input.quick_vint(), quick);
+                assert_eq!(input.at(), if quick.is_some() { end } else { 1 });
             }
         }
     }

@@ -40,13 +40,27 @@ pub struct ColumnSet {
     pub(super) columns: Vec<ColumnLayout>,
     /// Whether the numbers ascend in the file's order, so that decoded cells need no sorting.
     pub(super) ascending: bool,
+    /// The columns once more if all are plain: of one cell each, in the table, never dropped, in order.
+    pub(super) plain: Option<Vec<PlainColumn>>,
+}
+
+/// A column of which every cell is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainColumn {
+    pub(super) id: ColumnId,
+    pub(super) fixed: Option<usize>,
 }
 
 impl ColumnSet {
     /// From columns in the file's order.
     pub fn new(columns: Vec<ColumnLayout>) -> ColumnSet {
         let ascending = columns.iter().filter_map(|c| c.id).is_sorted();
-        ColumnSet { columns, ascending }
+        let plain = |column: &ColumnLayout| {
+            let id = column.id.filter(|_| !column.multi_cell && column.dropped_us.is_none())?;
+            Some(PlainColumn { id, fixed: column.fixed })
+        };
+        let plain = columns.iter().map(plain).collect::<Option<Vec<_>>>().filter(|_| ascending);
+        ColumnSet { columns, ascending, plain }
     }
 
     /// Whether there are none.

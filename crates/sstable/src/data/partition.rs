@@ -68,6 +68,10 @@ enum Walk {
 /// closed.
 #[derive(Default)]
 pub struct SpareReaders {
+    #[expect(
+        clippy::vec_box,
+        reason = "a state is of more than a kilobyte and moves between here and readers"
+    )]
     states: Vec<Box<ReaderState>>,
 }
 

@@ -156,7 +156,7 @@ impl RowLayout {
         for (index, column) in self.clustering.iter().enumerate() {
             let length = match column.fixed {
                 Some(length) => length,
-                None => input.length().ok()?,
+                None => input.quick_length()?,
             };
             let value = input.take(length).ok()?;
             order = bound.compare((index, column), value, order)?;
@@ -164,7 +164,7 @@ impl RowLayout {
                 return None;
             }
         }
-        let size = input.length().ok()?;
+        let size = input.quick_length()?;
         let end = input.at() + size;
         (bound.finish(order)? == Ordering::Less && end < bytes.len()).then_some(end)
     }

@@ -1,13 +1,14 @@
 //! Which rows of a partition a WHERE clause means, as ordered positions: names where every clustering column has `=`
 //! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
 
-use super::restriction::{End, Operand, Restriction, Test, Value, check_product, invalid};
+use super::restriction::{Candidates, End, Operand, Restriction, Test, Value, check_product, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
 use helenus_model::byte_comparable::{component, end_bound, end_row};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::schema::Column;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The rows of one execution.
@@ -30,17 +31,87 @@ impl Restrictions {
         let columns = &self.table.clustering;
         let is_names = self.clustering.len() >= columns.len() && self.clustering.has_only_equality_or_in();
         let (filter, is_empty) = if is_names {
-            let names = self.names(bindings)?;
+            let names = match self.plain_names(bindings)? {
+                Some(names) => names,
+                None => self.names(bindings)?,
+            };
             let is_empty = names.is_empty();
             (ClusteringFilter::Names(names), is_empty)
         } else if self.clustering.is_empty() {
-            (ClusteringFilter::Slices(vec![Slice::all()]), false)
+            return Ok(RowSelection { filter: self.everything.clone(), is_empty: false });
         } else {
-            let slices = self.slices(bindings)?;
+            let slices = match self.plain_slice(bindings)? {
+                Some(slice) => Some(slice).into_iter().filter(|slice| !slice.is_empty()).collect(),
+                None => self.slices(bindings)?,
+            };
             let is_empty = slices.is_empty();
             (ClusteringFilter::Slices(slices), is_empty)
         };
         Ok(RowSelection { filter: Arc::new(filter), is_empty })
+    }
+
+    /// The names where every column has `=` with a value of its own, the last one perhaps IN: encoded without
+    /// putting combinations together. `None`: anything else.
+    fn plain_names(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<Vec<u8>>>> {
+        let mut prefix = Vec::with_capacity(POSITION_BYTES);
+        let mut left = self.table.clustering.len();
+        for restriction in self.clustering.iter() {
+            left -= restriction.columns.len().min(left);
+            match &restriction.test {
+                Test::Equal(operand) => match plain_value(operand, restriction, bindings)? {
+                    Some(value) => encode_one(restriction.first(), &Some(value), &mut prefix)?,
+                    None => return Ok(None),
+                },
+                Test::In(Candidates::Marker(_)) if left == 0 && !restriction.multi => {
+                    let mut names = Vec::new();
+                    for values in equal_values(restriction, bindings)? {
+                        let mut name = Vec::with_capacity(prefix.len() + POSITION_BYTES);
+                        name.extend_from_slice(&prefix);
+                        encode(&restriction.columns, &values, &mut name)?;
+                        end_row(&mut name);
+                        names.push(name);
+                    }
+                    names.sort_unstable();
+                    names.dedup();
+                    return Ok(Some(names));
+                }
+                _ => return Ok(None),
+            }
+        }
+        end_row(&mut prefix);
+        Ok(Some(vec![prefix]))
+    }
+
+    /// The slice where the first columns have `=` and the next perhaps a range, each of a value of its own. `None`:
+    /// anything else.
+    fn plain_slice(&self, bindings: &Bindings<'_>) -> Result<Option<Slice>> {
+        let mut base = Vec::with_capacity(POSITION_BYTES);
+        let mut position = 0;
+        for restriction in self.clustering.iter() {
+            if is_filtered(restriction, &mut position) {
+                break;
+            }
+            let column = restriction.first();
+            match &restriction.test {
+                Test::Equal(operand) => match plain_value(operand, restriction, bindings)? {
+                    Some(value) => encode_one(column, &Some(value), &mut base)?,
+                    None => return Ok(None),
+                },
+                Test::Slice(start, end) if restriction.columns.len() == 1 => {
+                    let (low, high) = if column.reversed { (end, start) } else { (start, end) };
+                    let ends = (plain_end(&base, (column, low, true), bindings)?, {
+                        plain_end(&base, (column, high, false), bindings)?
+                    });
+                    let (Some(start), Some(end)) = ends else { return Ok(None) };
+                    return Ok(Some(Slice { start, end }));
+                }
+                _ => return Ok(None),
+            }
+        }
+        let (mut start, mut end) = (base.clone(), base);
+        end_bound(true, &mut start);
+        end_bound(false, &mut end);
+        Ok(Some(Slice { start, end }))
     }
 
     fn names(&self, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
@@ -96,6 +167,41 @@ impl Restrictions {
         }
         Ok(merged)
     }
+}
+
+/// Room for most positions: grown into by none of usual size.
+const POSITION_BYTES: usize = 32;
+
+/// The value of `=` in a single column; `None` for a tuple. Null is refused.
+fn plain_value<'a>(
+    operand: &'a Operand,
+    restriction: &Restriction,
+    bindings: &Bindings<'a>,
+) -> Result<Option<Cow<'a, [u8]>>> {
+    let column = restriction.first();
+    match operand.bind_one(bindings, ("Invalid", column)).transpose()? {
+        None => Ok(None),
+        Some(Some(value)) => Ok(Some(value)),
+        Some(None) => invalid(format!("Invalid null value in condition for column {}", column.name)),
+    }
+}
+
+/// The position of one end of a range in a single column behind `base`; `None` for a tuple.
+fn plain_end<'a>(
+    base: &[u8],
+    (column, end, is_low): (&Column, &'a Option<End>, bool),
+    bindings: &Bindings<'a>,
+) -> Result<Option<Vec<u8>>> {
+    let mut position = Vec::with_capacity(base.len() + POSITION_BYTES);
+    position.extend_from_slice(base);
+    let mut inclusive = true;
+    if let Some(end) = end {
+        let Some(value) = end.operand.bind_one(bindings, ("Invalid", column)) else { return Ok(None) };
+        encode_one(column, &value?, &mut position)?;
+        inclusive = end.inclusive;
+    }
+    end_bound(is_low == inclusive, &mut position);
+    Ok(Some(position))
 }
 
 /// The values of `=` or IN, each with one part a column.
@@ -214,16 +320,12 @@ impl<'a> Ends<'a> {
         let inclusive = match end {
             None => true,
             Some((values, inclusive)) => {
-                encode(&self.columns_of(values), values, &mut position)?;
+                encode(self.columns, values, &mut position)?;
                 *inclusive
             }
         };
         end_bound(is_low == inclusive, &mut position);
         Ok(position)
-    }
-
-    fn columns_of(&self, values: &[Value<'_>]) -> Vec<Column> {
-        self.columns.iter().take(values.len()).cloned().collect()
     }
 
     /// Slices of the columns from `at` on. `base` holds values of the columns before; `tight` tells for both ends

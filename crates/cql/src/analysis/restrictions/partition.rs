@@ -31,7 +31,15 @@ impl Restrictions {
         if self.is_key_range() {
             return self.key_range(bindings);
         }
-        let mut keys = match self.single_key(bindings)? {
+        let single = self.single_key(bindings)?;
+        if let (Some(key), None) = (&single, &self.token) {
+            check_key(key.len())?;
+        }
+        let mut keys = match single {
+            Some(key) if self.token.is_none() => {
+                let key = PartitionKey::new(key);
+                return Ok(PartitionSelection::Read(Partitions::Keys(vec![key])));
+            }
             Some(key) => vec![key],
             None => self.several_keys(bindings)?,
         };
@@ -58,7 +66,7 @@ impl Restrictions {
             else {
                 return Ok(None);
             };
-            let value = operand.bind(bindings, ("Invalid", column))?.pop().flatten();
+            let value = operand.bind_one(bindings, ("Invalid", column)).transpose()?.flatten();
             append_key_part(columns.len(), &not_null(value, column)?, &mut key)?;
         }
         Ok(Some(key))

@@ -22,18 +22,32 @@ pub(super) enum Operand {
 }
 
 impl Operand {
+    /// The value of a single column's operand; `None` for operands of several columns. `refusal` as in `bind`.
+    pub(super) fn bind_one<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        (refusal, column): (&'static str, &Column),
+    ) -> Option<Result<Value<'a>>> {
+        let Operand::One(term) = self else { return None };
+        Some(match term.bind(bindings) {
+            Err(error) => Err(error),
+            Ok(Bound::Unset) => invalid(format!("{refusal} unset value for column {}", column.name)),
+            Ok(Bound::Null) => Ok(None),
+            Ok(Bound::Bytes(bytes)) => Ok(Some(bytes)),
+        })
+    }
+
     /// The values, one a column. `refusal` begins the text about an unset value of a single column, `column`.
     pub(super) fn bind<'a>(
         &'a self,
         bindings: &Bindings<'a>,
         (refusal, column): (&'static str, &Column),
     ) -> Result<Vec<Value<'a>>> {
+        if let Some(value) = self.bind_one(bindings, (refusal, column)) {
+            return Ok(vec![value?]);
+        }
         match self {
-            Operand::One(term) => match term.bind(bindings)? {
-                Bound::Unset => invalid(format!("{refusal} unset value for column {}", column.name)),
-                Bound::Null => Ok(vec![None]),
-                Bound::Bytes(bytes) => Ok(vec![Some(bytes)]),
-            },
+            Operand::One(_) => Ok(Vec::new()),
             Operand::Tuple(terms) => {
                 let bind = |(index, term): (usize, &'a Term)| match term.bind(bindings)? {
                     Bound::Unset => invalid(format!("Invalid unset value for tuple field number {index}")),

@@ -3,21 +3,22 @@
 use super::restriction::Restriction;
 use crate::error::Result;
 use helenus_model::schema::Column;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Restrictions, in the order of their columns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RestrictionSet {
     restrictions: Vec<Restriction>,
-    /// Position and name of a column, and which restriction it has. A tuple stands under each of its columns.
-    by_column: BTreeMap<(usize, Arc<str>), usize>,
+    /// Position and name of a column, and which restriction it has, in order. A tuple stands under each of its columns.
+    by_column: Vec<((usize, Arc<str>), usize)>,
     only_equality_or_in: bool,
     has_in: bool,
 }
 
-fn key(column: &Column) -> (usize, Arc<str>) {
-    (column.position, column.name.clone())
+/// How a column of the set sorts against `column`.
+fn order(key: &(usize, Arc<str>), column: &Column) -> Ordering {
+    key.0.cmp(&column.position).then_with(|| (*key.1).cmp(&*column.name))
 }
 
 impl RestrictionSet {
@@ -34,7 +35,7 @@ impl RestrictionSet {
         self.only_equality_or_in &= restriction.is_in() || restriction.is_equal();
         let mut existing: Vec<usize> = Vec::new();
         for column in &restriction.columns {
-            existing.extend(self.by_column.get(&key(column)).filter(|found| !existing.contains(found)));
+            existing.extend(self.index_of(column).filter(|found| !existing.contains(found)));
         }
         if existing.is_empty() {
             self.place(&restriction.columns.clone(), restriction);
@@ -50,15 +51,24 @@ impl RestrictionSet {
 
     fn place(&mut self, columns: &[Column], restriction: Restriction) {
         self.restrictions.push(restriction);
+        let index = self.restrictions.len() - 1;
         for column in columns {
-            self.by_column.insert(key(column), self.restrictions.len() - 1);
+            match self.by_column.binary_search_by(|(key, _)| order(key, column)) {
+                Ok(at) => self.by_column[at].1 = index,
+                Err(at) => self.by_column.insert(at, ((column.position, column.name.clone()), index)),
+            }
         }
+    }
+
+    fn index_of(&self, column: &Column) -> Option<usize> {
+        let at = self.by_column.binary_search_by(|(key, _)| order(key, column)).ok()?;
+        self.by_column.get(at).map(|(_, index)| *index)
     }
 
     /// The restrictions in the order of their first columns, a tuple once.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Restriction> {
         let mut previous = None;
-        self.by_column.values().filter_map(move |index| {
+        self.by_column.iter().filter_map(move |(_, index)| {
             if previous.replace(*index) == Some(*index) { None } else { self.restrictions.get(*index) }
         })
     }
@@ -74,23 +84,23 @@ impl RestrictionSet {
 
     /// The restriction of a column.
     pub(super) fn of(&self, column: &Column) -> Option<&Restriction> {
-        self.by_column.get(&key(column)).and_then(|index| self.restrictions.get(*index))
+        self.index_of(column).and_then(|index| self.restrictions.get(index))
     }
 
     /// The restriction of the last column.
     pub(super) fn last(&self) -> Option<&Restriction> {
-        self.by_column.values().next_back().and_then(|index| self.restrictions.get(*index))
+        self.by_column.last().and_then(|(_, index)| self.restrictions.get(*index))
     }
 
     /// Names of the restricted columns, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.by_column.keys().map(|(_, name)| name)
+        self.by_column.iter().map(|((_, name), _)| name)
     }
 
     /// The restricted column behind this one.
     pub(super) fn name_after(&self, column: &Column) -> Option<&Arc<str>> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        self.by_column.range((Excluded(key(column)), Unbounded)).next().map(|((_, name), _)| name)
+        let behind = self.by_column.iter().find(|(key, _)| order(key, column) == Ordering::Greater);
+        behind.map(|((_, name), _)| name)
     }
 
     pub(super) fn has_in(&self) -> bool {

@@ -7,6 +7,7 @@ use super::set::RestrictionSet;
 use crate::analysis::{Markers, Scope};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Comparison, Relation, RelationKind};
+use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub(crate) struct Restrictions {
     pub(super) token: Option<Test>,
     pub(super) clustering: RestrictionSet,
     pub(super) other: RestrictionSet,
+    /// All rows of a partition, made once.
+    pub(super) everything: Arc<ClusteringFilter>,
     is_key_range: bool,
 }
 
@@ -54,6 +57,7 @@ impl Restrictions {
             token: None,
             clustering: RestrictionSet::new(),
             other: RestrictionSet::new(),
+            everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             is_key_range: false,
         };
         let mut typing = Typing { table, scope, markers };

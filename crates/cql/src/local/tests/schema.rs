@@ -81,6 +81,38 @@ fn listeners_and_answers_tell_what_changed() {
 }
 
 #[test]
+fn the_granularity_of_the_row_index_is_an_extension_that_is_checked_kept_and_shown() {
+    let mut session = Session::with(&[
+        "CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH extensions = {'helenus.row_index_granularity': '1KiB'}",
+    ]);
+    let granularity = |session: &Session| {
+        session.backend.schema().table("ks", "t").unwrap().options.row_index_block_bytes()
+    };
+    assert_eq!(granularity(&session), Some(1024));
+    let shown = session.rows("DESCRIBE TABLE t");
+    assert!(shown.contains("extensions = {'helenus.row_index_granularity': 0x314b6942}"), "{shown}");
+    // As it is shown, it is taken; so is what others keep there.
+    session
+        .ok("ALTER TABLE t WITH extensions = {'helenus.row_index_granularity': 0x36354b6942, 'other': 0x00}");
+    assert_eq!(granularity(&session), Some(65 << 10));
+    for (value, text) in [
+        (
+            "'helenus.row_index_granularity': '4 rows'",
+            "Invalid value '4 rows' for extension 'helenus.row_index_granularity': a size from 1KiB to 16MiB is \
+             expected, such as '4KiB'",
+        ),
+        (
+            "'helenus.speed': 'more'",
+            "Unknown extension 'helenus.speed'; Helenus has only 'helenus.row_index_granularity'",
+        ),
+    ] {
+        let error = session.run(&format!("ALTER TABLE t WITH extensions = {{{value}}}")).unwrap_err();
+        assert_eq!((code(&error), error.to_string().as_str()), ("2300", text));
+    }
+    assert_eq!(granularity(&session.crashed()), Some(65 << 10));
+}
+
+#[test]
 fn a_schema_change_is_never_made_where_it_may_not_block() {
     let session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY)"]);
     let identity = Identity::default();

@@ -7,7 +7,7 @@ use super::properties::{Properties, syntax_error};
 use super::retry::retry_policy;
 use crate::error::{CqlError, Result};
 use crate::plan::modify::TTL_SECONDS_MAX;
-use helenus_model::schema::TableOptions;
+use helenus_model::schema::{ROW_INDEX_GRANULARITY, TableOptions, row_index_granularity};
 use std::collections::BTreeMap;
 
 /// Every option of a table, and `id`.
@@ -101,6 +101,7 @@ pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Res
     }
     if let Some(map) = properties.map("extensions")? {
         options.extensions = map.iter().map(|(k, v)| (k.clone(), extension(v))).collect();
+        check_own_extensions(&options.extensions)?;
     }
     check(&options)?;
     Ok(options)
@@ -126,6 +127,22 @@ fn read_repair(text: &str) -> Result<String> {
              org.apache.cassandra.service.reads.repair.ReadRepairStrategy.{other}"
         ))),
     }
+}
+
+/// Refuses extensions of Helenus itself that it does not know or cannot read; those of others are kept as they are.
+fn check_own_extensions(extensions: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    for (name, value) in extensions.iter().filter(|(name, _)| name.starts_with("helenus.")) {
+        if name != ROW_INDEX_GRANULARITY {
+            return config(format!("Unknown extension '{name}'; Helenus has only '{ROW_INDEX_GRANULARITY}'"));
+        }
+        if row_index_granularity(value).is_err() {
+            return config(format!(
+                "Invalid value '{}' for extension '{name}': a size from 1KiB to 16MiB is expected, such as '4KiB'",
+                String::from_utf8_lossy(value)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of an extension: written as a blob, or as text.
