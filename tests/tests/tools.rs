@@ -31,16 +31,20 @@ const EXAMPLES: &[Example] = &[
     Example {
         table: "wide",
         definition: "(k text, c text, v text, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)",
-        // 3,000 rows of 100 bytes: several blocks, so the partition has an index of its rows.
-        writes: |table| {
-            let row = |i: i32| {
-                let value = format!("{i:04}").repeat(20);
-                format!(
-                    "INSERT INTO {table} (k, c, v) VALUES ('row', '{i:010}', '{value}') USING TIMESTAMP 1000"
-                )
-            };
-            (0..3000).map(row).collect()
-        },
+        writes: one_wide_partition,
+    },
+    // Cassandra takes our extension with the schema and any granularity with the file.
+    Example {
+        table: "fine",
+        definition: "(k text, c text, v text, PRIMARY KEY (k, c)) \
+                     WITH extensions = {'helenus.row_index_granularity': '1KiB'}",
+        writes: one_wide_partition,
+    },
+    Example {
+        table: "coarse",
+        definition: "(k text, c text, v text, PRIMARY KEY (k, c)) \
+                     WITH CLUSTERING ORDER BY (c DESC) AND extensions = {'helenus.row_index_granularity': '64KiB'}",
+        writes: one_wide_partition,
     },
     Example {
         table: "deletions",
@@ -129,6 +133,15 @@ const EXAMPLES: &[Example] = &[
         writes: many_partitions,
     },
 ];
+
+/// 3,000 rows of 100 bytes: several blocks, so the partition has an index of its rows.
+fn one_wide_partition(table: &str) -> Vec<String> {
+    let row = |i: i32| {
+        let value = format!("{i:04}").repeat(20);
+        format!("INSERT INTO {table} (k, c, v) VALUES ('row', '{i:010}', '{value}') USING TIMESTAMP 1000")
+    };
+    (0..3000).map(row).collect()
+}
 
 fn many_partitions(table: &str) -> Vec<String> {
     (0..500)

@@ -56,7 +56,7 @@ fn run(options: &Options, dir: &Path) -> Result<()> {
     database.segment_bytes = 256 << 20; // the log must not ask for a flush
     database.compaction.automatic = false;
     database.compaction.bytes_per_s = 0;
-    let tables = Tables::open(database)?;
+    let tables = Tables::open(database, None)?;
     println!("| case | rows/s | data MB/s | files MB/s | seconds | memory MiB | of |");
     println!("|---|---|---|---|---|---|---|");
     for sstable in 0..options.sstables {

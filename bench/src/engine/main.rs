@@ -2,6 +2,10 @@
 //!
 //!     cargo run --release -p bench --bin engine -- [--rows 1000000] [--seconds 2] [--only slice] [--dir DIR]
 //!
+//! Wide partitions are of 100 rows, 1,200, 5,000, 10,000, 100,000 and so on up to `--rows`, in an ascending table and a
+//! descending one. `--memory 256` loads in so many MiB instead of keeping everything in memory until it is flushed once,
+//! and says how much memory the process came to; `--granularity 1KiB` sets the extension of the wide tables.
+//!
 //! Latencies are of single calls, timed one by one (the clock costs about 0.05 us of each); rates are calls over the sum
 //! of those times. A call is what a statement's execution does below CQL: build the command or the mutation, take the
 //! view, read or write, copy the answer's cells into a buffer. What came back is compared with what was written outside
@@ -10,6 +14,8 @@
 #[allow(dead_code, reason = "the contents of `helenus stress`, of which each program uses a part")]
 #[path = "../../../crates/helenus/src/commands/stress/content.rs"]
 mod content;
+mod cql;
+mod memory;
 mod reads;
 mod tables;
 mod timing;
@@ -34,6 +40,15 @@ struct Options {
     /// Only workloads whose name has this in it; what they need is done and not shown
     #[arg(long, default_value = "")]
     only: String,
+    /// MiB of memory for memtables and cache together, a quarter each as in a server; everything fits without this
+    #[arg(long)]
+    memory: Option<u64>,
+    /// Bytes of rows for each entry of the wide tables' row index, as the extension has it: 1KiB, 4KiB
+    #[arg(long)]
+    granularity: Option<String>,
+    /// So many calls of each read instead of seconds: for counting instructions
+    #[arg(long)]
+    calls: Option<u64>,
     /// Where to make the database; removed at the end
     #[arg(long)]
     dir: Option<PathBuf>,

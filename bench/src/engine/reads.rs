@@ -36,9 +36,7 @@ impl RowSink for Answer {
     }
 
     fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
-        if self.piece != 0 && self.bytes.len() > self.piece {
-            self.bytes.clear();
-        }
+        self.cut();
         if let Some(value) = row.clustering(0) {
             put(&mut self.bytes, value);
         }
@@ -55,6 +53,18 @@ impl RowSink for Answer {
 }
 
 impl Answer {
+    /// Takes a cell.
+    pub fn put(&mut self, value: &[u8]) {
+        put(&mut self.bytes, value);
+    }
+
+    /// Forgets the cells when there are enough for a piece.
+    pub fn cut(&mut self) {
+        if self.piece != 0 && self.bytes.len() > self.piece {
+            self.bytes.clear();
+        }
+    }
+
     /// Empty again, with its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -1,12 +1,15 @@
 //! The tables of the workloads, and writes to them in storage form, as CQL's execution would make them.
 
+use crate::Options;
 use crate::content::{COLUMNS, key, name, value, wide_value};
 use anyhow::{Result, anyhow};
 use helenus_engine::{Database, DatabaseOptions, MemoryShares, SyncMode};
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
+use helenus_model::schema::{
+    Column, ColumnKind, Keyspace, ROW_INDEX_GRANULARITY, Schema, Table, TableId, TableOptions,
+};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,30 +34,47 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Makes them in a new directory, with the log in periodic mode, room for everything in memory, and a block cache
-    /// of 512 MiB.
-    pub fn create(dir: &Path, wide_rows: u64) -> Result<Tables> {
-        let mut options = DatabaseOptions::new(dir);
-        options.sync = Some(SyncMode::Periodic { period_ms: 10_000 });
+    /// Makes them in a new directory, with the log in periodic mode; with room for everything in memory and a block
+    /// cache of 512 MiB, or with what `--memory` says.
+    pub fn create(dir: &Path, options: &Options) -> Result<Tables> {
+        let rows = options.rows;
         // 200 bytes a row are enough for a memtable; a flush would begin at half of the share.
-        let memtables = (2 << 30) + wide_rows as usize * 800;
-        options.memory = MemoryShares { memtables, cache: 512 << 20 };
-        if wide_rows > 2_000_000 {
-            options.segment_bytes = 256 << 20; // the log must not ask for a flush either
+        let roomy = MemoryShares { memtables: (2 << 30) + rows as usize * 800, cache: 512 << 20 };
+        let shares = options.memory.map_or(roomy, |mib| MemoryShares::of_limit(mib << 20));
+        let mut database_options = database_options(dir, shares);
+        if rows > 2_000_000 && options.memory.is_none() {
+            database_options.segment_bytes = 256 << 20; // the log must not ask for a flush either
         }
         // What is read is what was flushed.
-        options.compaction.automatic = false;
-        Tables::open(options)
+        database_options.compaction.automatic = false;
+        Tables::open(database_options, options.granularity.as_deref())
     }
 
-    /// Makes them in a new directory.
-    pub fn open(options: DatabaseOptions) -> Result<Tables> {
+    /// Makes them in a new directory, the wide ones with `granularity` as the bytes between entries of the row index.
+    pub fn open(options: DatabaseOptions, granularity: Option<&str>) -> Result<Tables> {
         let (database, _) = Database::open(helenus_host::real::host(), options)?;
-        let tables = [single_table(), wide_table("ascending", false), wide_table("descending", true)];
+        let extension = |size: &str| (ROW_INDEX_GRANULARITY.into(), size.as_bytes().to_vec());
+        let extensions: BTreeMap<String, Vec<u8>> = granularity.map(extension).into_iter().collect();
+        let wide = |name, descending| {
+            let mut table = wide_table(name, descending);
+            table.options.extensions = extensions.clone();
+            table
+        };
+        let tables = [single_table(), wide("ascending", false), wide("descending", true)];
         let (_, ticket) = database
             .change_schema::<()>(|schema, _| Ok(with_tables(schema, tables)))
             .map_err(|error| anyhow!("the schema: {error:?}"))?;
         ticket.wait()?;
+        Tables::of(database)
+    }
+
+    /// Opens them again with a block cache that holds next to nothing: what is read comes from the page cache.
+    pub fn reopen_without_cache(dir: &Path) -> Result<Tables> {
+        let shares = MemoryShares { memtables: 64 << 20, cache: 64 << 10 };
+        Tables::of(Database::open(helenus_host::real::host(), database_options(dir, shares))?.0)
+    }
+
+    fn of(database: Arc<Database>) -> Result<Tables> {
         let schema = database.schema();
         let table = |name| schema.table(KEYSPACE, name).cloned().ok_or_else(|| anyhow!("no table {name}"));
         Ok(Tables {
@@ -64,6 +84,13 @@ impl Tables {
             database,
         })
     }
+}
+
+fn database_options(dir: &Path, memory: MemoryShares) -> DatabaseOptions {
+    let mut options = DatabaseOptions::new(dir);
+    options.sync = Some(SyncMode::Periodic { period_ms: 10_000 });
+    options.memory = memory;
+    options
 }
 
 fn with_tables(schema: &Schema, tables: [Table; 3]) -> Schema {

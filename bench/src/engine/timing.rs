@@ -17,14 +17,17 @@ pub enum Target {
 /// One row of the table after another.
 pub struct Report {
     only: String,
+    span: Duration,
+    calls: Option<u64>,
 }
 
 impl Report {
     /// Prints the table's head. Rows whose name does not hold `only` are not printed.
-    pub fn begin(only: &str) -> Report {
+    /// Reads are repeated for `span`, or for so many calls.
+    pub fn begin(only: &str, span: Duration, calls: Option<u64>) -> Report {
         println!("| workload | p50 us | p99 us | rate/s | of | target | met |");
         println!("|---|---|---|---|---|---|---|");
-        Report { only: only.to_owned() }
+        Report { only: only.to_owned(), span, calls }
     }
 
     /// Whether a workload of this name is wanted.
@@ -32,10 +35,25 @@ impl Report {
         name.contains(&self.only)
     }
 
-    /// Prints a workload's row. Each call is worth `things` of what `unit` says.
-    pub fn row(&self, name: &str, mut samples: Samples, (things, unit): (f64, &str), target: Target) {
+    /// Prints a line of facts below the table's rows.
+    pub fn note(&self, name: &str, fact: &str) {
+        if self.wants(name) {
+            println!("| {name} | | | | {fact} | | |");
+        }
+    }
+
+    /// Calls `call` with 0, 1, 2, ... for a while unmeasured, then measured. `call` times what it wants.
+    pub fn repeat(&self, call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
+        match self.calls {
+            Some(calls) => Samples::count(calls, call),
+            None => Samples::repeat(self.span, call),
+        }
+    }
+
+    /// Prints a workload's row, and returns its median in microseconds. Each call is worth `things` of what `unit` says.
+    pub fn row(&self, name: &str, mut samples: Samples, (things, unit): (f64, &str), target: Target) -> f64 {
         if !self.wants(name) || samples.nanoseconds.is_empty() {
-            return;
+            return 0.0;
         }
         samples.nanoseconds.sort_unstable();
         let (p50, p99) = (samples.quantile_us(0.5), samples.quantile_us(0.99));
@@ -54,6 +72,15 @@ impl Report {
             "**no**"
         };
         println!("| {name} | {p50:.2} | {p99:.2} | {} | {unit} | {target} | {met} |", count(rate));
+        p50
+    }
+
+    /// Prints how many times larger one median is than another, beside what it may be.
+    pub fn ratio(&self, name: &str, (large, small): (f64, f64), most: f64) {
+        if self.wants(name) && small > 0.0 {
+            let (ratio, met) = (large / small, if large / small <= most { "yes" } else { "**no**" });
+            println!("| {name} | {ratio:.2} x | | | | <= {most} x | {met} |");
+        }
     }
 }
 
@@ -82,8 +109,13 @@ impl Samples {
         Ok(result)
     }
 
-    /// Calls `call` with 0, 1, 2, ... for a while unmeasured, then for `span` measured. `call` times what it wants.
-    pub fn repeat(span: Duration, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
+    fn count(calls: u64, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
+        let mut samples = Samples::default();
+        (0..calls).try_for_each(|number| call(number, &mut samples))?;
+        Ok(samples)
+    }
+
+    fn repeat(span: Duration, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
         let mut samples = Samples::default();
         let (warm, begin) = (span / 4, Instant::now());
         let mut number = 0;

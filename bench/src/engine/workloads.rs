@@ -2,6 +2,8 @@
 
 use crate::Options;
 use crate::content::{below, mix};
+use crate::cql::Statements;
+use crate::memory::{files_kib, resident_mib};
 use crate::reads::{self, Answer, Place};
 use crate::tables::{Tables, single_row, wide_rows};
 use crate::timing::{Report, Samples, Target};
@@ -17,30 +19,52 @@ const HUNDRED: u64 = 100;
 const TOGETHER: u64 = 128;
 /// Rows of a page of the old texts.
 const PAGE_ROWS: u64 = 1_310;
+/// Rows of the wide partitions, as far as `--rows` goes.
+const WIDTHS: [u64; 7] = [100, 1_200, 5_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// Runs those that are wanted.
 pub fn run(options: &Options, dir: &Path) -> Result<()> {
     ensure!(options.rows >= 100 * HUNDRED, "--rows must be at least {}", 100 * HUNDRED);
-    let tables = Tables::create(dir, options.rows)?;
-    let bench = Bench {
-        report: Report::begin(&options.only),
-        span: Duration::try_from_secs_f64(options.seconds)?,
-        tables,
-        options,
-    };
+    let tables = Tables::create(dir, options)?;
+    let span = Duration::try_from_secs_f64(options.seconds)?;
+    let report = Report::begin(&options.only, span, options.calls);
+    let statements = Statements::new(tables.database.clone());
+    let mut bench = Bench { report, tables, statements, options, dir };
     bench.single_rows()?;
-    for table in [&bench.tables.ascending, &bench.tables.descending] {
-        bench.wide_partition(table)?;
+    for descending in [false, true] {
+        bench.wide_partitions(descending)?;
     }
-    bench.tables.database.close()?;
-    Ok(())
+    bench.without_cache()
 }
 
 struct Bench<'o> {
     report: Report,
-    span: Duration,
     tables: Tables,
+    statements: Statements,
     options: &'o Options,
+    dir: &'o Path,
+}
+
+/// What is read where.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    table: &'a Arc<Table>,
+    width: u64,
+    reversed: bool,
+    /// What the report calls the place of the data.
+    place: &'a str,
+    /// Through prepared statements.
+    cql: bool,
+}
+
+impl Asked<'_> {
+    fn descending(&self) -> bool {
+        self.table.clustering.iter().any(|column| column.reversed)
+    }
+
+    fn door(&self) -> &'static str {
+        if self.cql { "CQL " } else { "" }
+    }
 }
 
 impl Bench<'_> {
@@ -70,28 +94,63 @@ impl Bench<'_> {
     }
 
     fn point_reads(&self, source: &str, rows: u64) -> Result<()> {
-        let name = format!("read 5 columns by key, {source}");
-        if !self.report.wants(&name) {
-            return Ok(());
-        }
-        let (mut answer, mut expected) = (Answer::default(), Vec::new());
-        let samples = Samples::repeat(self.span, |number, samples| {
-            let row = below(mix(number), rows);
-            samples.time(|| {
-                let command = reads::single(&self.tables.single, row);
-                reads::run(&self.tables.database, &command, &mut answer)
+        let statement = self.statements.single()?;
+        for cql in [false, true] {
+            let name = format!("{}read 5 columns by key, {source}", if cql { "CQL " } else { "" });
+            if !self.report.wants(&name) {
+                continue;
+            }
+            let (mut answer, mut expected) = (Answer::default(), Vec::new());
+            let samples = self.report.repeat(|number, samples| {
+                let row = below(mix(number), rows);
+                samples.time(|| match cql {
+                    true => self.statements.run_single(&statement, row, &mut answer),
+                    false => {
+                        let command = reads::single(&self.tables.single, row);
+                        reads::run(&self.tables.database, &command, &mut answer)
+                    }
+                })?;
+                answer.check_single(row, &mut expected)
             })?;
-            answer.check_single(row, &mut expected)
-        })?;
-        self.report.row(&name, samples, (1.0, "reads"), Target::RateAtLeast(400e3));
+            self.report.row(&name, samples, (1.0, "reads"), Target::RateAtLeast(400e3));
+        }
         Ok(())
     }
 
-    /// Loads the wide partition and one of 100 rows, reads both from memory and from an SSTable.
-    fn wide_partition(&self, table: &Arc<Table>) -> Result<()> {
-        let (database, width) = (&self.tables.database, self.options.rows);
-        let small = database.write(&wide_rows(table, HUNDRED, 0..HUNDRED))?;
-        small.wait()?;
+    fn widths(&self) -> Vec<u64> {
+        let rows = self.options.rows;
+        let mut widths: Vec<u64> = WIDTHS.into_iter().filter(|width| *width < rows).collect();
+        widths.push(rows);
+        widths
+    }
+
+    /// Loads the wide partitions of a table, reads the widest and the narrowest from memory and all from an SSTable.
+    fn wide_partitions(&mut self, descending: bool) -> Result<()> {
+        let table = if descending { self.tables.descending.clone() } else { self.tables.ascending.clone() };
+        for width in self.widths() {
+            self.load(&table, width)?;
+        }
+        self.say_memory(&format!("memory after the load of {}", table.name))?;
+        let (narrow, wide) = (HUNDRED, self.options.rows);
+        if self.options.memory.is_none() {
+            self.wide_reads(&table, &[narrow, wide], "memtable")?;
+        }
+        let mut samples = Samples::default();
+        samples.time(|| Ok(self.tables.database.flush(table.id)?))?;
+        self.report.row(&format!("flush {}", table.name), samples, (wide as f64, "rows"), Target::None);
+        self.say_memory(&format!("memory after the flush of {}", table.name))?;
+        let index = format!(
+            "Data.db {} KiB, Rows.db {} KiB, both tables",
+            files_kib(self.dir, "-Data.db")?,
+            files_kib(self.dir, "-Rows.db")?
+        );
+        self.report.note(&format!("files after the flush of {}", table.name), &index);
+        self.wide_reads(&table, &self.widths(), "SSTable")?;
+        self.say_memory(&format!("memory after the reads of {}", table.name))
+    }
+
+    fn load(&self, table: &Arc<Table>, width: u64) -> Result<()> {
+        let database = &self.tables.database;
         let mut samples = Samples::default();
         for first in (0..width).step_by(HUNDRED as usize) {
             let rows = first..(first + HUNDRED).min(width);
@@ -100,89 +159,146 @@ impl Bench<'_> {
                 Ok(database.write_out()?)
             })?;
         }
-        let name = format!("load {}, batches of 100, periodic", table.name);
-        self.report.row(&name, samples, (HUNDRED as f64, "rows"), Target::RateAtLeast(2.5e6));
-        self.wide_reads(table, "memtable")?;
-        let mut samples = Samples::default();
-        samples.time(|| Ok(database.flush(table.id)?))?;
-        self.report.row(&format!("flush {}", table.name), samples, (width as f64, "rows"), Target::None);
-        self.wide_reads(table, "SSTable")
+        if width == self.options.rows {
+            let name = format!("load {}, batches of 100, periodic", table.name);
+            self.report.row(&name, samples, (HUNDRED as f64, "rows"), Target::RateAtLeast(2.5e6));
+        }
+        Ok(())
     }
 
-    fn wide_reads(&self, table: &Arc<Table>, source: &str) -> Result<()> {
-        for reversed in [false, true] {
-            for width in [HUNDRED, self.options.rows] {
-                self.slices(table, width, reversed, source)?;
+    fn say_memory(&self, name: &str) -> Result<()> {
+        let (now, most) = resident_mib()?;
+        self.report.note(name, &format!("{now} MiB resident, {most} MiB at most"));
+        Ok(())
+    }
+
+    fn wide_reads(&self, table: &Arc<Table>, widths: &[u64], place: &str) -> Result<()> {
+        let wide = self.options.rows;
+        for cql in [false, true] {
+            for reversed in [false, true] {
+                let (mut narrowest, mut widest) = (0.0, 0.0);
+                for &width in widths {
+                    // By CQL the ends are enough.
+                    if cql && width != HUNDRED && width != wide {
+                        continue;
+                    }
+                    let p50 = self.slices(Asked { table, width, reversed, place, cql })?;
+                    narrowest = if width == HUNDRED { p50 } else { narrowest };
+                    widest = p50;
+                }
+                let from = Asked { table, width: wide, reversed, place, cql };
+                let name = format!("{} against slice 100 of 100", slice_name(from));
+                self.report.ratio(&name, (widest, narrowest), 1.3);
             }
+            let from = Asked { table, width: wide, reversed: false, place, cql };
+            self.names(from, if place == "SSTable" { Some(200.0) } else { None })?;
+            self.scan(from)?;
         }
-        self.names(table, source)?;
-        self.scan(table, source)
+        Ok(())
     }
 
-    /// Slices from random starts; of the small partition from its first row.
-    fn slices(&self, table: &Arc<Table>, width: u64, reversed: bool, source: &str) -> Result<()> {
-        let direction = if reversed { "reversed" } else { "forward" };
-        let name = format!("slice 100 of {width}, {} {direction}, {source}", table.name);
+    /// Slices from random starts; of the smallest partition from its first row.
+    fn slices(&self, from: Asked<'_>) -> Result<f64> {
+        let Asked { table, width, reversed, .. } = from;
+        let name = slice_name(from);
         if !self.report.wants(&name) {
-            return Ok(());
+            return Ok(0.0);
         }
-        let descending = table.clustering.iter().any(|column| column.reversed);
-        let downwards = descending != reversed;
+        let statement = self.statements.slice(table, reversed)?;
+        let downwards = from.descending() != reversed;
         let (mut answer, mut expected) = (Answer::default(), Vec::new());
-        let samples = Samples::repeat(self.span, |number, samples| {
+        let samples = self.report.repeat(|number, samples| {
             let low = below(mix(number), width - HUNDRED + 1);
             let first = if downwards { low + HUNDRED - 1 } else { low };
-            samples.time(|| {
-                let command = reads::slice(table, width, Place { first, reversed }, HUNDRED)?;
-                reads::run(&self.tables.database, &command, &mut answer)
+            let place = Place { first, reversed };
+            samples.time(|| match from.cql {
+                true => self.statements.run_slice(&statement, (width, place, HUNDRED), &mut answer),
+                false => {
+                    let command = reads::slice(table, width, place, HUNDRED)?;
+                    reads::run(&self.tables.database, &command, &mut answer)
+                }
             })?;
             let row = |at| if downwards { first - at } else { first + at };
             answer.check_wide(width, (0..HUNDRED).map(row), &mut expected)
         })?;
-        self.report.row(&name, samples, (1.0, "slices"), Target::MedianAtMost(8.0));
-        Ok(())
+        Ok(self.report.row(&name, samples, (1.0, "slices"), Target::MedianAtMost(8.0)))
     }
 
     /// A name on each of 100 pages, or of as many as there are.
-    fn names(&self, table: &Arc<Table>, source: &str) -> Result<()> {
-        let name = format!("100 names on 100 pages, {}, {source}", table.name);
+    fn names(&self, from: Asked<'_>, target_us: Option<f64>) -> Result<()> {
+        let Asked { table, width, place, .. } = from;
+        let name = format!("{}100 names on 100 pages, {}, {place}", from.door(), table.name);
         if !self.report.wants(&name) {
             return Ok(());
         }
-        let (width, descending) = (self.options.rows, table.clustering.iter().any(|column| column.reversed));
+        let statement = self.statements.names(table)?;
+        let descending = from.descending();
         let page_rows = PAGE_ROWS.min(width / HUNDRED);
         let (mut answer, mut expected) = (Answer::default(), Vec::new());
-        let samples = Samples::repeat(self.span, |number, samples| {
+        let samples = self.report.repeat(|number, samples| {
             let row = |at: u64| {
                 let at = if descending { HUNDRED - 1 - at } else { at };
                 let (from, to) = (at * width / HUNDRED, (at + 1) * width / HUNDRED - page_rows);
                 let random = mix(number << 8 | at);
                 from + below(random, to + 1 - from) + below(mix(random), page_rows)
             };
-            samples.time(|| {
-                let command = reads::names(table, width, (0..HUNDRED).map(row))?;
-                reads::run(&self.tables.database, &command, &mut answer)
+            samples.time(|| match from.cql {
+                true => {
+                    let names = (width, (0..HUNDRED).map(row));
+                    self.statements.run_names(&statement, names, &mut answer)
+                }
+                false => {
+                    let command = reads::names(table, width, (0..HUNDRED).map(row))?;
+                    reads::run(&self.tables.database, &command, &mut answer)
+                }
             })?;
             answer.check_wide(width, (0..HUNDRED).map(row), &mut expected)
         })?;
-        let target = if source == "SSTable" { Target::MedianAtMost(200.0) } else { Target::None };
+        let target = target_us.map_or(Target::None, Target::MedianAtMost);
         self.report.row(&name, samples, (1.0, "requests"), target);
         Ok(())
     }
 
-    fn scan(&self, table: &Arc<Table>, source: &str) -> Result<()> {
-        let name = format!("scan {}, {source}", table.name);
+    fn scan(&self, from: Asked<'_>) -> Result<()> {
+        let Asked { table, place, .. } = from;
+        let name = format!("{}scan {}, {place}", from.door(), table.name);
         if !self.report.wants(&name) {
             return Ok(());
         }
-        let rows = self.options.rows + HUNDRED;
+        let statement = self.statements.scan(table)?;
+        let rows: u64 = self.widths().iter().sum();
         let mut answer = Answer { piece: 64 << 10, ..Answer::default() };
-        let samples = Samples::repeat(self.span, |_, samples| {
-            samples.time(|| reads::run(&self.tables.database, &reads::scan(table), &mut answer))?;
+        let samples = self.report.repeat(|_, samples| {
+            samples.time(|| match from.cql {
+                true => self.statements.run(&statement, &[], &mut answer),
+                false => reads::run(&self.tables.database, &reads::scan(table), &mut answer),
+            })?;
             ensure!(answer.rows == rows, "a scan found {} rows of {rows}", answer.rows);
             Ok(())
         })?;
         self.report.row(&name, samples, (rows as f64, "rows"), Target::RateAtLeast(12e6));
         Ok(())
     }
+
+    /// The widest partition again, its blocks in the page cache alone.
+    fn without_cache(mut self) -> Result<()> {
+        self.tables.database.close()?;
+        self.tables = Tables::reopen_without_cache(self.dir)?;
+        self.statements = Statements::new(self.tables.database.clone());
+        let (place, width) = ("page cache", self.options.rows);
+        for table in [&self.tables.ascending, &self.tables.descending] {
+            let from = Asked { table, width, reversed: false, place, cql: false };
+            self.names(from, Some(700.0))?;
+            self.slices(from)?;
+            self.slices(Asked { reversed: true, ..from })?;
+        }
+        self.tables.database.close()?;
+        Ok(())
+    }
+}
+
+fn slice_name(from: Asked<'_>) -> String {
+    let direction = if from.reversed { "reversed" } else { "forward" };
+    let Asked { table, width, place, .. } = from;
+    format!("{}slice 100 of {width}, {} {direction}, {place}", from.door(), table.name)
 }

@@ -15,6 +15,11 @@ struct Bytes;
 /// What a block costs besides its bytes: its entry, its reference count, its allocation.
 const OVERHEAD_BYTES: u64 = 96;
 
+/// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
+const BLOCK_BYTES_MEAN: u64 = 12 << 10;
+/// Blocks expected of the smallest cache.
+const BLOCKS_MIN: u64 = 256;
+
 impl Weighter<(u64, u64), Block> for Bytes {
     fn weight(&self, _key: &(u64, u64), block: &Block) -> u64 {
         block.len() as u64 + OVERHEAD_BYTES
@@ -24,9 +29,11 @@ impl Weighter<(u64, u64), Block> for Bytes {
 impl SharedCache {
     /// A cache of at most `bytes`.
     pub fn new(bytes: u64) -> SharedCache {
-        // The estimate only sizes the first tables, which grow; a small one keeps an idle server small.
-        const ITEMS_ESTIMATE: usize = 256;
-        SharedCache { blocks: Cache::with_weighter(ITEMS_ESTIMATE, bytes, Bytes) }
+        // What a long read pushes out must be known again when it comes back, or blocks of a working set as large as the
+        // cache never become hot: quick_cache remembers half as many evicted blocks as it is told to expect. Its tables
+        // begin empty and grow, so that the estimate costs an idle server nothing.
+        let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
+        SharedCache { blocks: Cache::with_weighter(blocks, bytes, Bytes) }
     }
 
     /// Bytes in use.
@@ -46,5 +53,54 @@ impl BlockCache for SharedCache {
 
     fn forget(&self, files: &[u64]) {
         self.blocks.retain(|(file, _), _| !files.contains(file));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 16 << 10;
+
+    fn block() -> Block {
+        vec![0; BLOCK].into()
+    }
+
+    #[test]
+    fn blocks_that_reads_come_back_to_stay_while_a_long_read_passes_through() {
+        let cache = SharedCache::new(16 << 20);
+        let hot = 256;
+        for _ in 0..3 {
+            for number in 0..hot {
+                if cache.get(1, number).is_none() {
+                    cache.put(1, number, block());
+                }
+            }
+        }
+        // Ten times the cache, each block once; single reads go on meanwhile.
+        for number in 0..10_240 {
+            cache.put(2, number, block());
+            let _ = cache.get(1, number % hot);
+        }
+        let kept = (0..hot).filter(|number| cache.get(1, *number).is_some()).count();
+        assert!(kept as u64 > hot * 9 / 10, "{kept} of {hot} blocks are left");
+        assert!(cache.bytes() <= 16 << 20);
+    }
+
+    #[test]
+    fn a_working_set_that_comes_back_after_a_long_read_becomes_hot() {
+        let cache = SharedCache::new(16 << 20);
+        for round in 0..4 {
+            for number in 0..600 {
+                if cache.get(1, number).is_none() {
+                    cache.put(1, number, block());
+                }
+            }
+            for number in 0..2_000 {
+                cache.put(2, round * 2_000 + number, block());
+            }
+        }
+        let kept = (0..600).filter(|number| cache.get(1, *number).is_some()).count();
+        assert!(kept > 400, "{kept} of 600 blocks are left");
     }
 }

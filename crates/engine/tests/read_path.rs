@@ -1,0 +1,227 @@
+//! The read path's promises: where pages end, what stays cached, that a first try never waits, and that the memory one
+//! read leaves for the next carries nothing of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::read::{KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::{Database, Error, ReadRequest};
+use helenus_host::sim::Machine;
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+use std::sync::Arc;
+use support::*;
+
+const WAITS: ReadRequest<'static> = ReadRequest { may_block: true, deadline_ns: None, cancelled: None };
+const TRIES: ReadRequest<'static> = ReadRequest { may_block: false, deadline_ns: None, cancelled: None };
+
+fn read(
+    database: &Database,
+    command: &ReadCommand,
+    request: ReadRequest<'_>,
+    sink: &mut dyn RowSink,
+) -> (helenus_engine::Result<ReadEnd>, Probe) {
+    let mut probe = Probe::default();
+    let view = database.view(&command.table).unwrap();
+    let end = database.read(command, &view, request, sink, Some(&mut probe));
+    (end, probe)
+}
+
+fn load(database: &Database, table: &Arc<Table>, key: &str, rows: i32, value: &str) {
+    for first in (0..rows).step_by(500) {
+        let write = (first..(first + 500).min(rows))
+            .fold(Write::default(), |write, c| write.insert(table, c, value, 10));
+        write.to(database, &table.name, key).wait().unwrap();
+    }
+}
+
+#[test]
+fn a_page_over_garbage_ends_by_its_tombstones_and_the_pages_together_give_the_whole() {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    for first in (0..25_000).step_by(1000) {
+        let write = (first..first + 1000).fold(Write::default(), |write, c| write.delete_row(c, 10));
+        write.to(&database, "t", "a").wait().unwrap();
+    }
+    Write::default().insert(&t, 30_000, "alive", 11).to(&database, "t", "a").wait().unwrap();
+    for flushed in [false, true] {
+        if flushed {
+            database.flush(t.id).unwrap();
+        }
+        let mut command = command(&database, "t", "a");
+        command.page_rows = Some(100);
+        let (mut pages, mut rows) = (Vec::new(), Rows::default());
+        loop {
+            let (end, probe) = read(&database, &command, WAITS, &mut rows);
+            pages.push((probe.rows, probe.tombstones));
+            match end.unwrap() {
+                ReadEnd::Complete => break,
+                ReadEnd::Page(at) => command.resume = Some(at),
+            }
+        }
+        assert_eq!(pages, [(0, 10_000), (0, 10_000), (1, 5_000)], "flushed {flushed}");
+        assert_eq!(rows.rows.len(), 1);
+        // Who asks for no pages gets everything.
+        command.page_rows = None;
+        command.resume = None;
+        let end = read(&database, &command, WAITS, &mut Rows::default()).0.unwrap();
+        assert_eq!(end, ReadEnd::Complete);
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+/// Full after so many rows.
+struct Small {
+    rows: Rows,
+    room: usize,
+}
+
+impl RowSink for Small {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        self.rows.partition(key, static_row)
+    }
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        self.rows.row(row)
+    }
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+        self.rows.partition_end(rows)
+    }
+    fn is_full(&self) -> bool {
+        self.rows.rows.len() >= self.room
+    }
+}
+
+#[test]
+fn a_page_ends_when_the_answer_is_full_and_the_next_goes_on_behind_it() {
+    let machine = Machine::new(2);
+    let database = open(&machine.host());
+    for (name, id, descending) in [("t", 1, false), ("d", 2, true)] {
+        create(&database, vec![table(name, id, descending)]);
+        let t = table_of(&database, name);
+        load(&database, &t, "a", 1000, "value");
+        database.flush(t.id).unwrap();
+        for reversed in [false, true] {
+            let mut command = command(&database, name, "a");
+            (command.page_rows, command.reversed) = (Some(5000), reversed);
+            let mut sink = Small { rows: Rows::default(), room: 0 };
+            loop {
+                sink.room += 137;
+                match read(&database, &command, WAITS, &mut sink).0.unwrap() {
+                    ReadEnd::Complete => break,
+                    ReadEnd::Page(at) => {
+                        assert_eq!(sink.rows.rows.len(), sink.room);
+                        command.resume = Some(at);
+                    }
+                }
+            }
+            let found: Vec<i32> = sink.rows.rows.iter().map(|row| row.2).collect();
+            let mut wanted: Vec<i32> = (0..1000).collect();
+            if descending != reversed {
+                wanted.reverse();
+            }
+            assert_eq!(found, wanted, "{name}, reversed {reversed}");
+        }
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn single_reads_keep_their_blocks_while_scans_pass_by() {
+    let machine = Machine::new(3);
+    let database = open_with(&machine.host(), |options| options.memory.cache = 1 << 20);
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    // About 4 MiB: four times the cache.
+    let value = "x".repeat(1000);
+    for key in ["a", "b", "c", "d"] {
+        load(&database, &t, key, 1000, &value);
+    }
+    database.flush(t.id).unwrap();
+    let mut one = command(&database, "t", "b");
+    one.filter = Arc::new(helenus_model::filter::ClusteringFilter::Names(vec![row_key(&t, 500)]));
+    let first = read(&database, &one, WAITS, &mut Rows::default()).1.touched;
+    assert!(first.blocks_read > 0);
+    let mut scan = command(&database, "t", "a");
+    scan.partitions = Partitions::Range(KeyRange::all());
+    for _ in 0..3 {
+        let mut rows = Rows::default();
+        let touched = read(&database, &scan, WAITS, &mut rows).1.touched;
+        assert_eq!(rows.rows.len(), 4000);
+        assert!(touched.bytes_read > 0, "a scan leaves nothing in the cache");
+        let again = read(&database, &one, WAITS, &mut Rows::default()).1.touched;
+        assert_eq!((again.blocks_read, again.index_pages_read), (0, 0));
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_first_try_never_waits_and_the_second_reads_only_what_the_first_missed() {
+    let machine = Machine::new(5);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    load(&database, &t, "a", 5000, "value");
+    database.flush(t.id).unwrap();
+    let slice = |from: i32| {
+        let mut slice = command(&database, "t", "a");
+        let bounds = helenus_model::filter::Slice { start: row_key(&t, from), end: row_key(&t, from + 100) };
+        slice.filter = Arc::new(helenus_model::filter::ClusteringFilter::Slices(vec![bounds]));
+        slice
+    };
+    // In the page cache: the try reads the file without waiting.
+    let (end, probe) = read(&database, &slice(100), TRIES, &mut Rows::default());
+    assert_eq!(end.unwrap(), ReadEnd::Complete);
+    assert!(probe.touched.blocks_read > 0);
+    // Nowhere in memory: compressed chunks are refused as index pages are.
+    machine.set_cold_reads(100);
+    let refused = read(&database, &slice(4000), TRIES, &mut Rows::default()).0;
+    assert!(matches!(refused, Err(Error::WouldBlock)));
+    let mut rows = Rows::default();
+    let (end, waited) = read(&database, &slice(4000), WAITS, &mut rows);
+    assert_eq!((end.unwrap(), rows.rows.len()), (ReadEnd::Complete, 100));
+    // The index was read by the first slice already and stays.
+    assert_eq!(waited.touched.index_pages_read, 0);
+    assert!(waited.touched.blocks_read > 0);
+    // From then on a try finds it in the block cache.
+    let (end, probe) = read(&database, &slice(4000), TRIES, &mut Rows::default());
+    assert_eq!((end.unwrap(), probe.touched.blocks_read), (ReadEnd::Complete, 0));
+    machine.set_cold_reads(0);
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn memory_that_a_read_leaves_carries_nothing_into_the_next() {
+    let machine = Machine::new(4);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false), table("d", 2, true)]);
+    let (t, d) = (table_of(&database, "t"), table_of(&database, "d"));
+    Write::default().set_static(&t, "static", 10).to(&database, "t", "a").wait().unwrap();
+    load(&database, &t, "a", 300, "old");
+    database.flush(t.id).unwrap();
+    Write::default().delete_range(10, 290, 20).to(&database, "t", "a").wait().unwrap();
+    load(&database, &d, "a", 50, "other");
+    // A merge of memtable and SSTable under a range deletion and a static row, then a memtable alone, then a partition
+    // that is not there, then a refusal in the middle.
+    for _ in 0..3 {
+        assert_eq!(rows_of(&database, "t", "a").len(), 10 + 9);
+        let rows = run(&database, &command(&database, "d", "a"));
+        assert_eq!(rows.rows.len(), 50);
+        assert!(rows.rows.iter().all(|row| row.1.is_none()), "no static row of the table before");
+        assert_eq!(rows_of(&database, "d", "b"), []);
+        let cancelled = std::sync::atomic::AtomicBool::new(true);
+        let request = ReadRequest { cancelled: Some(&cancelled), ..WAITS };
+        let mut all = command(&database, "t", "a");
+        all.partitions = Partitions::Range(KeyRange::all());
+        let refused = read(&database, &all, request, &mut Rows::default()).0;
+        assert!(matches!(refused, Err(Error::Cancelled)));
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
