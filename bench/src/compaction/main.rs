@@ -15,10 +15,10 @@ mod tables;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Parser;
-use helenus_engine::{DatabaseOptions, MemoryShares, SyncMode};
+use helenus_engine::MemoryShares;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tables::{Tables, wide_rows};
+use tables::{Tables, database_options, wide_rows};
 
 /// Times compactions.
 #[derive(Parser, Clone, Debug)]
@@ -50,13 +50,10 @@ fn main() -> Result<()> {
 }
 
 fn run(options: &Options, dir: &Path) -> Result<()> {
-    let mut database = DatabaseOptions::new(dir);
-    database.sync = Some(SyncMode::Periodic { period_ms: 10_000 });
-    database.memory = MemoryShares { memtables: 4 << 30, cache: 64 << 20 };
+    let mut database = database_options(dir, MemoryShares { memtables: 4 << 30, cache: 64 << 20 });
     database.segment_bytes = 256 << 20; // the log must not ask for a flush
-    database.compaction.automatic = false;
     database.compaction.bytes_per_s = 0;
-    let tables = Tables::open(database, None)?;
+    let tables = Tables::create(database, None)?;
     println!("| case | rows/s | data MB/s | files MB/s | seconds | memory MiB | of |");
     println!("|---|---|---|---|---|---|---|");
     for sstable in 0..options.sstables {

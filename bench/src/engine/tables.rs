@@ -1,6 +1,5 @@
 //! The tables of the workloads, and writes to them in storage form, as CQL's execution would make them.
 
-use crate::Options;
 use crate::content::{COLUMNS, key, name, value, wide_value};
 use anyhow::{Result, anyhow};
 use helenus_engine::{Database, DatabaseOptions, MemoryShares, SyncMode};
@@ -34,24 +33,8 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Makes them in a new directory, with the log in periodic mode; with room for everything in memory and a block
-    /// cache of 512 MiB, or with what `--memory` says.
-    pub fn create(dir: &Path, options: &Options) -> Result<Tables> {
-        let rows = options.rows;
-        // 200 bytes a row are enough for a memtable; a flush would begin at half of the share.
-        let roomy = MemoryShares { memtables: (2 << 30) + rows as usize * 800, cache: 512 << 20 };
-        let shares = options.memory.map_or(roomy, |mib| MemoryShares::of_limit(mib << 20));
-        let mut database_options = database_options(dir, shares);
-        if rows > 2_000_000 && options.memory.is_none() {
-            database_options.segment_bytes = 256 << 20; // the log must not ask for a flush either
-        }
-        // What is read is what was flushed.
-        database_options.compaction.automatic = false;
-        Tables::open(database_options, options.granularity.as_deref())
-    }
-
     /// Makes them in a new directory, the wide ones with `granularity` as the bytes between entries of the row index.
-    pub fn open(options: DatabaseOptions, granularity: Option<&str>) -> Result<Tables> {
+    pub fn create(options: DatabaseOptions, granularity: Option<&str>) -> Result<Tables> {
         let (database, _) = Database::open(helenus_host::real::host(), options)?;
         let extension = |size: &str| (ROW_INDEX_GRANULARITY.into(), size.as_bytes().to_vec());
         let extensions: BTreeMap<String, Vec<u8>> = granularity.map(extension).into_iter().collect();
@@ -86,10 +69,12 @@ impl Tables {
     }
 }
 
-fn database_options(dir: &Path, memory: MemoryShares) -> DatabaseOptions {
+/// With the log in periodic mode; what is read is what was flushed.
+pub fn database_options(dir: &Path, memory: MemoryShares) -> DatabaseOptions {
     let mut options = DatabaseOptions::new(dir);
     options.sync = Some(SyncMode::Periodic { period_ms: 10_000 });
     options.memory = memory;
+    options.compaction.automatic = false;
     options
 }
 

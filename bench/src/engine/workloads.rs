@@ -5,9 +5,10 @@ use crate::content::{below, mix};
 use crate::cql::Statements;
 use crate::memory::{files_kib, resident_mib};
 use crate::reads::{self, Answer, Place};
-use crate::tables::{Tables, single_row, wide_rows};
+use crate::tables::{Tables, database_options, single_row, wide_rows};
 use crate::timing::{Report, Samples, Target};
 use anyhow::{Result, ensure};
+use helenus_engine::MemoryShares;
 use helenus_model::schema::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const WIDTHS: [u64; 7] = [100, 1_200, 5_000, 10_000, 100_000, 1_000_000, 10_000_
 /// Runs those that are wanted.
 pub fn run(options: &Options, dir: &Path) -> Result<()> {
     ensure!(options.rows >= 100 * HUNDRED, "--rows must be at least {}", 100 * HUNDRED);
-    let tables = Tables::create(dir, options)?;
+    let tables = make_tables(options, dir)?;
     let span = Duration::try_from_secs_f64(options.seconds)?;
     let report = Report::begin(&options.only, span, options.calls);
     let statements = Statements::new(tables.database.clone());
@@ -35,6 +36,19 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
         bench.wide_partitions(descending)?;
     }
     bench.without_cache()
+}
+
+/// With room for everything in memory and a block cache of 512 MiB, or with what `--memory` says.
+fn make_tables(options: &Options, dir: &Path) -> Result<Tables> {
+    // 200 bytes a row are enough for a memtable; a flush would begin at half of the share.
+    let memtables = (2 << 30) + options.rows as usize * 800;
+    let roomy = MemoryShares { memtables, cache: 512 << 20 };
+    let shares = options.memory.map_or(roomy, |mib| MemoryShares::of_limit(mib << 20));
+    let mut database = database_options(dir, shares);
+    if options.rows > 2_000_000 && options.memory.is_none() {
+        database.segment_bytes = 256 << 20; // the log must not ask for a flush either
+    }
+    Tables::create(database, options.granularity.as_deref())
 }
 
 struct Bench<'o> {
