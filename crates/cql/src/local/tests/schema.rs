@@ -90,7 +90,7 @@ fn the_granularity_of_the_row_index_is_an_extension_that_is_checked_kept_and_sho
     };
     assert_eq!(granularity(&session), Some(1024));
     let shown = session.rows("DESCRIBE TABLE t");
-    assert!(shown.contains("extensions = {'helenus.row_index_granularity': 0x314b6942}"), "{shown}");
+    assert!(shown.contains("extensions = {''helenus.row_index_granularity'': 0x314b6942}"), "{shown}");
     // As it is shown, it is taken; so is what others keep there.
     session
         .ok("ALTER TABLE t WITH extensions = {'helenus.row_index_granularity': 0x36354b6942, 'other': 0x00}");
