@@ -28,13 +28,13 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-zA-Z][a-zA-Z0-9_]{5,9}".prop_map(|name| format!("n{name}")),
         1 => "\"([a-zA-Z éß.;'-]|\"\"){1,6}\"",
-        1 => prop::sample::select(vec!["json", "Ttl", "key", "list", "values", "INT", "exists", "frozen", "ann", "as"]).prop_map(str::to_owned),
+        1 => prop::sample::select(vec!["Ttl", "key", "list", "values", "INT", "exists", "frozen", "ann", "as"]).prop_map(str::to_owned),
     ]
 }
 
 fn function() -> impl Strategy<Value = String> {
     prop_oneof![
-        name().prop_filter("a function's name", |name| !["json", "Ttl", "key"].contains(&name.as_str())),
+        name().prop_filter("a function's name", |name| !["Ttl", "key"].contains(&name.as_str())),
         Just("token".to_owned()),
         Just("count".to_owned()),
         (name(), "[a-z]{3}_f").prop_map(|(keyspace, function)| format!("{keyspace}.{function}")),
