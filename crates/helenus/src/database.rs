@@ -143,6 +143,11 @@ impl Database {
         Ok(self.engine.flush_all()?)
     }
 
+    /// The engine below, for tools that read and write in storage terms and look at what a read touched.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Flushes and ends; the next start has nothing to replay. Dropping without it loses nothing either: the log
     /// has it.
     ///

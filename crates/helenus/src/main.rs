@@ -5,6 +5,7 @@
 mod commands;
 
 use clap::{Args, Command, FromArgMatches};
+use commands::profile::{self, ProfileOptions};
 use commands::stress::{self, StressOptions};
 use commands::{admin, serve};
 use std::process::ExitCode;
@@ -22,6 +23,8 @@ const EXAMPLES: &str = "Examples:
 
 fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
+    let profile = ProfileOptions::augment_args(Command::new("profile"))
+        .about("Measure reads of wide rows, and check them");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -31,6 +34,7 @@ fn command_line() -> Command {
         .subcommand(serve::command())
         .subcommand(admin::command())
         .subcommand(stress)
+        .subcommand(profile)
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,10 @@ fn main() -> ExitCode {
         Some(("admin", matches)) => admin::run(matches),
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
+            Err(error) => error.exit(),
+        },
+        Some(("profile", matches)) => match ProfileOptions::from_arg_matches(matches) {
+            Ok(options) => profile::run(&options),
             Err(error) => error.exit(),
         },
         _ => return ExitCode::from(2),

@@ -2,5 +2,6 @@
 
 pub mod admin;
 mod client;
+pub mod profile;
 pub mod serve;
 pub mod stress;

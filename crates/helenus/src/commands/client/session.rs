@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use helenus_wire::native::{
     Prepare, Query, QueryParameters, Request, RequestHead, Response, ResultMessage, Version, decode_response,
 };
+use std::time::{Duration, Instant};
 
 /// A connection with one request in flight.
 pub struct Session {
@@ -64,6 +65,22 @@ impl Session {
     /// The version of the connection.
     pub fn version(&self) -> Version {
         self.connection.version
+    }
+
+    /// Sends the one request that `fill` appends and gives its answer to `look`. Returns how long it took, from the first
+    /// byte written to the last one read.
+    pub fn exchange(
+        &mut self,
+        fill: impl FnOnce(&mut Vec<u8>),
+        mut look: impl FnMut(Response<'_>) -> Result<()>,
+    ) -> Result<Duration> {
+        self.connection.put(fill);
+        let begun = Instant::now();
+        self.connection.write_blocking()?;
+        self.answer(|response| {
+            let took = begun.elapsed();
+            look(response).map(|()| took)
+        })
     }
 
     fn ask<T>(&mut self, request: &Request<'_>, look: impl FnMut(Response<'_>) -> Result<T>) -> Result<T> {

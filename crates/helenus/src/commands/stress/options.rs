@@ -104,7 +104,7 @@ pub(super) struct WideTable {
 
 /// A clustering order.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
     /// The table `ascending`
     Asc,
     /// The table `reversed`

@@ -74,7 +74,11 @@ fn prepare(session: &mut Session, kind: &Kind, load: &LoadOptions) -> Result<Box
 }
 
 /// The connections, with the requests in flight shared out among them.
-fn lanes<'w>(load: &LoadOptions, version: Version, workload: &'w dyn Workload) -> Result<Vec<Lane<'w>>> {
+pub(super) fn lanes<'w>(
+    load: &LoadOptions,
+    version: Version,
+    workload: &'w dyn Workload,
+) -> Result<Vec<Lane<'w>>> {
     let in_flight = load.in_flight;
     let count = u32::from(load.connections).min(in_flight);
     let again = load.duration.is_some();
@@ -91,7 +95,7 @@ fn lanes<'w>(load: &LoadOptions, version: Version, workload: &'w dyn Workload) -
 }
 
 /// Runs the threads and adds up.
-fn measure(
+pub(super) fn measure(
     load: &LoadOptions,
     mut lanes: Vec<Lane<'_>>,
     seconds: Option<f64>,

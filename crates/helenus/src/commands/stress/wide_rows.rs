@@ -20,20 +20,31 @@ struct Partition {
 /// Makes both tables if they are not there.
 pub(super) fn make_tables(session: &mut Session, keyspace: &str) -> Result<()> {
     for order in [Order::Asc, Order::Desc] {
-        let (table, order) = words(order);
-        session.run(&format!(
-            "CREATE TABLE IF NOT EXISTS {keyspace}.{table} (key text, name text, value text, PRIMARY KEY (key, name)) \
-             WITH CLUSTERING ORDER BY (name {order}) AND caching = {{'keys': 'NONE', 'rows_per_partition': 'NONE'}}"
-        ))?;
+        session.run(&create_table(keyspace, order))?;
     }
     Ok(())
 }
 
-/// Name of the table, and its order in CQL.
-fn words(order: Order) -> (&'static str, &'static str) {
-    match order {
-        Order::Asc => ("ascending", "ASC"),
-        Order::Desc => ("reversed", "DESC"),
+/// The statement that makes the table of an order if it is not there.
+pub fn create_table(keyspace: &str, order: Order) -> String {
+    let direction = match order {
+        Order::Asc => "ASC",
+        Order::Desc => "DESC",
+    };
+    format!(
+        "CREATE TABLE IF NOT EXISTS {keyspace}.{} (key text, name text, value text, PRIMARY KEY (key, name)) WITH \
+         CLUSTERING ORDER BY (name {direction}) AND caching = {{'keys': 'NONE', 'rows_per_partition': 'NONE'}}",
+        order.table()
+    )
+}
+
+impl Order {
+    /// Name of the table.
+    pub fn table(self) -> &'static str {
+        match self {
+            Order::Asc => "ascending",
+            Order::Desc => "reversed",
+        }
     }
 }
 
@@ -74,7 +85,7 @@ pub(super) struct Load {
 impl Load {
     pub fn prepare(session: &mut Session, load: &LoadOptions, order: Order, batch: u16) -> Result<Load> {
         let partition = Partition::new(order, load, u64::from(batch))?;
-        let (table, _) = words(order);
+        let table = order.table();
         let query = format!("INSERT INTO {}.{table} (key, name, value) VALUES (?, ?, ?)", load.keyspace);
         let statement = session.prepare(&query)?;
         let values: [&[u8]; 3] = [&partition.key(), &[b'0'; NAME], &[b'0'; WIDE_VALUE]];
@@ -94,7 +105,7 @@ impl Load {
 
 impl Workload for Load {
     fn name(&self) -> String {
-        format!("load {} batch {}", words(self.partition.order).0, self.batch)
+        format!("load {} batch {}", self.partition.order.table(), self.batch)
     }
 
     fn extent(&self) -> Extent {
@@ -144,7 +155,7 @@ impl Slice {
     ) -> Result<Slice> {
         let SliceShape { start, reversed, limit } = shape;
         let partition = Partition::new(order, load, u64::from(limit))?;
-        let (keyspace, table) = (&load.keyspace, words(order).0);
+        let (keyspace, table) = (&load.keyspace, order.table());
         let (operator, direction) = if reversed { ("<=", "DESC") } else { (">=", "ASC") };
         let bound = if start == Start::First { String::new() } else { format!("AND name {operator} ? ") };
         let statement = session.prepare(&format!(
@@ -172,7 +183,7 @@ impl Slice {
 
 impl Workload for Slice {
     fn name(&self) -> String {
-        let (table, start) = (words(self.partition.order).0, self.start);
+        let (table, start) = (self.partition.order.table(), self.start);
         let direction = if self.reversed { "reversed" } else { "forward" };
         format!("slice {table} {direction} {start:?} of {}", self.partition.width).to_lowercase()
     }
@@ -213,7 +224,7 @@ impl Names {
     ) -> Result<Names> {
         let names = u64::from(names);
         let partition = Partition::new(order, load, names)?;
-        let (keyspace, table) = (&load.keyspace, words(order).0);
+        let (keyspace, table) = (&load.keyspace, order.table());
         let statement = session
             .prepare(&format!("SELECT name, value FROM {keyspace}.{table} WHERE key = ? AND name IN ?"))?;
         // A list: its count, then each element with its length.
@@ -248,7 +259,7 @@ fn drawn(end: u64, (number, count): (u64, u64), random: u64) -> u64 {
 
 impl Workload for Names {
     fn name(&self) -> String {
-        let table = words(self.partition.order).0;
+        let table = self.partition.order.table();
         format!("names {table} {} on {} pages of {}", self.names, self.pages, self.partition.width)
     }
 

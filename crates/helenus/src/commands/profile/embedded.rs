@@ -1,0 +1,285 @@
+//! The engine in this process as a subject: what a statement's execution does below CQL, as the old texts measured
+//! inside the server.
+//!
+//! Timed is a call: build the command, take the view, read, copy the cells out as an answer's encoder would.
+
+use super::answer::Answer;
+use super::cases::{Query, Slice};
+use super::options::RunOptions;
+use super::progress::Progress;
+use super::results::Settled;
+use super::rows::Partition;
+use super::subject::Subject;
+use crate::commands::stress::content::{name, wide_value};
+use crate::commands::stress::{WideOrder as Order, create_wide_table};
+use anyhow::{Context, Result, ensure};
+use helenus::{Database, MemoryShares, Options, SyncMode};
+use helenus_engine::ReadRequest;
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_model::byte_comparable;
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Limits, Slice as Positions};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Memory for memtables: two of them, each flushed at about two million columns.
+const MEMTABLE_BYTES: usize = 1 << 30;
+/// Between two syncs of the log. Loads here are measured as they are with Cassandra's default.
+const SYNC_PERIOD_MS: u32 = 10_000;
+/// Columns a write.
+const BATCH: u64 = 100;
+
+/// A database opened in this process.
+pub(super) struct Embedded {
+    database: Database,
+    keyspace: String,
+    tables: Option<Tables>,
+    _scratch: Option<Scratch>,
+}
+
+struct Tables {
+    ascending: Arc<Table>,
+    reversed: Arc<Table>,
+}
+
+/// A directory that goes with this value.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+impl Embedded {
+    /// Opens the directory of the options, or one of its own.
+    pub fn open(options: &RunOptions) -> Result<Embedded> {
+        let own = || std::env::temp_dir().join(format!("helenus-profile-{}", std::process::id()));
+        let dir = options.data.clone().unwrap_or_else(own);
+        ensure!(options.data.is_some() || !options.keep, "--keep needs --data: a temporary database is new");
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let scratch = options.data.is_none().then(|| Scratch(dir.clone()));
+        eprintln!(
+            "database in {}{}",
+            dir.display(),
+            if scratch.is_some() { ", removed at the end" } else { "" }
+        );
+        let database = Database::open_with(Options {
+            dir: Some(dir),
+            sync: SyncMode::Periodic { period_ms: SYNC_PERIOD_MS },
+            memory: MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache << 20 },
+        })?;
+        Ok(Embedded { database, keyspace: options.keyspace.clone(), tables: None, _scratch: scratch })
+    }
+
+    fn table(&self, order: Order) -> Result<&Arc<Table>> {
+        let tables = self.tables.as_ref().context("the tables are not made yet")?;
+        Ok(match order {
+            Order::Asc => &tables.ascending,
+            Order::Desc => &tables.reversed,
+        })
+    }
+
+    fn read(
+        &self,
+        partition: Partition,
+        query: &Query,
+        answer: &mut Answer,
+        probe: Option<&mut Probe>,
+    ) -> Result<Duration> {
+        let table = self.table(partition.order)?;
+        let engine = self.database.engine();
+        answer.clear();
+        let begun = Instant::now();
+        let command = command(table, engine.now_s(), partition, query)?;
+        let view = engine.view(table)?;
+        let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+        let end =
+            engine.read(&command, &view, request, &mut Cells { answer, now_s: command.now_s }, probe)?;
+        let took = begun.elapsed();
+        ensure!(end == ReadEnd::Complete, "a read without pages has ended early");
+        Ok(took)
+    }
+}
+
+impl Subject for Embedded {
+    fn make_tables(&mut self, anew: bool) -> Result<()> {
+        let keyspace = &self.keyspace;
+        if anew {
+            self.database.execute(&format!("DROP KEYSPACE IF EXISTS {keyspace}"), &[])?;
+        }
+        self.database.execute(
+            &format!(
+                "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
+                 'replication_factor': 1}}"
+            ),
+            &[],
+        )?;
+        for order in [Order::Asc, Order::Desc] {
+            self.database.execute(&create_wide_table(keyspace, order), &[])?;
+        }
+        let schema = self.database.engine().schema();
+        let table = |order: Order| {
+            let found = schema.table(keyspace, order.table()).cloned();
+            found.with_context(|| format!("no table {keyspace}.{}", order.table()))
+        };
+        self.tables = Some(Tables { ascending: table(Order::Asc)?, reversed: table(Order::Desc)? });
+        Ok(())
+    }
+
+    fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()> {
+        let table = self.table(partition.order)?;
+        let engine = self.database.engine();
+        let width = partition.row.width;
+        for first in (0..width).step_by(BATCH as usize) {
+            let columns = first..(first + BATCH).min(width);
+            let count = columns.end - columns.start;
+            let timestamp_us = engine.next_timestamp()?;
+            engine.write(&batch(table, partition, columns, timestamp_us))?.wait()?;
+            progress.add(count);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<Settled> {
+        let begun = Instant::now();
+        self.database.flush()?;
+        let flush_s = begun.elapsed().as_secs_f64();
+        let status = self.database.engine().status();
+        let ours = || status.tables.iter().filter(|table| table.keyspace == self.keyspace);
+        Ok(Settled {
+            flush_s: Some(flush_s),
+            compact_s: None,
+            sstables: Some(ours().map(|table| table.sstables).sum()),
+            disk_bytes: Some(ours().map(|table| table.disk_bytes).sum()),
+        })
+    }
+
+    fn ask(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Duration> {
+        self.read(partition, query, answer, None)
+    }
+
+    fn probe(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Option<Probe>> {
+        let mut probe = Probe::default();
+        self.read(partition, query, answer, Some(&mut probe))?;
+        Ok(Some(probe))
+    }
+}
+
+/// The key of a row's partition, as `stress` has it.
+fn key(partition: Partition) -> Vec<u8> {
+    format!("row-{}", partition.row.width).into_bytes()
+}
+
+/// The write of some columns of a row.
+fn batch(
+    table: &Arc<Table>,
+    partition: Partition,
+    columns: std::ops::Range<u64>,
+    timestamp_us: i64,
+) -> Mutation {
+    let mut changes = Changes::default();
+    let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+    for column in columns {
+        changes.row(std::iter::once(Some(&name(column)[..])), head, &[], |writer| {
+            for regular in &table.regulars {
+                let cell = Cell {
+                    column: regular.id,
+                    ttl_s: 0,
+                    timestamp_us,
+                    local_deletion_s: NO_EXPIRY,
+                    path: Span::NULL,
+                    value: Span::EMPTY,
+                };
+                writer.cell(&cell, None, &wide_value(partition.row.width, column));
+            }
+        });
+    }
+    Mutation { updates: vec![PartitionUpdate { table: table.clone(), key: key(partition), changes }] }
+}
+
+/// A query in storage terms.
+fn command(table: &Arc<Table>, now_s: i64, partition: Partition, query: &Query) -> Result<ReadCommand> {
+    let (filter, reversed, rows) = match query {
+        Query::Names(columns) => {
+            (ClusteringFilter::Names(positions(table, partition, columns)?), false, None)
+        }
+        Query::Slice(slice) => {
+            (ClusteringFilter::Slices(vec![range(table, slice)?]), slice.reversed, Some(slice.count))
+        }
+    };
+    Ok(ReadCommand {
+        table: table.clone(),
+        partitions: Partitions::Keys(vec![PartitionKey::new(key(partition))]),
+        filter: Arc::new(filter),
+        reversed,
+        statics: false,
+        limits: rows.map_or(Limits::NONE, |rows| Limits { rows, ..Limits::NONE }),
+        now_s,
+        resume: None,
+        page_rows: None,
+    })
+}
+
+/// Ordered positions of columns, in the order of the table.
+fn positions(table: &Table, partition: Partition, columns: &[u64]) -> Result<Vec<Vec<u8>>> {
+    let mut positions = Vec::with_capacity(columns.len());
+    for column in columns {
+        let mut key = Vec::with_capacity(16);
+        byte_comparable::clustering_key(
+            std::iter::once(Some(&name(*column)[..])),
+            &table.clustering,
+            &mut key,
+        )?;
+        positions.push(key);
+    }
+    if partition.order == Order::Desc {
+        positions.reverse();
+    }
+    Ok(positions)
+}
+
+fn range(table: &Table, slice: &Slice) -> Result<Positions> {
+    let mut all = Positions { start: BEFORE_ALL.to_vec(), end: AFTER_ALL.to_vec() };
+    if let Some(start) = slice.start {
+        let mut bound = Vec::with_capacity(16);
+        let name = name(start);
+        byte_comparable::clustering_bound(
+            std::iter::once(Some(&name[..])),
+            &table.clustering,
+            !slice.reversed,
+            &mut bound,
+        )?;
+        *(if slice.reversed { &mut all.end } else { &mut all.start }) = bound;
+    }
+    Ok(all)
+}
+
+/// Takes rows of the table as columns of the answer.
+struct Cells<'a> {
+    answer: &'a mut Answer,
+    now_s: i64,
+}
+
+impl RowSink for Cells<'_> {
+    fn partition(&mut self, _key: &[u8], _static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        let cell = row.row.cells.iter().find(|cell| cell.is_live(self.now_s));
+        self.answer.push(row.clustering(0), cell.map(|cell| row.value(cell)));
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}

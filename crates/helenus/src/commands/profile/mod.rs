@@ -1,0 +1,25 @@
+//! `helenus profile`: what reads of wide rows cost, as the rows grow from a hundred columns to ten million.
+//!
+//! The workloads and the table of figures are those of two old texts on Cassandra 0.8: "Cassandra Query Plans" (names
+//! and starts) and "Reversed Comparators" (the most recent columns). `cases` has the queries, `subject` is what they are
+//! asked: the engine in this process (`embedded`) or a CQL server (`remote`). `run` loads, warms up, measures and
+//! checks every answer; `results` is what comes out, for `table`, `report` and `compare`.
+
+mod answer;
+mod cases;
+mod compare;
+mod embedded;
+mod history;
+mod numbers;
+mod options;
+mod progress;
+mod remote;
+mod report;
+mod results;
+mod rows;
+mod run;
+mod subject;
+mod table;
+
+pub use options::ProfileOptions;
+pub use run::run;

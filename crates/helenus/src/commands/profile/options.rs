@@ -1,0 +1,93 @@
+//! The command line of `helenus profile`.
+
+use super::cases::Test;
+use super::rows::{ROWS, Row};
+use clap::{ArgGroup, Args, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus profile --in-process
+  helenus profile --in-process --rows small-row,ten-thousand --cases names --report profile.html
+  helenus profile --cql 127.0.0.1:9042 --server-data ./data --json helenus.json
+  helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile; nodetool compact profile' --json cassandra.json
+  helenus profile compare cassandra.json helenus.json";
+
+/// Options of `helenus profile`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = EXAMPLES,
+    group = ArgGroup::new("subject").required(true).args(["in_process", "cql"])
+)]
+pub struct ProfileOptions {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) run: RunOptions,
+}
+
+/// What is done with profiles that were written.
+#[derive(Subcommand, Clone, Debug)]
+pub(super) enum Command {
+    /// Set two profiles side by side, with ratios
+    Compare {
+        /// The one that is compared with
+        first: PathBuf,
+        /// The one that is compared
+        second: PathBuf,
+    },
+}
+
+/// How a profile is made.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RunOptions {
+    /// Profile the engine in this process, below CQL and sockets
+    #[arg(long)]
+    pub in_process: bool,
+    /// Profile a CQL server: Helenus, Cassandra
+    #[arg(long, value_name = "IP:PORT")]
+    pub cql: Option<String>,
+    /// Directory of the database in this process; without it a temporary one, removed at the end
+    #[arg(long, value_name = "DIR", requires = "in_process")]
+    pub data: Option<PathBuf>,
+    /// Block cache of the database in this process, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with = "cql")]
+    pub cache: u64,
+    /// Rows to load and read, by name; all without it
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = ROWS, hide_default_value = true)]
+    pub rows: Vec<Row>,
+    /// Cases to measure; all without it
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Test::Names, Test::Start, Test::Recent], hide_default_value = true)]
+    pub cases: Vec<Test>,
+    /// Queries timed of each case and row; the texts took 10
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeats: u64,
+    /// What the random pages are drawn with
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keyspace of the two tables. It is dropped first, unless --keep is given
+    #[arg(long, default_value = "profile")]
+    pub keyspace: String,
+    /// Read rows that an earlier run has loaded; load only those that are missing
+    #[arg(long)]
+    pub keep: bool,
+    /// Version of the native protocol
+    #[arg(long, default_value_t = 4, conflicts_with = "in_process", value_parser = clap::value_parser!(u8).range(3..=5))]
+    pub protocol: u8,
+    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load
+    #[arg(long, value_name = "DIR", requires = "cql")]
+    pub server_data: Option<PathBuf>,
+    /// Shell command to run after the load, such as nodetool's flush and compact
+    #[arg(long, value_name = "COMMAND")]
+    pub after_load: Option<String>,
+    /// What to call the subject in results; by default how it was reached
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Write the results as JSON; `-` writes them to standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a page with curves: one file of HTML that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}

@@ -1,0 +1,105 @@
+//! A line that says how far a load or a warm-up has come.
+
+use super::numbers::{grouped, seconds};
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two drawings of the bar.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Cells of the bar.
+const BAR: u64 = 24;
+
+/// Counts towards a total. On a terminal a bar is redrawn in place; elsewhere only the last line is written.
+pub(super) struct Progress {
+    what: String,
+    total: u64,
+    done: AtomicU64,
+    begun: Instant,
+    /// When the bar was drawn last, microseconds after `begun`.
+    drawn_us: AtomicU64,
+    is_terminal: bool,
+}
+
+impl Progress {
+    /// Begins to count columns.
+    pub fn begin(what: String, total: u64) -> Progress {
+        Progress {
+            what,
+            total,
+            done: AtomicU64::new(0),
+            begun: Instant::now(),
+            drawn_us: AtomicU64::new(0),
+            is_terminal: stderr().is_terminal(),
+        }
+    }
+
+    /// So many more.
+    pub fn add(&self, columns: u64) {
+        let done = self.done.fetch_add(columns, Ordering::Relaxed) + columns;
+        if !self.is_terminal {
+            return;
+        }
+        let now = self.begun.elapsed();
+        let drawn = Duration::from_micros(self.drawn_us.load(Ordering::Relaxed));
+        if now.saturating_sub(drawn) >= REDRAW {
+            self.drawn_us.store(now.as_micros() as u64, Ordering::Relaxed);
+            // The next line tells the same; a terminal that is gone is no reason to end.
+            let _ = write!(stderr(), "\r\x1b[K{}", line(&self.what, (done, self.total), now));
+        }
+    }
+
+    /// Ends; returns how long it took.
+    pub fn end(&self) -> Duration {
+        let took = self.begun.elapsed();
+        let (done, clear) =
+            (self.done.load(Ordering::Relaxed), if self.is_terminal { "\r\x1b[K" } else { "" });
+        let (count, rate) = (grouped(done), grouped(rate(done, took) as u64));
+        let _ = writeln!(
+            stderr(),
+            "{clear}{:<34} {count:>10} columns in {:>6}  {rate:>10}/s",
+            self.what,
+            seconds(took)
+        );
+        took
+    }
+}
+
+/// Things a second.
+pub(super) fn rate(count: u64, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64().max(1e-9)
+}
+
+/// The bar with rate and the time that is left at it.
+fn line(what: &str, (done, total): (u64, u64), took: Duration) -> String {
+    let full = (done.min(total) * BAR).checked_div(total).unwrap_or(BAR) as usize;
+    let rate = rate(done, took);
+    let left = Duration::try_from_secs_f64(total.saturating_sub(done) as f64 / rate.max(1e-9))
+        .unwrap_or(Duration::MAX);
+    let percent = (done.min(total) * 100).checked_div(total).unwrap_or(100);
+    format!(
+        "{what:<34} [{}{}] {percent:>3} %  {}/s, {} left",
+        "#".repeat(full),
+        ".".repeat(BAR as usize - full),
+        grouped(rate as u64),
+        seconds(left)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_shows_share_rate_and_the_time_that_is_left() {
+        let line = line("load ascending ten-million", (2_500_000, 10_000_000), Duration::from_secs(2));
+        assert!(line.contains("[######..................]  25 %"), "{line}");
+        assert!(line.ends_with("1,250,000/s, 6.0 s left"), "{line}");
+    }
+
+    #[test]
+    fn nothing_done_and_nothing_to_do_are_no_trouble() {
+        line("", (0, 0), Duration::ZERO);
+        line("", (0, 10), Duration::ZERO);
+    }
+}

@@ -1,0 +1,270 @@
+//! The page: what was measured, a section a test with pictures and a table, and what it takes to do it again.
+
+use super::super::cases::{Case, Test};
+use super::super::history;
+use super::super::numbers::{figure, grouped, mean, seconds};
+use super::super::results::{Latency, Measured, Profile};
+use super::super::rows::ROWS;
+use super::chart::{Chart, Series, Unit, escape, key};
+use crate::commands::stress::WideOrder as Order;
+use std::fmt::Write;
+use std::time::Duration;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What each test is about.
+const SECTIONS: [(Test, &str, &str); 3] = [
+    (
+        Test::Names,
+        "Columns by name",
+        "A query names up to 100 columns: side by side in the row, or spread over 50 or 100 random pages of 1,310 \
+         columns (64 KiB in the old text). Narrow rows have fewer pages and give fewer columns.",
+    ),
+    (
+        Test::Start,
+        "A slice from a start",
+        "A query asks for 100 columns in order, from the beginning of the row or from a name. Where it starts and how \
+         wide the row is should not matter.",
+    ),
+    (
+        Test::Recent,
+        "The most recent columns",
+        "The last 100 columns: read backwards in the ascending table, forwards in the reversed one.",
+    ),
+];
+
+/// The whole page.
+pub(in super::super) fn page(profile: &Profile) -> String {
+    let subject = escape(&profile.subject);
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Wide rows: {subject}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <header>\n<p class=\"over\">helenus profile</p>\n<h1>Wide rows: {subject}</h1>\n"
+    );
+    let _ = writeln!(
+        html,
+        "<p class=\"lead\">What a read costs as its row grows from 100 columns to ten million. {} queries a point, each \
+         answer checked column by column; curves show the 80th percentile, both axes are logarithmic.</p>\n</header>",
+        grouped(profile.repeats)
+    );
+    html.push_str(&tiles(profile));
+    for (test, title, about) in SECTIONS {
+        section(profile, (test, title, about), &mut html);
+    }
+    footer(profile, &mut html);
+    let _ = write!(
+        html,
+        "</main>\n<div id=\"tip\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    );
+    html
+}
+
+/// The figures that matter most, large.
+fn tiles(profile: &Profile) -> String {
+    let mut tiles = String::new();
+    let mut tile = |figure: String, text: String| {
+        let _ = writeln!(tiles, "<div class=\"tile\"><b>{figure}</b><span>{text}</span></div>");
+    };
+    let find = |test: Test, id: &str| {
+        let (_, rows) = profile.of_test(test).find(|(case, _)| case.id == id)?;
+        Some((*rows.first()?, *rows.last()?))
+    };
+    let columns = |row: &Measured| format!("{} columns", grouped(row.width));
+    for (test, id, what) in [
+        (Test::Start, "half-way", "a slice of 100 from half way"),
+        (Test::Recent, "by-count-ascending", "the 100 most recent, read backwards"),
+        (Test::Names, "any-of-100", "100 names on 100 random pages"),
+    ] {
+        if let Some((_, widest)) = find(test, id) {
+            let text = format!("{what}, row of {}", columns(widest));
+            tile(format!("{} <small>µs</small>", figure(widest.latency_us.p80)), text);
+        }
+    }
+    if let Some((narrow, wide)) = find(Test::Start, "first").filter(|(narrow, _)| narrow.latency_us.p80 > 0.0)
+    {
+        let growth = wide.latency_us.p80 / narrow.latency_us.p80;
+        let text = format!("a slice of {} against one of {}", columns(wide), columns(narrow));
+        tile(format!("{}<small>×</small>", figure(growth)), text);
+    }
+    if tiles.is_empty() { tiles } else { format!("<div class=\"tiles\">\n{tiles}</div>\n") }
+}
+
+fn section(profile: &Profile, (test, title, about): (Test, &str, &str), html: &mut String) {
+    let cases: Vec<(&Case, Vec<&Measured>)> = profile.of_test(test).collect();
+    if cases.is_empty() {
+        return;
+    }
+    let _ = writeln!(html, "<section>\n<h2>{title}</h2>\n<p>{about}</p>");
+    let series = |value: &dyn Fn(&Measured) -> Option<f64>| -> Vec<Series> {
+        let lines = cases.iter().enumerate().map(|(number, (case, rows))| {
+            let (hue, mark) = look(test, number);
+            let points = rows.iter().filter_map(|row| Some((row.width as f64, value(row)?))).collect();
+            Series { name: name(case), hue, mark, points }
+        });
+        lines.collect()
+    };
+    let latency = Chart {
+        title: format!("{title}: 80th percentile of the latency"),
+        unit: Unit::Microseconds,
+        series: series(&|row| Some(row.latency_us.p80)),
+        band: band(&cases),
+    };
+    let blocks = Chart {
+        title: format!("{title}: blocks a query"),
+        unit: Unit::Blocks,
+        series: series(&|row| row.touched.map(|touched| touched.blocks)),
+        band: Vec::new(),
+    };
+    html.push_str("<div class=\"pictures\">\n");
+    for (chart, caption) in [(&latency, "Latency, 80th percentile"), (&blocks, "Blocks looked into, a query")]
+    {
+        let svg = chart.svg();
+        if !svg.is_empty() {
+            let _ = writeln!(html, "<figure><figcaption>{caption}</figcaption>\n{svg}</figure>");
+        }
+    }
+    html.push_str("</div>\n<ul class=\"legend\">\n");
+    for (number, series) in latency.series.iter().enumerate() {
+        let _ = writeln!(html, "<li data-series=\"{number}\">{}{}</li>", key(series), escape(&series.name));
+    }
+    if !latency.band.is_empty() {
+        html.push_str(
+            "<li class=\"then\"><i></i>the same cases in the old text: Cassandra 0.8 on a laptop of 2011, inside the \
+             server</li>\n",
+        );
+    }
+    html.push_str("</ul>\n");
+    table(&cases, html);
+    html.push_str("</section>\n");
+}
+
+/// Colour and mark of a case's line: of a family one colour, within it other marks.
+fn look(test: Test, number: usize) -> (usize, usize) {
+    match test {
+        Test::Names => (number / 3, number % 3),
+        Test::Start => (number, 0),
+        Test::Recent => (number % 2, number / 2),
+    }
+}
+
+/// A case in few words: its section says the rest.
+fn name(case: &Case) -> String {
+    let table = if case.order == Order::Desc { "reversed table" } else { "ascending table" };
+    match case.test {
+        Test::Recent => {
+            let how = if case.title.contains("no start") { "by count alone" } else { "by start" };
+            format!("{table}, {how}")
+        }
+        _ => {
+            let rest = case.title.trim_start_matches("100 columns").trim_start_matches(" by name,").trim();
+            let mut letters = rest.chars();
+            let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+            format!("{first}{}", letters.as_str())
+        }
+    }
+}
+
+/// From the least to the greatest figure of the old text at each row that was measured.
+fn band(cases: &[(&Case, Vec<&Measured>)]) -> Vec<(f64, f64, f64)> {
+    let mut band = Vec::new();
+    for (place, row) in ROWS.iter().enumerate() {
+        let has_row = |rows: &[&Measured]| rows.iter().any(|measured| measured.place() == Some(place));
+        let then: Vec<f64> = cases
+            .iter()
+            .filter(|(_, rows)| has_row(rows))
+            .filter_map(|(case, _)| history::p80_us(case, place))
+            .collect();
+        let low = then.iter().copied().fold(f64::MAX, f64::min);
+        let high = then.iter().copied().fold(0.0, f64::max);
+        if !then.is_empty() {
+            band.push((row.width as f64, low, high));
+        }
+    }
+    band
+}
+
+fn table(cases: &[(&Case, Vec<&Measured>)], html: &mut String) {
+    let probed = cases.iter().any(|(_, rows)| rows.iter().any(|row| row.touched.is_some()));
+    html.push_str(
+        "<details>\n<summary>All figures</summary>\n<div class=\"scroll\"><table>\n<thead><tr><th>case</th><th>row</th>\
+         <th>columns</th><th>min</th><th>80th</th><th>95th</th><th>max</th><th>2011, 80th</th>",
+    );
+    if probed {
+        html.push_str("<th>SSTables</th><th>index nodes</th><th>blocks</th><th>bytes read</th>");
+    }
+    html.push_str("</tr></thead>\n");
+    for (case, rows) in cases {
+        html.push_str("<tbody>\n");
+        for (at, row) in rows.iter().enumerate() {
+            html.push_str("<tr>");
+            if at == 0 {
+                let _ = write!(html, "<th rowspan=\"{}\">{}</th>", rows.len(), escape(&name(case)));
+            }
+            let Latency { min, p80, p95, max, .. } = row.latency_us;
+            let then = row.place().and_then(|place| history::p80_us(case, place)).map_or("-".into(), figure);
+            let _ = write!(
+                html,
+                "<td class=\"row\">{}</td><td>{}</td><td>{}</td><td><b>{}</b></td><td>{}</td><td>{}</td><td class=\"then\">{then}</td>",
+                escape(&row.row),
+                grouped(row.columns),
+                figure(min),
+                figure(p80),
+                figure(p95),
+                figure(max)
+            );
+            if let Some(touched) = &row.touched {
+                for count in [touched.sstables, touched.index_nodes, touched.blocks, touched.bytes_read] {
+                    let _ = write!(html, "<td>{}</td>", mean(count));
+                }
+            }
+            html.push_str("</tr>\n");
+        }
+        html.push_str("</tbody>\n");
+    }
+    html.push_str("</table></div>\n<p class=\"note\">Microseconds.</p>\n</details>\n");
+}
+
+/// What was loaded, and how to do it again.
+fn footer(profile: &Profile, html: &mut String) {
+    html.push_str("<footer>\n<h2>How it was measured</h2>\n<p>");
+    html.push_str(if profile.reached == "cql" {
+        "From the first byte of a request written to the last byte of its answer read, one request at a time over one \
+         connection, prepared statements."
+    } else {
+        "In process, below CQL: from the query to its cells in an answer's buffer, one thread, everything warm."
+    });
+    html.push_str(
+        " Names of 10 bytes, values of 25. Blocks and the rest of what a query touched are means over other queries of \
+         the same case, which were not timed.</p>\n<dl>\n",
+    );
+    let mut fact = |name: &str, text: String| {
+        let _ = writeln!(html, "<div><dt>{name}</dt><dd>{text}</dd></div>");
+    };
+    let (columns, took) = profile
+        .loads
+        .iter()
+        .fold((0, 0.0), |(columns, took), load| (columns + load.columns, took + load.seconds));
+    if columns > 0 {
+        let rate = grouped((columns as f64 / took.max(1e-9)) as u64);
+        fact("loaded", format!("{} columns, {rate} a second", grouped(columns)));
+    }
+    let span = |s: f64| Duration::try_from_secs_f64(s).map(seconds).unwrap_or_default();
+    for (name, took) in [("flush", profile.settled.flush_s), ("compaction", profile.settled.compact_s)] {
+        if let Some(took) = took {
+            fact(name, span(took));
+        }
+    }
+    if let Some(sstables) = profile.settled.sstables {
+        let bytes = profile.settled.disk_bytes.unwrap_or_default();
+        fact("on disk", format!("{sstables} SSTables, {:.0} MiB", bytes as f64 / f64::from(1 << 20)));
+    }
+    if let Some(widest) = profile.warm_ups.iter().max_by_key(|passed| passed.columns) {
+        let rate = grouped(widest.columns_per_s as u64);
+        fact("read through once", format!("{rate} columns a second, {}", escape(&widest.row)));
+    }
+    fact("program", format!("helenus {}", escape(&profile.program)));
+    html.push_str("</dl>\n</footer>\n");
+}

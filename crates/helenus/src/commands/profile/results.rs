@@ -1,0 +1,237 @@
+//! What a profile comes to: the file that `--json` writes and `compare` reads.
+//!
+//! Times are microseconds, sizes bytes. Fields are only ever added; `format` changes when one changes its meaning.
+
+use super::cases::{CASES, Case, Test};
+use super::numbers::quantile;
+use super::rows::{ROWS, Row};
+use crate::commands::stress::WideOrder as Order;
+use anyhow::{Context, Result, ensure};
+use helenus_engine::read::Probe;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Name and number of the format.
+const FORMAT: &str = "helenus-profile-1";
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Profile {
+    pub format: String,
+    /// Version of the program that measured.
+    pub program: String,
+    /// What was measured, in words: as given with `--label`, else how it was reached.
+    pub subject: String,
+    /// `in-process` or `cql`.
+    pub reached: String,
+    /// When it was begun, seconds since the epoch.
+    pub begun_s: u64,
+    /// Queries of each case and row that were timed.
+    pub repeats: u64,
+    /// What the random pages are drawn with.
+    pub seed: u64,
+    /// Rows loaded, in order; those that were there already are not among them.
+    pub loads: Vec<Passed>,
+    /// After the load.
+    pub settled: Settled,
+    /// Every column of every row read once, in pages of 5,000.
+    pub warm_ups: Vec<Passed>,
+    /// The cases by row, in the order of the texts.
+    pub cases: Vec<Measured>,
+}
+
+/// A row that was written or read through.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Passed {
+    pub table: String,
+    pub row: String,
+    pub columns: u64,
+    pub seconds: f64,
+    pub columns_per_s: f64,
+}
+
+/// How the data stood before it was read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Settled {
+    /// Seconds the flush took; `None` if none was asked for.
+    pub flush_s: Option<f64>,
+    /// Seconds the compaction took; `None` if none was asked for.
+    pub compact_s: Option<f64>,
+    /// SSTables of both tables afterwards; `None` where that cannot be seen.
+    pub sstables: Option<u64>,
+    /// Bytes of their files.
+    pub disk_bytes: Option<u64>,
+}
+
+/// A case on a row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// `names`, `start` or `recent`.
+    pub test: String,
+    pub case: String,
+    pub title: String,
+    pub table: String,
+    pub row: String,
+    /// Columns of the row.
+    pub width: u64,
+    /// Columns a query brought.
+    pub columns: u64,
+    pub latency_us: Latency,
+    /// Of queries that were not timed.
+    pub touched: Option<TouchedMean>,
+}
+
+/// The latencies of a case.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Latency {
+    pub min: f64,
+    pub p50: f64,
+    pub p80: f64,
+    pub p95: f64,
+    pub max: f64,
+    pub mean: f64,
+}
+
+/// What a query touched: means over `queries` of them.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct TouchedMean {
+    pub queries: u64,
+    pub memtables: f64,
+    pub sstables: f64,
+    /// Nodes of the tries visited.
+    pub index_nodes: f64,
+    /// Blocks looked into, from cache or file.
+    pub blocks: f64,
+    /// Those of them that had to be read.
+    pub blocks_read: f64,
+    /// Bytes read from files.
+    pub bytes_read: f64,
+    pub rows_decoded: f64,
+}
+
+impl Profile {
+    /// A run that begins.
+    pub fn begin(subject: String, reached: &str, begun_s: u64) -> Profile {
+        Profile {
+            format: FORMAT.into(),
+            program: env!("CARGO_PKG_VERSION").into(),
+            subject,
+            reached: reached.into(),
+            begun_s,
+            repeats: 0,
+            seed: 0,
+            loads: Vec::new(),
+            settled: Settled::default(),
+            warm_ups: Vec::new(),
+            cases: Vec::new(),
+        }
+    }
+
+    /// A run from its file.
+    pub fn read(path: &Path) -> Result<Profile> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let profile: Profile = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not what `helenus profile --json` writes", path.display()))?;
+        let format = &profile.format;
+        ensure!(format == FORMAT, "{} has format `{format}`, this program knows {FORMAT}", path.display());
+        Ok(profile)
+    }
+
+    /// The cases that were measured, each with its rows, in the order of the texts.
+    pub fn by_case(&self) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
+        CASES.iter().filter_map(|case| {
+            let of_case =
+                |measured: &&Measured| measured.test == case.test.name() && measured.case == case.id;
+            let rows: Vec<&Measured> = self.cases.iter().filter(of_case).collect();
+            (!rows.is_empty()).then_some((case, rows))
+        })
+    }
+
+    /// The cases of one test.
+    pub fn of_test(&self, test: Test) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
+        self.by_case().filter(move |(case, _)| case.test == test)
+    }
+}
+
+impl Measured {
+    /// Of a case on a row, from its latencies in microseconds.
+    pub fn new(case: &Case, row: Row, columns: u64, latencies_us: Vec<f64>) -> Measured {
+        Measured {
+            test: case.test.name().into(),
+            case: case.id.into(),
+            title: case.title.into(),
+            table: case.order.table().into(),
+            row: row.name.into(),
+            width: row.width,
+            columns,
+            latency_us: Latency::of(latencies_us),
+            touched: None,
+        }
+    }
+
+    /// Its row, for those that are one of the texts'.
+    pub fn place(&self) -> Option<usize> {
+        ROWS.iter().position(|row| row.name == self.row)
+    }
+}
+
+impl Latency {
+    fn of(mut values: Vec<f64>) -> Latency {
+        values.sort_by(f64::total_cmp);
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let at = |place| quantile(&values, place);
+        Latency { min: at(0.0), p50: at(0.5), p80: at(0.8), p95: at(0.95), max: at(1.0), mean }
+    }
+}
+
+impl TouchedMean {
+    /// Adds a query's probe.
+    pub fn add(&mut self, probe: &Probe) {
+        let touched = &probe.touched;
+        self.queries += 1;
+        for (sum, count) in [
+            (&mut self.memtables, probe.memtables),
+            (&mut self.sstables, probe.sstables),
+            (&mut self.index_nodes, touched.index_nodes),
+            (&mut self.blocks, touched.blocks_cached + touched.blocks_read),
+            (&mut self.blocks_read, touched.blocks_read),
+            (&mut self.bytes_read, touched.bytes_read),
+            (&mut self.rows_decoded, touched.rows_decoded),
+        ] {
+            *sum += count as f64;
+        }
+    }
+
+    /// The means of the sums.
+    pub fn mean(mut self) -> Option<TouchedMean> {
+        if self.queries == 0 {
+            return None;
+        }
+        for sum in [
+            &mut self.memtables,
+            &mut self.sstables,
+            &mut self.index_nodes,
+            &mut self.blocks,
+            &mut self.blocks_read,
+            &mut self.bytes_read,
+            &mut self.rows_decoded,
+        ] {
+            *sum /= self.queries as f64;
+        }
+        Some(self)
+    }
+}
+
+impl Passed {
+    /// A row that took so long.
+    pub fn new(order: Order, row: Row, took: std::time::Duration) -> Passed {
+        Passed {
+            table: order.table().into(),
+            row: row.name.into(),
+            columns: row.width,
+            seconds: took.as_secs_f64(),
+            columns_per_s: super::progress::rate(row.width, took),
+        }
+    }
+}

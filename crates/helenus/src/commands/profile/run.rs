@@ -1,0 +1,218 @@
+//! A profile from its options to its results: load, settle, warm up, measure, check.
+
+use super::answer::Answer;
+use super::cases::{CASES, Case, Query, Slice};
+use super::embedded::Embedded;
+use super::numbers::{grouped, seconds};
+use super::options::{Command, ProfileOptions, RunOptions};
+use super::progress::Progress;
+use super::remote::Remote;
+use super::results::{Measured, Passed, Profile, Settled, TouchedMean};
+use super::rows::{Partition, Row};
+use super::subject::Subject;
+use super::{compare, report, table};
+use crate::commands::stress::WideOrder as Order;
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Columns a page of the warm-up.
+const WARM_UP_PAGE: u64 = 5_000;
+/// Queries of each case and row whose touching is counted, besides those that are timed.
+const PROBED: u64 = 20;
+
+/// Does what the options say.
+///
+/// # Errors
+/// When the subject cannot be reached or refuses something; when any answer is not what was loaded.
+pub fn run(options: &ProfileOptions) -> Result<()> {
+    if let Some(Command::Compare { first, second }) = &options.command {
+        print!("{}", compare::text(&Profile::read(first)?, &Profile::read(second)?)?);
+        return Ok(());
+    }
+    let options = &options.run;
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    ensure!(is_name(&options.keyspace), "--keyspace: small letters, digits and underscores only");
+    let begun_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (reached, how) = match &options.cql {
+        Some(address) => ("cql", format!("CQL on {address}")),
+        None => ("in-process", "the engine in this process".to_owned()),
+    };
+    let profile = Profile::begin(options.label.clone().unwrap_or(how), reached, begun_s);
+    let mut runner = Runner { subject: open(options)?, options, profile, answer: Answer::default() };
+    runner.run()?;
+    let profile = runner.profile;
+    write(&profile, options)
+}
+
+fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
+    Ok(match &options.cql {
+        Some(address) => Box::new(Remote::open(address, options)?),
+        None => Box::new(Embedded::open(options)?),
+    })
+}
+
+fn write(profile: &Profile, options: &RunOptions) -> Result<()> {
+    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
+    if !to_stdout {
+        print!("{}", table::text(profile));
+    }
+    if let Some(path) = &options.json {
+        let json = serde_json::to_string_pretty(profile)?;
+        if to_stdout {
+            println!("{json}");
+        } else {
+            std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    if let Some(path) = &options.report {
+        std::fs::write(path, report::page(profile))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        eprintln!("report in {}", path.display());
+    }
+    Ok(())
+}
+
+struct Runner<'o> {
+    subject: Box<dyn Subject>,
+    options: &'o RunOptions,
+    profile: Profile,
+    answer: Answer,
+}
+
+impl Runner<'_> {
+    fn run(&mut self) -> Result<()> {
+        let mut rows = self.options.rows.clone();
+        rows.sort_unstable();
+        rows.dedup();
+        let cases: Vec<&Case> = CASES.iter().filter(|case| self.options.cases.contains(&case.test)).collect();
+        let tables: Vec<Order> = [Order::Asc, Order::Desc]
+            .into_iter()
+            .filter(|order| cases.iter().any(|case| case.order == *order))
+            .collect();
+        self.profile.repeats = self.options.repeats;
+        self.profile.seed = self.options.seed;
+        self.subject.make_tables(!self.options.keep)?;
+        for order in &tables {
+            for row in &rows {
+                self.load(Partition { order: *order, row: *row })?;
+            }
+        }
+        self.settle()?;
+        // A table is warmed up right before it is measured: together they may not fit the cache.
+        for order in &tables {
+            for row in &rows {
+                self.warm_up(Partition { order: *order, row: *row })?;
+            }
+            for case in cases.iter().filter(|case| case.order == *order) {
+                for row in &rows {
+                    self.measure(case, *row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, partition: Partition) -> Result<()> {
+        let Partition { order, row } = partition;
+        if self.options.keep && self.is_there(partition)? {
+            return Ok(());
+        }
+        let progress = Progress::begin(format!("load {partition}"), row.width);
+        self.subject.load(partition, &progress).with_context(|| format!("while {partition} was loaded"))?;
+        self.profile.loads.push(Passed::new(order, row, progress.end()));
+        Ok(())
+    }
+
+    /// Whether a row has a column; that it has all of them the warm-up will see.
+    fn is_there(&mut self, partition: Partition) -> Result<bool> {
+        let query = Query::Slice(Slice { start: None, reversed: false, count: 1 });
+        self.subject.ask(partition, &query, &mut self.answer)?;
+        Ok(self.answer.columns() > 0)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let mut settled = self.subject.settle()?;
+        if let Some(command) = &self.options.after_load {
+            let begun = std::time::Instant::now();
+            let status =
+                std::process::Command::new("sh").args(["-c", command]).stdout(std::io::stderr()).status();
+            let status = status.context("cannot run --after-load with sh")?;
+            ensure!(status.success(), "--after-load: `{command}` ended with {status}");
+            eprintln!("{:<34} {:>24}", "after the load", seconds(begun.elapsed()));
+        }
+        let told = |what: &str, took: Option<f64>| {
+            if let Some(took) = took.and_then(|took| Duration::try_from_secs_f64(took).ok()) {
+                eprintln!("{what:<34} {:>29}", seconds(took));
+            }
+        };
+        told("flush", settled.flush_s);
+        told("compact", settled.compact_s);
+        if let Settled { sstables: Some(sstables), disk_bytes: Some(bytes), .. } = &mut settled {
+            eprintln!("{:<34} {sstables} of {} bytes", "SSTables", grouped(*bytes));
+        }
+        self.profile.settled = settled;
+        Ok(())
+    }
+
+    /// Reads every column of a row, in pages, and checks each.
+    fn warm_up(&mut self, partition: Partition) -> Result<()> {
+        let Partition { order, row } = partition;
+        let progress = Progress::begin(format!("warm up {partition}"), row.width);
+        let mut read = 0;
+        while read < row.width {
+            let start = match order {
+                Order::Asc => read,
+                Order::Desc => row.width - 1 - read,
+            };
+            let start = (read > 0).then_some(start);
+            let query = Query::Slice(Slice { start, reversed: false, count: WARM_UP_PAGE });
+            self.subject.ask(partition, &query, &mut self.answer)?;
+            self.check("warm-up", partition, &query)?;
+            progress.add(self.answer.columns());
+            read += WARM_UP_PAGE;
+        }
+        self.profile.warm_ups.push(Passed::new(order, row, progress.end()));
+        Ok(())
+    }
+
+    fn measure(&mut self, case: &Case, row: Row) -> Result<()> {
+        let partition = Partition { order: case.order, row };
+        let Profile { repeats, seed, .. } = self.profile;
+        let mut touched = TouchedMean::default();
+        let draw = |number: u64| seed.wrapping_mul(1 << 32).wrapping_add(number);
+        let mut columns = 0;
+        for number in 0..PROBED.min(repeats) {
+            let query = case.query(row, draw(number));
+            let probe = self.subject.probe(partition, &query, &mut self.answer)?;
+            self.check(case.title, partition, &query)?;
+            columns = self.answer.columns();
+            match probe {
+                Some(probe) => touched.add(&probe),
+                None => break,
+            }
+        }
+        let mut latencies_us = Vec::with_capacity(repeats as usize);
+        for number in 0..repeats {
+            let query = case.query(row, draw(PROBED + number));
+            let took = self.subject.ask(partition, &query, &mut self.answer)?;
+            self.check(case.title, partition, &query)?;
+            latencies_us.push(took.as_nanos() as f64 / 1e3);
+        }
+        let mut measured = Measured::new(case, row, columns, latencies_us);
+        measured.touched = touched.mean();
+        self.profile.cases.push(measured);
+        Ok(())
+    }
+
+    fn check(&mut self, what: &str, partition: Partition, query: &Query) -> Result<()> {
+        self.answer.check(partition, query).with_context(|| {
+            let keep = if self.options.keep {
+                ". --keep reads what is there: run without it to load anew"
+            } else {
+                ""
+            };
+            format!("WRONG ANSWER, {partition}, {what}{keep}")
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! The load of one wide partition as a call, for commands that measure something else.
+
+use super::options::{LoadOptions, Order};
+use super::run::{lanes, measure};
+use super::wide_rows::Load;
+use super::workload::{Extent, Workload, Wrong};
+use crate::commands::client::Session;
+use anyhow::{Result, ensure};
+use helenus_wire::native::{ResultMessage, Version};
+
+/// Rows a batch, as in the figures of `stress load`.
+const BATCH: u16 = 100;
+/// Batches in flight: each is some 5 KiB.
+const IN_FLIGHT: u32 = 32;
+const CONNECTIONS: u16 = 4;
+
+/// A partition to load. Its table is there.
+#[derive(Clone, Copy, Debug)]
+pub struct WideLoad<'a> {
+    /// IP:PORT.
+    pub address: &'a str,
+    pub keyspace: &'a str,
+    pub order: Order,
+    /// Rows.
+    pub width: u64,
+    /// Version of the native protocol.
+    pub protocol: u8,
+}
+
+/// Writes the rows in unlogged batches; `told` is called with the rows of each that was acknowledged.
+///
+/// # Errors
+/// When the server cannot be reached or refuses any of them.
+pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
+    let options = LoadOptions {
+        host: load.address.to_owned(),
+        keyspace: load.keyspace.to_owned(),
+        rows: load.width,
+        duration: None,
+        warmup: 0.0,
+        connections: CONNECTIONS,
+        in_flight: IN_FLIGHT,
+        threads: 1,
+        protocol: load.protocol,
+        server_pid: None,
+        fresh: false,
+        json: false,
+    };
+    let version = Version::from_number(load.protocol, false)?;
+    let mut session = Session::open(load.address, version)?;
+    let workload = Told { load: Load::prepare(&mut session, &options, load.order, BATCH)?, told };
+    let lanes = lanes(&options, version, &workload)?;
+    let figures = measure(&options, lanes, None, workload.name())?;
+    if let Some((kind, fault)) = figures.tally.faults.first_key_value() {
+        anyhow::bail!("{} batches were refused, {kind}: {}", figures.tally.fault_count(), fault.first);
+    }
+    let rows = figures.tally.rows;
+    ensure!(rows == load.width, "{rows} of {} rows were acknowledged", load.width);
+    Ok(())
+}
+
+/// A load that says how far it has come.
+struct Told<'a> {
+    load: Load,
+    told: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Workload for Told<'_> {
+    fn name(&self) -> String {
+        self.load.name()
+    }
+
+    fn extent(&self) -> Extent {
+        self.load.extent()
+    }
+
+    fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>) {
+        self.load.put(operation, stream, out);
+    }
+
+    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong> {
+        let rows = self.load.check(operation, result)?;
+        (self.told)(rows);
+        Ok(rows)
+    }
+}
