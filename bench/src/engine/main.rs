@@ -18,6 +18,7 @@ mod cql;
 mod memory;
 mod reads;
 mod tables;
+#[allow(dead_code, reason = "shared with `column_map`, which uses another part")]
 mod timing;
 mod workloads;
 

@@ -132,6 +132,12 @@ impl Samples {
         Ok(samples)
     }
 
+    /// Half of the calls took at most so long.
+    pub fn median_us(mut self) -> f64 {
+        self.nanoseconds.sort_unstable();
+        self.quantile_us(0.5)
+    }
+
     fn quantile_us(&self, quantile: f64) -> f64 {
         let last = self.nanoseconds.len().saturating_sub(1);
         let at = (last as f64 * quantile) as usize;

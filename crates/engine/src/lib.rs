@@ -27,5 +27,6 @@ pub use database::{
     ReadTimeouts, Status, TableStatus,
 };
 pub use error::{Error, Result};
+pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, is_system_keyspace, parse_type};
 pub use table::{Unreadable, View};

@@ -4,6 +4,7 @@
 
 pub mod byte_comparable;
 pub mod cell;
+pub mod column_map;
 pub mod deletion;
 pub mod filter;
 pub mod merge;

@@ -68,6 +68,8 @@ pub struct Touched {
     pub blocks_cached: u64,
     /// Blocks of Data.db read from a file.
     pub blocks_read: u64,
+    /// Bytes of the blocks of Data.db looked into, decompressed, wherever they came from.
+    pub block_bytes: u64,
     /// Blocks of Data.db decompressed.
     pub blocks_decompressed: u64,
     /// Bytes read from files, of index and data.
@@ -90,6 +92,7 @@ impl Touched {
         self.index_pages_read += other.index_pages_read;
         self.blocks_cached += other.blocks_cached;
         self.blocks_read += other.blocks_read;
+        self.block_bytes += other.block_bytes;
         self.blocks_decompressed += other.blocks_decompressed;
         self.bytes_read += other.bytes_read;
         self.bytes_decompressed += other.bytes_decompressed;

@@ -3,8 +3,9 @@
 
 use super::table::{VirtualPartition, VirtualRows};
 use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
-use helenus_model::filter::ClusteringFilter;
-use std::ops::Bound::{Excluded, Unbounded};
+use helenus_model::column_map::ColumnMap;
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
+use helenus_model::row::RowBuf;
 
 /// Runs `command` over `rows`.
 ///
@@ -63,16 +64,13 @@ impl Reading<'_> {
         let command = self.command;
         let mut given = from.map_or(0, |(_, given)| given);
         sink.partition(&partition.key.bytes, None)?;
-        let mut rows: Vec<_> = match from {
-            None => partition.rows.iter().collect(),
-            Some((after, _)) if command.reversed => {
-                partition.rows.range::<[u8], _>((Unbounded, Excluded(after))).collect()
-            }
-            Some((after, _)) => partition.rows.range::<[u8], _>((Excluded(after), Unbounded)).collect(),
+        let all = &partition.rows;
+        let rows: Vec<(&[u8], &RowBuf)> = match from.map(|(after, _)| after) {
+            None if command.reversed => all.before(AFTER_ALL).collect(),
+            None => all.at_or_after(BEFORE_ALL).collect(),
+            Some(after) if command.reversed => all.before(after).collect(),
+            Some(after) => all.at_or_after(after).filter(|(position, _)| *position != after).collect(),
         };
-        if command.reversed {
-            rows.reverse();
-        }
         for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
             if sink.row(row.view())? == Taken::Counted {
                 given += 1;
@@ -86,7 +84,7 @@ impl Reading<'_> {
                 break;
             }
             if self.page_ends(sink) {
-                return Ok(Some(self.page(partition, Some(position.clone()), given)));
+                return Ok(Some(self.page(partition, Some(position.to_vec()), given)));
             }
         }
         if sink.partition_end(given)? == Taken::Counted {

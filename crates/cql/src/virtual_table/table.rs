@@ -4,11 +4,13 @@ use helenus_engine::Database;
 use helenus_engine::read::PartitionKey;
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, Span};
+use helenus_model::column_map::{ArrayMap, Arrays, ColumnMap, ColumnMapFactory};
 use helenus_model::deletion::{Liveness, NO_EXPIRY};
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, ColumnKind, Schema, Table, TableId, TableOptions};
 use helenus_model::types::{CqlType, Elements};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -39,7 +41,7 @@ pub struct VirtualRows {
 /// One partition: its key and its rows by ordered clustering.
 pub(super) struct VirtualPartition {
     pub(super) key: PartitionKey,
-    pub(super) rows: BTreeMap<Vec<u8>, RowBuf>,
+    pub(super) rows: ArrayMap<RowBuf>,
 }
 
 /// When the values of virtual tables were written, as far as anybody asks.
@@ -88,8 +90,9 @@ impl VirtualRows {
         }
         let partition = self.partitions.entry(key.clone());
         let partition = partition
-            .or_insert_with(|| VirtualPartition { key: PartitionKey::new(key), rows: BTreeMap::new() });
-        partition.rows.insert(ordered, row);
+            .or_insert_with(|| VirtualPartition { key: PartitionKey::new(key), rows: Arrays.make() });
+        // Of two rows with one key the later is kept.
+        let Ok(_) = partition.rows.add(&ordered, row, |row| row, |_, row| Ok::<RowBuf, Infallible>(row));
     }
 }
 

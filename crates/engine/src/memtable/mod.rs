@@ -1,9 +1,11 @@
 //! The memtable: recent writes of one table, ordered by token and key, then by clustering.
 //!
-//! `partition` applies changes and keeps versions, so that a reader sees each write whole or not at all; `cursor` reads
-//! one partition as a `Source`. Readers take no lock.
+//! `partition` applies changes and keeps versions, so that a reader sees each write whole or not at all; its rows are a
+//! column map that others read while one writes (`concurrent_map`). `cursor` reads one partition as a `Source`. Readers
+//! take no lock.
 
 mod arena;
+mod concurrent_map;
 mod cursor;
 mod partition;
 mod partition_map;
@@ -15,6 +17,7 @@ mod tests;
 
 pub use arena::MemoryAccount;
 pub use cursor::{CursorMemory, MemtableCursor, Selected};
+pub use concurrent_map::{Concurrent, ConcurrentMap};
 pub use partition::Partition;
 pub use partition_map::PartitionRef;
 pub use store::Memtable;

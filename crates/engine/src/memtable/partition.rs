@@ -8,10 +8,12 @@
 //! rows from it on to the next point. A range deletion adds its two ends and strengthens what lies between.
 
 use super::arena::Arena;
+use super::concurrent_map::{ConcurrentMap, Versions};
 use super::skiplist::{NodeRef, SkipList};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
 use helenus_model::byte_comparable;
 use helenus_model::cell::Span;
+use helenus_model::column_map::ColumnMap;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::{Change, Changes, RangeBound};
 use helenus_model::packed::{self, Damaged, put_value};
@@ -28,12 +30,12 @@ pub struct Partition {
     published: AtomicU64,
     deletion: AtomicPtr<Version<DeletionTime>>,
     static_row: AtomicPtr<Version<Bytes>>,
-    pub(super) rows: SkipList<AtomicPtr<Version<Bytes>>>,
+    pub(super) rows: Versions<Bytes>,
     pub(super) points: SkipList<Point>,
 }
 
 /// A value as of one write, and the one it replaced.
-pub(super) struct Version<T> {
+pub struct Version<T> {
     sequence: u64,
     older: *const Version<T>,
     value: T,
@@ -85,7 +87,7 @@ unsafe impl Send for Partition {}
 unsafe impl Sync for Partition {}
 
 /// The newest version a reader at `sequence` may see.
-fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> Option<&'a T> {
+pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> Option<&'a T> {
     let mut version: *const Version<T> = newest.load(Ordering::Acquire);
     // SAFETY: versions live as long as the arena, which whoever holds the partition keeps.
     while let Some(found) = unsafe { version.as_ref() } {
@@ -98,13 +100,13 @@ fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> Option<&'a T
 }
 
 /// Links a new version before the present one.
-fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u64, value: T) {
+pub(super) fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u64, value: T) {
     let older = newest.load(Ordering::Relaxed);
     let version = arena.place(Version { sequence, older, value });
     newest.store(version.as_ptr(), Ordering::Release);
 }
 
-fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> AtomicPtr<Version<T>> {
+pub(super) fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> AtomicPtr<Version<T>> {
     AtomicPtr::new(arena.place(Version { sequence, older: null_mut(), value }).as_ptr())
 }
 
@@ -195,22 +197,20 @@ impl Partition {
             &mut scratch.key,
         )
         .map_err(unordered)?;
-        let make = || first_version(arena, sequence, copy(arena, row));
-        let (node, added) = self.rows.find_or_insert(arena, &scratch.key, make);
-        if added {
-            return Ok(true);
-        }
-        let newest = node.value();
-        let bytes = match visible(newest, sequence) {
-            None => copy(arena, row),
-            Some(old) => {
+        let key = std::mem::take(&mut scratch.key);
+        let mut rows = ConcurrentMap::new(&self.rows, arena, sequence);
+        let added = rows.add(
+            &key,
+            row,
+            |row| copy(arena, row),
+            |old, row| {
                 // SAFETY: the partition lives in the arena that the bytes live in.
                 scratch.merge(table, unsafe { old.get() }, row, columns)?;
-                copy(arena, &scratch.packed)
-            }
-        };
-        push(arena, newest, sequence, bytes);
-        Ok(false)
+                Ok(copy(arena, &scratch.packed))
+            },
+        );
+        scratch.key = key;
+        added
     }
 
     fn apply_range(

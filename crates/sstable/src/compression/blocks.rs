@@ -41,6 +41,7 @@ impl CompressedBlocks {
         let cache = self.file.cache();
         if let Some(block) = cache.get(self.file.number(), number) {
             cx.touched.blocks_cached += 1;
+            cx.touched.block_bytes += block.len() as u64;
             return Ok(block);
         }
         let block = STORED.with_borrow_mut(|stored| self.load(number, stored, cx))?;
@@ -82,6 +83,7 @@ impl CompressedBlocks {
             cx.touched.blocks_decompressed += 1;
             cx.touched.bytes_decompressed += out.len() as u64;
         }
+        cx.touched.block_bytes += block.len() as u64;
         cx.leave(before);
         Ok(block)
     }

@@ -77,6 +77,7 @@ impl PlainBlocks {
         let cache = self.file.cache();
         if let Some(block) = cache.get(self.file.number(), number) {
             cx.touched.blocks_cached += 1;
+            cx.touched.block_bytes += block.len() as u64;
             return Ok(block);
         }
         let offset = number.saturating_mul(self.block_bytes() as u64);
@@ -85,6 +86,7 @@ impl PlainBlocks {
         };
         let block = self.file.read(offset, left.min(self.block_bytes() as u64) as usize, cx)?;
         cx.touched.blocks_read += 1;
+        cx.touched.block_bytes += block.len() as u64;
         let before = cx.enter(Stage::Decompress);
         if let Some(crcs) = &self.crcs {
             let expected = usize::try_from(number).ok().and_then(|number| crcs.crcs.get(number));

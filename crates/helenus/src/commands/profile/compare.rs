@@ -66,15 +66,15 @@ fn ratio(a: f64, b: f64) -> String {
 fn summary(ratios: &mut [f64]) -> String {
     ratios.sort_by(f64::total_cmp);
     let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-    let [least, .., most] = ratios else {
+    let [least, .., most] = *ratios else {
         return format!("A/B of the 80th percentile: {}x.\n", figure(mean));
     };
     format!(
         "A/B of the 80th percentile over {} lines: {}x on (geometric) average, from {}x to {}x.\n",
         ratios.len(),
         figure(mean),
-        figure(*least),
-        figure(*most)
+        figure(least),
+        figure(most)
     )
 }
 

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Memory for memtables: two of them, each flushed at about two million columns.
 const MEMTABLE_BYTES: usize = 1 << 30;
 /// Between two syncs of the log. Loads here are measured as they are with Cassandra's default.
-const SYNC_PERIOD_MS: u32 = 10_000;
+const SYNC_PERIOD_MS: u64 = 10_000;
 /// Columns a write.
 const BATCH: u64 = 100;
 

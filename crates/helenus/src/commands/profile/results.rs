@@ -104,7 +104,9 @@ pub(super) struct TouchedMean {
     pub blocks: f64,
     /// Those of them that had to be read.
     pub blocks_read: f64,
-    /// Bytes read from files.
+    /// Bytes of the blocks looked into, decompressed.
+    pub bytes: f64,
+    /// Bytes read from files, of index and data; none where all was in the cache.
     pub bytes_read: f64,
     pub rows_decoded: f64,
 }
@@ -196,6 +198,7 @@ impl TouchedMean {
             (&mut self.index_nodes, touched.index_nodes),
             (&mut self.blocks, touched.blocks_cached + touched.blocks_read),
             (&mut self.blocks_read, touched.blocks_read),
+            (&mut self.bytes, touched.block_bytes),
             (&mut self.bytes_read, touched.bytes_read),
             (&mut self.rows_decoded, touched.rows_decoded),
         ] {
@@ -214,6 +217,7 @@ impl TouchedMean {
             &mut self.index_nodes,
             &mut self.blocks,
             &mut self.blocks_read,
+            &mut self.bytes,
             &mut self.bytes_read,
             &mut self.rows_decoded,
         ] {

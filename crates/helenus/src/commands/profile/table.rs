@@ -11,7 +11,7 @@ pub(super) fn text(profile: &Profile) -> String {
         profile.subject, profile.repeats
     );
     if profile.cases.iter().any(|measured| measured.touched.is_some()) {
-        text.push_str("Beside them what a query touched: SSTables, nodes of their indexes, blocks, and bytes read from files.\n");
+        text.push_str("Beside them what a query touched: SSTables, nodes of their indexes, blocks, and bytes in those.\n");
     }
     for (case, rows) in profile.by_case() {
         let _ = write!(text, "\n{}, table {}\n", case.title, case.order.table());
@@ -22,8 +22,7 @@ pub(super) fn text(profile: &Profile) -> String {
             "row", "columns", "min", "80th", "95th", "max"
         );
         if probed {
-            let _ =
-                write!(text, " {:>9} {:>11} {:>7} {:>11}", "sstables", "index nodes", "blocks", "bytes read");
+            let _ = write!(text, " {:>9} {:>11} {:>7} {:>9}", "sstables", "index nodes", "blocks", "bytes");
         }
         text.push('\n');
         for row in rows {
@@ -43,11 +42,11 @@ fn line(row: &Measured) -> String {
     if let Some(touched) = &row.touched {
         let _ = write!(
             line,
-            " {:>9} {:>11} {:>7} {:>11}",
+            " {:>9} {:>11} {:>7} {:>9}",
             mean(touched.sstables),
             mean(touched.index_nodes),
             mean(touched.blocks),
-            mean(touched.bytes_read)
+            mean(touched.bytes)
         );
     }
     line
@@ -70,8 +69,8 @@ mod tests {
         let text = text(&profile);
         let lines: Vec<&str> = text.lines().collect();
         let [.., head, line] = lines[..] else { panic!("{text}") };
-        assert!(line.starts_with("ten-million            100     10.0"), "{text}");
-        for (name, value) in [("max", "1,234"), ("sstables", "1"), ("blocks", "2.5")] {
+        assert!(line.starts_with("ten-million            100      10.0"), "{text}");
+        for (name, value) in [("max", "1,235"), ("sstables", "1"), ("blocks", "2.5")] {
             let end = head.find(name).unwrap() + name.len();
             assert!(line[..end].ends_with(value), "{name}\n{text}");
         }

@@ -46,11 +46,13 @@ pub(super) struct Chart {
 struct Scale {
     low: f64,
     high: f64,
+    /// The narrowest and the widest row.
+    widths: (f64, f64),
 }
 
 impl Scale {
     /// Whole steps of 1, 2, 5 around the values.
-    fn around(values: impl Iterator<Item = f64>) -> Option<Scale> {
+    fn around(values: impl Iterator<Item = f64>, widths: (f64, f64)) -> Option<Scale> {
         let (mut low, mut high) = (f64::MAX, 0.0_f64);
         for value in values.filter(|value| *value > 0.0) {
             (low, high) = (low.min(value), high.max(value));
@@ -60,12 +62,19 @@ impl Scale {
         }
         let low = steps(low / 10.0).take_while(|step| *step <= low * 0.9).last().unwrap_or(low);
         let high = steps(high / 10.0).find(|step| *step >= high * 1.1).unwrap_or(high);
-        Some(Scale { low, high })
+        Some(Scale { low, high, widths })
     }
 
     fn y(&self, value: f64) -> f64 {
         let share = (value / self.low).ln() / (self.high / self.low).ln();
         TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn x(&self, width: f64) -> f64 {
+        let (least, most) = self.widths;
+        // A single row stands in the middle.
+        let share = if least < most { (width / least).ln() / (most / least).ln() } else { 0.5 };
+        LEFT + 14.0 + share * (WIDTH - LEFT - RIGHT - 28.0)
     }
 }
 
@@ -73,11 +82,6 @@ impl Scale {
 fn steps(from: f64) -> impl Iterator<Item = f64> {
     let first = from.log10().floor() as i32;
     (first..first + 20).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)))
-}
-
-fn x(width: f64) -> f64 {
-    let (least, most) = (ROWS[0].width as f64, ROWS[ROWS.len() - 1].width as f64);
-    LEFT + 14.0 + (width / least).ln() / (most / least).ln() * (WIDTH - LEFT - RIGHT - 28.0)
 }
 
 impl Unit {
@@ -102,7 +106,10 @@ impl Chart {
     pub fn svg(&self) -> String {
         let values = self.series.iter().flat_map(|series| series.points.iter().map(|(_, value)| *value));
         let band = self.band.iter().flat_map(|(_, low, high)| [*low, *high]);
-        let Some(scale) = Scale::around(values.chain(band)) else { return String::new() };
+        let widths = self.series.iter().flat_map(|series| series.points.iter().map(|(width, _)| *width));
+        let widths =
+            widths.fold((f64::MAX, 0.0_f64), |(least, most), width| (least.min(width), most.max(width)));
+        let Some(scale) = Scale::around(values.chain(band), widths) else { return String::new() };
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
             escape(&self.title)
@@ -119,7 +126,9 @@ impl Chart {
     fn axes(&self, scale: &Scale, svg: &mut String) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         let crowded = scale.high / scale.low > 2e3;
-        for step in steps(scale.low).filter(|step| (scale.low..=scale.high * 1.001).contains(step)) {
+        // There is no half block.
+        let low = if self.unit == Unit::Blocks { scale.low.max(1.0) } else { scale.low };
+        for step in steps(scale.low).filter(|step| (low..=scale.high * 1.001).contains(step)) {
             let y = scale.y(step);
             let is_power = (step.log10() - step.log10().round()).abs() < 1e-9;
             let class = if is_power { "grid" } else { "grid faint" };
@@ -136,8 +145,9 @@ impl Chart {
                 );
             }
         }
-        for row in ROWS {
-            let at = x(row.width as f64);
+        let (least, most) = scale.widths;
+        for row in ROWS.iter().filter(|row| (least..=most).contains(&(row.width as f64))) {
+            let at = scale.x(row.width as f64);
             let label = match row.width {
                 width if width >= 1_000_000 => format!("{}M", width / 1_000_000),
                 width if width >= 5_000 => format!("{}k", width / 1_000),
@@ -168,11 +178,11 @@ impl Chart {
         let lower = self.band.iter().rev().map(|(width, low, _)| (*width, *low));
         let points: Vec<String> = upper
             .chain(lower)
-            .map(|(width, value)| format!("{:.1},{:.1}", x(width), scale.y(value)))
+            .map(|(width, value)| format!("{:.1},{:.1}", scale.x(width), scale.y(value)))
             .collect();
         let _ = writeln!(svg, "<polygon class=\"band\" points=\"{}\"/>", points.join(" "));
         if let Some((width, low, high)) = self.band.last() {
-            let (at, y) = (x(*width) - 8.0, scale.y((low * high).sqrt()) + 4.0);
+            let (at, y) = (scale.x(*width) - 8.0, scale.y((low * high).sqrt()) + 4.0);
             let _ = writeln!(
                 svg,
                 "<text class=\"then\" x=\"{at:.1}\" y=\"{y:.1}\" text-anchor=\"end\">2011</text>"
@@ -185,7 +195,7 @@ impl Chart {
             .points
             .iter()
             .filter(|(_, value)| *value > 0.0)
-            .map(|(width, value)| (*width, *value, x(*width), scale.y(*value)))
+            .map(|(width, value)| (*width, *value, scale.x(*width), scale.y(*value)))
             .collect();
         let path: Vec<String> = points.iter().map(|(_, _, x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(svg, "<g class=\"series c{}\" data-series=\"{number}\">", series.hue);
@@ -244,10 +254,16 @@ mod tests {
 
     #[test]
     fn greater_values_stand_higher_and_wider_rows_further_right() {
-        let scale = Scale::around([8.0, 180.0].into_iter()).unwrap();
+        let scale = Scale::around([8.0, 180.0].into_iter(), (100.0, 1e7)).unwrap();
         assert!(scale.low < 8.0 && scale.high > 180.0);
         assert!(scale.y(180.0) < scale.y(8.0) && scale.y(180.0) > TOP && scale.y(8.0) < HEIGHT - BOTTOM);
-        assert!(x(100.0) > LEFT && x(1e7) < WIDTH - RIGHT && x(1e3) < x(1e4));
+        assert!(scale.x(100.0) > LEFT && scale.x(1e7) < WIDTH - RIGHT && scale.x(1e3) < scale.x(1e4));
+    }
+
+    #[test]
+    fn a_single_row_has_its_place() {
+        let svg = chart(vec![(100.0, 8.13)]).svg();
+        assert!(svg.contains("<circle") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 
     #[test]

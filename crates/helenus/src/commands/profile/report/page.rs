@@ -86,7 +86,7 @@ fn tiles(profile: &Profile) -> String {
     if let Some((narrow, wide)) = find(Test::Start, "first").filter(|(narrow, _)| narrow.latency_us.p80 > 0.0)
     {
         let growth = wide.latency_us.p80 / narrow.latency_us.p80;
-        let text = format!("a slice of {} against one of {}", columns(wide), columns(narrow));
+        let text = format!("a slice of the row of {}, against the row of {}", columns(wide), columns(narrow));
         tile(format!("{}<small>×</small>", figure(growth)), text);
     }
     if tiles.is_empty() { tiles } else { format!("<div class=\"tiles\">\n{tiles}</div>\n") }
@@ -193,7 +193,7 @@ fn table(cases: &[(&Case, Vec<&Measured>)], html: &mut String) {
          <th>columns</th><th>min</th><th>80th</th><th>95th</th><th>max</th><th>2011, 80th</th>",
     );
     if probed {
-        html.push_str("<th>SSTables</th><th>index nodes</th><th>blocks</th><th>bytes read</th>");
+        html.push_str("<th>SSTables</th><th>index nodes</th><th>blocks</th><th>bytes</th>");
     }
     html.push_str("</tr></thead>\n");
     for (case, rows) in cases {
@@ -216,7 +216,7 @@ fn table(cases: &[(&Case, Vec<&Measured>)], html: &mut String) {
                 figure(max)
             );
             if let Some(touched) = &row.touched {
-                for count in [touched.sstables, touched.index_nodes, touched.blocks, touched.bytes_read] {
+                for count in [touched.sstables, touched.index_nodes, touched.blocks, touched.bytes] {
                     let _ = write!(html, "<td>{}</td>", mean(count));
                 }
             }

@@ -1,0 +1,106 @@
+//! The memtable's column map: the writer's side of a skip list whose readers do not wait.
+//!
+//! An entry is a chain of versions; what a write adds is seen by those that read at its sequence number or later. The
+//! writer holds the partition's turn for as long as it has the map; see `partition` for how a write is published.
+
+use super::arena::Arena;
+use super::partition::{Version, first_version, push, visible};
+use super::skiplist::{NodeRef, SkipList};
+use super::sync::AtomicPtr;
+use helenus_model::column_map::{ColumnMap, ColumnMapFactory};
+use std::borrow::Borrow;
+
+/// The list of a concurrent map.
+pub(super) type Versions<V> = SkipList<AtomicPtr<Version<V>>>;
+
+/// A column map that others read. `L` is the list: a partition's, or one of its own.
+pub struct ConcurrentMap<'a, V, L> {
+    list: L,
+    arena: &'a Arena,
+    /// Number of the write; it sees what it has added itself.
+    sequence: u64,
+    value: std::marker::PhantomData<V>,
+}
+
+impl<'a, V: Copy, L: Borrow<Versions<V>>> ConcurrentMap<'a, V, L> {
+    /// The list as a map, for the write of this number. `arena` is the list's own, and the caller its only writer.
+    pub(super) fn new(list: L, arena: &'a Arena, sequence: u64) -> ConcurrentMap<'a, V, L> {
+        ConcurrentMap { list, arena, sequence, value: std::marker::PhantomData }
+    }
+
+    fn seen<'m>(&self, node: NodeRef<'m, AtomicPtr<Version<V>>>) -> Option<(&'m [u8], &'m V)> {
+        Some((node.key(), visible(node.value(), self.sequence)?))
+    }
+}
+
+impl<V: Copy, L: Borrow<Versions<V>>> ColumnMap for ConcurrentMap<'_, V, L> {
+    type Value = V;
+
+    #[inline]
+    fn add<I, E>(
+        &mut self,
+        key: &[u8],
+        input: I,
+        make: impl FnOnce(I) -> V,
+        reconcile: impl FnOnce(&V, I) -> Result<V, E>,
+    ) -> Result<bool, E> {
+        let (arena, sequence) = (self.arena, self.sequence);
+        let mut left = Some((input, make));
+        let first = || match left.take() {
+            Some((input, make)) => first_version(arena, sequence, make(input)),
+            None => AtomicPtr::default(),
+        };
+        let (node, is_new) = self.list.borrow().find_or_insert(arena, key, first);
+        let Some((input, make)) = left else { return Ok(is_new) };
+        let value = match visible(node.value(), sequence) {
+            Some(present) => reconcile(present, input)?,
+            None => make(input),
+        };
+        push(arena, node.value(), sequence, value);
+        Ok(false)
+    }
+
+    fn len(&self) -> usize {
+        self.list.borrow().len()
+    }
+
+    fn get(&self, key: &[u8]) -> Option<&V> {
+        self.list.borrow().get(key).and_then(|node| visible(node.value(), self.sequence))
+    }
+
+    fn at_or_after(&self, start: &[u8]) -> impl Iterator<Item = (&[u8], &V)> {
+        let nodes = std::iter::successors(self.list.borrow().at_or_after(start), |node| node.next());
+        nodes.filter_map(|node| self.seen(node))
+    }
+
+    fn before(&self, end: &[u8]) -> impl Iterator<Item = (&[u8], &V)> {
+        let nodes = std::iter::successors(self.list.borrow().before(end), |node| node.previous());
+        nodes.filter_map(|node| self.seen(node))
+    }
+}
+
+/// Makes concurrent maps that stand alone, all in one arena: for benchmarks and tests beside the array-backed kind. The
+/// memtable makes its own over the lists of its partitions.
+#[derive(Default)]
+pub struct Concurrent {
+    arena: Arena,
+}
+
+impl<V: Copy> ColumnMapFactory<V> for Concurrent {
+    type Map<'f> = ConcurrentMap<'f, V, Versions<V>>;
+
+    fn make(&self) -> Self::Map<'_> {
+        ConcurrentMap::new(Versions::default(), &self.arena, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::column_map::check_kind;
+
+    #[test]
+    fn the_concurrent_map_keeps_entries_as_a_tree_does() {
+        check_kind(&Concurrent::default());
+    }
+}
