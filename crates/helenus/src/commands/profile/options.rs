@@ -75,7 +75,7 @@ pub(super) struct RunOptions {
     /// Version of the native protocol
     #[arg(long, default_value_t = 4, conflicts_with = "in_process", value_parser = clap::value_parser!(u8).range(3..=5))]
     pub protocol: u8,
-    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load
+    /// Data directory of a Helenus server on this machine: it is told to flush after the load
     #[arg(long, value_name = "DIR", requires = "cql")]
     pub server_data: Option<PathBuf>,
     /// Shell command to run after the load, such as nodetool's flush and compact
