@@ -132,15 +132,20 @@ fn over_cql_every_case_is_measured_and_a_wrong_answer_fails_loudly() {
     measured(&[&args[..], &told].concat());
     let results = json(&first);
     check(&results, false);
-    assert!(number(&results["settled"]["sstables"]) >= 2.0, "{}", results["settled"]);
+    assert_eq!(results["settled"]["sstables"], 2, "one SSTable a table: {}", results["settled"]);
+    assert!(number(&results["settled"]["compact_s"]) > 0.0, "{}", results["settled"]);
     assert_eq!(results["subject"], "the first run");
 
-    measured(&[&args[..], &["--keep", "--protocol", "5", "--json", &second_text]].concat());
+    let untold = measured(&[&args[..], &["--keep", "--protocol", "5", "--json", &second_text]].concat());
+    assert!(untold.contains("Before: neither flushed nor compacted by this command."), "{untold}");
     check(&json(&second), false);
     assert_eq!(json(&second)["loads"], Value::Array(Vec::new()));
 
     let compared = measured(&["compare", &first_text, &second_text]);
-    assert!(compared.starts_with("A  the first run, 5 queries a line\nB  CQL on "), "{compared}");
+    assert!(
+        compared.starts_with("A  the first run, 5 queries a line; flushed and compacted, 2 SSTables"),
+        "{compared}"
+    );
     assert!(compared.contains(&format!("over {} lines", 18 * ROWS.len())), "{compared}");
 
     let cql = Cql::connect(server.address());
@@ -153,6 +158,32 @@ fn over_cql_every_case_is_measured_and_a_wrong_answer_fails_loudly() {
     cql.run("DELETE FROM profile.ascending WHERE key = 'row-1200' AND name = '0000001199'");
     let message = refused(&keep);
     assert!(message.contains("1199 columns instead of 1200"), "{message}");
+}
+
+#[test]
+fn a_server_with_its_data_in_the_present_folder_or_in_memory_is_found_and_told_to_compact() {
+    for args in [&[][..], &["--memory"]] {
+        let server = Server::start_with(args);
+        let data = server.data();
+        let output = Command::new(end_to_end::binary())
+            .current_dir(data.parent().expect("a folder"))
+            .args(["profile", "--rows", "no-col-index", "--cases", "recent", "--repeats", "1"])
+            .args(["--cql", server.address()])
+            .output()
+            .expect("run helenus profile");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.contains("\ncompact "), "{args:?}: {errors}");
+    }
+}
+
+#[test]
+fn what_runs_after_the_load_is_named_with_the_figures() {
+    let server = Server::start();
+    let args = ["--cql", server.address(), "--rows", "small-row", "--cases", "recent", "--repeats", "1"];
+    let text = measured(&[&args[..], &["--after-load", "true # flushes"]].concat());
+    assert!(text.contains("Before: `true # flushes`."), "{text}");
+    let message = refused(&[&args[..], &["--after-load", "false"]].concat());
+    assert!(message.contains("--after-load: `false` ended with exit status: 1"), "{message}");
 }
 
 #[test]

@@ -11,9 +11,14 @@ use std::fmt::Write;
 /// When they have no case on the same row.
 pub(super) fn text(first: &Profile, second: &Profile) -> Result<String> {
     let mut text = format!(
-        "A  {}, {} queries a line\nB  {}, {} queries a line\n\
+        "A  {}, {} queries a line; {}\nB  {}, {} queries a line; {}\n\
          Microseconds: median, 80th and 95th percentile. A/B: how many times faster B is.\n",
-        first.subject, first.repeats, second.subject, second.repeats
+        first.subject,
+        first.repeats,
+        first.settled.words(),
+        second.subject,
+        second.repeats,
+        second.settled.words()
     );
     let (mut ratios, mut alone) = (Vec::new(), 0);
     for (case, rows) in first.by_case() {
@@ -45,7 +50,7 @@ pub(super) fn text(first: &Profile, second: &Profile) -> Result<String> {
     let only_second = second.cases.iter().filter(|row| same(first, row).is_none()).count();
     for (count, name) in [(alone, "A"), (only_second, "B")] {
         if count > 0 {
-            let _ = writeln!(text, "{count} lines are in {name} alone.");
+            let _ = writeln!(text, "Lines in {name} alone: {count}.");
         }
     }
     Ok(text)
@@ -101,7 +106,7 @@ mod tests {
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words[1..4], ["18,000", "60.0", "300x"], "{text}");
         assert!(text.contains("over 2 lines: 30.0x on (geometric) average, from 3.00x to 300x"), "{text}");
-        assert!(text.contains("1 lines are in A alone.\n1 lines are in B alone."), "{text}");
+        assert!(text.contains("Lines in A alone: 1.\nLines in B alone: 1."), "{text}");
         let widths: Vec<usize> = text.lines().filter(|line| line.contains("x  ")).map(str::len).collect();
         assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
     }

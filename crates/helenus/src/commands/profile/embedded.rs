@@ -6,7 +6,7 @@
 use super::answer::Answer;
 use super::cases::{Query, Slice};
 use super::options::RunOptions;
-use super::progress::Progress;
+use super::progress::{Progress, compacting, show, while_waiting};
 use super::results::Settled;
 use super::rows::Partition;
 use super::subject::Subject;
@@ -87,6 +87,24 @@ impl Embedded {
         })
     }
 
+    /// Compacts both tables, showing how far it is.
+    fn compact(&self) -> Result<Duration> {
+        let begun = Instant::now();
+        let tables = self.tables.as_ref().context("the tables are not made yet")?;
+        let engine = self.database.engine();
+        let request = engine.compact(vec![tables.ascending.id, tables.reversed.id]);
+        let ended = while_waiting(
+            || request.wait(),
+            || {
+                let running = engine.status().compactions;
+                let ours = running.iter().find(|one| one.keyspace == self.keyspace);
+                ours.map_or("compact".into(), |one| compacting(&one.table, one.bytes_done, one.bytes_total))
+            },
+        );
+        ended.map_err(|failure| anyhow::anyhow!("the compaction: {failure}"))?;
+        Ok(begun.elapsed())
+    }
+
     fn read(
         &self,
         partition: Partition,
@@ -150,15 +168,18 @@ impl Subject for Embedded {
 
     fn settle(&mut self) -> Result<Settled> {
         let begun = Instant::now();
+        show("flush");
         self.database.flush()?;
-        let flush_s = begun.elapsed().as_secs_f64();
+        let flush_s = Some(begun.elapsed().as_secs_f64());
+        let compact_s = Some(self.compact()?.as_secs_f64());
         let status = self.database.engine().status();
         let ours = || status.tables.iter().filter(|table| table.keyspace == self.keyspace);
         Ok(Settled {
-            flush_s: Some(flush_s),
-            compact_s: None,
+            flush_s,
+            compact_s,
             sstables: Some(ours().map(|table| table.sstables).sum()),
             disk_bytes: Some(ours().map(|table| table.disk_bytes).sum()),
+            after_load: None,
         })
     }
 

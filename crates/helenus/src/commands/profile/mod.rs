@@ -8,6 +8,7 @@
 mod answer;
 mod cases;
 mod compare;
+mod door;
 mod embedded;
 mod history;
 mod numbers;

@@ -45,6 +45,20 @@ pub(super) fn seconds(span: Duration) -> String {
     }
 }
 
+/// A moment as date and minute. Source of the arithmetic: the proleptic Gregorian calendar in eras of 400 years, which
+/// have 146,097 days, counted from 1 March so that the leap day is the last one of its year.
+pub(super) fn utc(epoch_s: u64) -> String {
+    let (days, minute) = (epoch_s / 86_400 + 719_468, epoch_s % 86_400 / 60);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * months + 2) / 5 + 1;
+    let month = if months < 10 { months + 3 } else { months - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
+}
+
 /// A quantile of sorted values, between two of them in proportion to how near it lies to each.
 pub(super) fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let place = sorted.len().saturating_sub(1) as f64 * quantile;
@@ -62,6 +76,14 @@ mod tests {
         assert_eq!([0.0, 8.127, 65.44, 999.0, 1_234.4].map(figure), ["0.00", "8.13", "65.4", "999", "1,234"]);
         assert_eq!([0.0, 1.0, 12.34, 4_096.5].map(mean), ["0", "1", "12.3", "4,097"]);
         assert_eq!(grouped(10_000_000), "10,000,000");
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(1_709_251_140), "2024-02-29 23:59 UTC");
+        assert_eq!(utc(1_709_251_200), "2024-03-01 00:00 UTC");
+        assert_eq!(utc(4_102_444_799), "2099-12-31 23:59 UTC");
     }
 
     #[test]

@@ -9,7 +9,7 @@ const EXAMPLES: &str = "Examples:
   helenus profile --in-process
   helenus profile --in-process --rows small-row,ten-thousand --cases names --report profile.html
   helenus profile --cql 127.0.0.1:9042 --server-data ./data --json helenus.json
-  helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile; nodetool compact profile' --json cassandra.json
+  helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile && nodetool compact profile' --json cassandra.json
   helenus profile compare cassandra.json helenus.json";
 
 /// Options of `helenus profile`.
@@ -63,6 +63,9 @@ pub(super) struct RunOptions {
     /// Queries timed of each case and row; the texts took 10
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeats: u64,
+    /// Queries of each case and row put before those that are timed. A server in Java needs thousands to get up to speed
+    #[arg(long, default_value_t = 20)]
+    pub discard: u64,
     /// What the random pages are drawn with
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -75,10 +78,12 @@ pub(super) struct RunOptions {
     /// Version of the native protocol
     #[arg(long, default_value_t = 4, conflicts_with = "in_process", value_parser = clap::value_parser!(u8).range(3..=5))]
     pub protocol: u8,
-    /// Data directory of a Helenus server on this machine: it is told to flush after the load
+    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
+    /// ./data and servers in memory are looked at for the one at the address
     #[arg(long, value_name = "DIR", requires = "cql")]
     pub server_data: Option<PathBuf>,
-    /// Shell command to run after the load, such as nodetool's flush and compact
+    /// Shell command to run after the load, such as nodetool's flush and compact: another server than Helenus cannot be
+    /// told to otherwise
     #[arg(long, value_name = "COMMAND")]
     pub after_load: Option<String>,
     /// What to call the subject in results; by default how it was reached

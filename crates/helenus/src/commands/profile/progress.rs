@@ -3,6 +3,7 @@
 use super::numbers::{grouped, seconds};
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Between two drawings of the bar.
@@ -57,12 +58,46 @@ impl Progress {
         let (count, rate) = (grouped(done), grouped(rate(done, took) as u64));
         let _ = writeln!(
             stderr(),
-            "{clear}{:<34} {count:>10} columns in {:>6}  {rate:>10}/s",
+            "{clear}{:<34} {count:>10} columns in {:>8}  {rate:>10}/s",
             self.what,
             seconds(took)
         );
         took
     }
+}
+
+/// Shows what is under way, on a terminal, until the next line takes its place.
+pub(super) fn show(what: &str) {
+    if stderr().is_terminal() {
+        let _ = write!(stderr(), "\r\x1b[K{what}");
+    }
+}
+
+/// Ends what `show` has shown.
+pub(super) fn clear() {
+    show("");
+}
+
+/// How far the compaction of a table is.
+pub(super) fn compacting(table: &str, bytes_done: u64, bytes_total: u64) -> String {
+    let percent = (bytes_done.min(bytes_total) * 100).checked_div(bytes_total).unwrap_or(100);
+    format!("{:<34} {percent} % of {} MiB", format!("compact {table}"), grouped(bytes_total >> 20))
+}
+
+/// Calls `wait`, which blocks, and shows meanwhile what `look` says.
+pub(super) fn while_waiting<T: Send>(wait: impl FnOnce() -> T + Send, look: impl Fn() -> String) -> T {
+    std::thread::scope(|scope| {
+        let (done, is_done) = sync_channel(1);
+        let waiting = scope.spawn(move || {
+            let ended = wait();
+            let _nobody_may_look = done.send(());
+            ended
+        });
+        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAW) {
+            show(&look());
+        }
+        waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Things a second.

@@ -5,6 +5,7 @@
 
 use super::answer::Answer;
 use super::cases::{Query, Slice};
+use super::door::Door;
 use super::options::RunOptions;
 use super::progress::Progress;
 use super::results::Settled;
@@ -13,22 +14,20 @@ use super::subject::Subject;
 use crate::commands::client::{Session, Template};
 use crate::commands::stress::content::{NAME, name};
 use crate::commands::stress::{WideLoad, WideOrder as Order, create_wide_table, load_wide};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use helenus_engine::read::Probe;
-use helenus_server::admin::{AdminAnswer, AdminRequest, ask, socket_for_data};
 use helenus_wire::native::{Response, ResultMessage, Rows, Version};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A server.
 pub(super) struct Remote {
     address: String,
     protocol: u8,
     keyspace: String,
-    /// Where its admin socket is looked for.
-    server_data: Option<PathBuf>,
+    /// Where it can be told to flush and compact, if it can.
+    door: Option<Door>,
     session: Session,
     /// Requests by what they differ in besides the columns that they name.
     requests: HashMap<Shape, Template>,
@@ -109,20 +108,10 @@ impl Remote {
             address: address.to_owned(),
             protocol: options.protocol,
             keyspace: options.keyspace.clone(),
-            server_data: options.server_data.clone(),
+            door: Door::find(address, options.server_data.as_deref())?,
             session: Session::open(address, version)?,
             requests: HashMap::new(),
         })
-    }
-
-    fn admin(&self, request: &AdminRequest) -> Result<Option<(AdminAnswer, f64)>> {
-        let Some(data) = &self.server_data else { return Ok(None) };
-        let begun = Instant::now();
-        let answer = ask(&socket_for_data(data), request)?;
-        if let AdminAnswer::Error(text) = &answer {
-            bail!("{text}");
-        }
-        Ok(Some((answer, begun.elapsed().as_secs_f64())))
     }
 }
 
@@ -154,15 +143,12 @@ impl Subject for Remote {
     }
 
     fn settle(&mut self) -> Result<Settled> {
-        let keyspace = Some(self.keyspace.clone());
-        let flushed = self.admin(&AdminRequest::Flush { keyspace, table: None })?;
-        let (mut sstables, mut disk_bytes) = (None, None);
-        if let Some((AdminAnswer::Status(status), _)) = self.admin(&AdminRequest::Status)? {
-            let ours = || status.tables.iter().filter(|table| table.keyspace == self.keyspace);
-            sstables = Some(ours().map(|table| table.sstables).sum());
-            disk_bytes = Some(ours().map(|table| table.disk_bytes).sum());
-        }
-        Ok(Settled { flush_s: flushed.map(|(_, took)| took), compact_s: None, sstables, disk_bytes })
+        let Some(door) = &self.door else { return Ok(Settled::default()) };
+        let flush_s = Some(door.flush(&self.keyspace)?.as_secs_f64());
+        let compact_s = Some(door.compact(&self.keyspace).context("the compaction")?.as_secs_f64());
+        let (sstables, disk_bytes) = door.footprint(&self.keyspace)?;
+        let (sstables, disk_bytes) = (Some(sstables), Some(disk_bytes));
+        Ok(Settled { flush_s, compact_s, sstables, disk_bytes, after_load: None })
     }
 
     fn ask(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Duration> {

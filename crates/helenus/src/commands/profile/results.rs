@@ -26,8 +26,14 @@ pub(super) struct Profile {
     pub reached: String,
     /// When it was begun, seconds since the epoch.
     pub begun_s: u64,
+    /// What this program ran on, in words.
+    #[serde(default)]
+    pub machine: String,
     /// Queries of each case and row that were timed.
     pub repeats: u64,
+    /// Queries of each case and row that came before them.
+    #[serde(default)]
+    pub discarded: u64,
     /// What the random pages are drawn with.
     pub seed: u64,
     /// Rows loaded, in order; those that were there already are not among them.
@@ -61,6 +67,9 @@ pub(super) struct Settled {
     pub sstables: Option<u64>,
     /// Bytes of their files.
     pub disk_bytes: Option<u64>,
+    /// The command of `--after-load` that was run.
+    #[serde(default)]
+    pub after_load: Option<String>,
 }
 
 /// A case on a row.
@@ -120,7 +129,9 @@ impl Profile {
             subject,
             reached: reached.into(),
             begun_s,
+            machine: machine(),
             repeats: 0,
+            discarded: 0,
             seed: 0,
             loads: Vec::new(),
             settled: Settled::default(),
@@ -153,6 +164,31 @@ impl Profile {
     /// The cases of one test.
     pub fn of_test(&self, test: Test) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
         self.by_case().filter(move |(case, _)| case.test == test)
+    }
+}
+
+/// Processor and cores of this machine.
+fn machine() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or("a processor without a name", |(_, model)| model.trim());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{model}, {cores} cores")
+}
+
+impl Settled {
+    /// In words, for whoever reads the figures: what was done before they were taken.
+    pub fn words(&self) -> String {
+        let told = match (self.flush_s, self.compact_s) {
+            (Some(_), Some(_)) => "flushed and compacted",
+            (Some(_), None) => "flushed, not compacted",
+            (None, _) if self.after_load.is_none() => "neither flushed nor compacted by this command",
+            (None, _) => "",
+        };
+        let files =
+            self.sstables.map(|sstables| format!("{sstables} SSTables of both tables")).unwrap_or_default();
+        let command = self.after_load.as_ref().map(|command| format!("`{command}`")).unwrap_or_default();
+        [told, &files, &command].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -5,7 +5,7 @@ use super::cases::{CASES, Case, Query, Slice};
 use super::embedded::Embedded;
 use super::numbers::{grouped, seconds};
 use super::options::{Command, ProfileOptions, RunOptions};
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::remote::Remote;
 use super::results::{Measured, Passed, Profile, Settled, TouchedMean};
 use super::rows::{Partition, Row};
@@ -14,7 +14,7 @@ use super::{compare, report, table};
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Columns a page of the warm-up.
 const WARM_UP_PAGE: u64 = 5_000;
@@ -91,6 +91,7 @@ impl Runner<'_> {
             .filter(|order| cases.iter().any(|case| case.order == *order))
             .collect();
         self.profile.repeats = self.options.repeats;
+        self.profile.discarded = self.options.discard;
         self.profile.seed = self.options.seed;
         self.subject.make_tables(!self.options.keep)?;
         for order in &tables {
@@ -131,24 +132,22 @@ impl Runner<'_> {
         Ok(self.answer.columns() > 0)
     }
 
+    /// Has the load flushed and compacted, by the subject or by the command of `--after-load`, and says so; or that it is
+    /// not.
     fn settle(&mut self) -> Result<()> {
         let mut settled = self.subject.settle()?;
-        if let Some(command) = &self.options.after_load {
-            let begun = std::time::Instant::now();
-            let status =
-                std::process::Command::new("sh").args(["-c", command]).stdout(std::io::stderr()).status();
-            let status = status.context("cannot run --after-load with sh")?;
-            ensure!(status.success(), "--after-load: `{command}` ended with {status}");
-            eprintln!("{:<34} {:>24}", "after the load", seconds(begun.elapsed()));
+        progress::clear();
+        let told = |what: &str, took: Duration| eprintln!("{what:<34} {:>30}", seconds(took));
+        for (what, took) in [("flush", settled.flush_s), ("compact", settled.compact_s)] {
+            took.and_then(|took| Duration::try_from_secs_f64(took).ok()).inspect(|took| told(what, *took));
         }
-        let told = |what: &str, took: Option<f64>| {
-            if let Some(took) = took.and_then(|took| Duration::try_from_secs_f64(took).ok()) {
-                eprintln!("{what:<34} {:>29}", seconds(took));
-            }
-        };
-        told("flush", settled.flush_s);
-        told("compact", settled.compact_s);
-        if let Settled { sstables: Some(sstables), disk_bytes: Some(bytes), .. } = &mut settled {
+        if let Some(command) = &self.options.after_load {
+            told("after the load", after_load(command)?);
+            settled.after_load = Some(command.clone());
+        } else if settled.compact_s.is_none() {
+            eprintln!("{}", untold(&self.options.keyspace));
+        }
+        if let Settled { sstables: Some(sstables), disk_bytes: Some(bytes), .. } = &settled {
             eprintln!("{:<34} {sstables} of {} bytes", "SSTables", grouped(*bytes));
         }
         self.profile.settled = settled;
@@ -182,6 +181,11 @@ impl Runner<'_> {
         let mut touched = TouchedMean::default();
         let draw = |number: u64| seed.wrapping_mul(1 << 32).wrapping_add(number);
         let mut columns = 0;
+        for number in 0..self.options.discard {
+            let query = case.query(row, draw((1 << 31) + number));
+            self.subject.ask(partition, &query, &mut self.answer)?;
+            self.check(case.title, partition, &query)?;
+        }
         for number in 0..PROBED.min(repeats) {
             let query = case.query(row, draw(number));
             let probe = self.subject.probe(partition, &query, &mut self.answer)?;
@@ -215,4 +219,21 @@ impl Runner<'_> {
             format!("WRONG ANSWER, {partition}, {what}{keep}")
         })
     }
+}
+
+/// Runs the command of `--after-load`; how long it took.
+fn after_load(command: &str) -> Result<Duration> {
+    let begun = Instant::now();
+    let status = std::process::Command::new("sh").args(["-c", command]).stdout(std::io::stderr()).status();
+    let status = status.context("cannot run --after-load with sh")?;
+    ensure!(status.success(), "--after-load: `{command}` ended with {status}");
+    Ok(begun.elapsed())
+}
+
+/// What is said where the load is read as the server happens to have it.
+fn untold(keyspace: &str) -> String {
+    format!(
+        "NOT FLUSHED AND NOT COMPACTED: this server cannot be told to from here. A Helenus on this machine can, with \
+         --server-data DIR;\nCassandra can with --after-load 'nodetool flush {keyspace} && nodetool compact {keyspace}'"
+    )
 }

@@ -17,7 +17,7 @@ pub(super) trait Subject {
     /// Writes a row whole.
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()>;
 
-    /// Brings what was loaded to its lasting form: flushed, and compacted where that can be asked for.
+    /// Brings what was loaded to its lasting form, flushed and compacted, where that can be asked for.
     fn settle(&mut self) -> Result<Settled>;
 
     /// Puts a query. Returns how long it took; copying the answer out of where it arrived may be left out of that.

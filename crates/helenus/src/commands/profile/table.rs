@@ -13,6 +13,7 @@ pub(super) fn text(profile: &Profile) -> String {
     if profile.cases.iter().any(|measured| measured.touched.is_some()) {
         text.push_str("Beside them what a query touched: SSTables, nodes of their indexes, blocks, and bytes in those.\n");
     }
+    let _ = writeln!(text, "Before: {}.", profile.settled.words());
     for (case, rows) in profile.by_case() {
         let _ = write!(text, "\n{}, table {}\n", case.title, case.order.table());
         let probed = rows.iter().any(|row| row.touched.is_some());

@@ -13,6 +13,9 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 52.0;
 
+/// The vertical axis shows at least so many times its least value.
+const SPAN: f64 = 40.0;
+
 /// What the vertical axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -61,7 +64,9 @@ impl Scale {
             return None;
         }
         let low = steps(low / 10.0).take_while(|step| *step <= low * 0.9).last().unwrap_or(low);
-        let high = steps(high / 10.0).find(|step| *step >= high * 1.1).unwrap_or(high);
+        // Less would show noise as if it were a curve.
+        let high = (high * 1.1).max(low * SPAN);
+        let high = steps(high / 10.0).find(|step| *step >= high).unwrap_or(high);
         Some(Scale { low, high, widths })
     }
 
@@ -171,7 +176,7 @@ impl Chart {
     }
 
     fn band(&self, scale: &Scale, svg: &mut String) {
-        if self.band.len() < 2 {
+        if self.band.is_empty() {
             return;
         }
         let upper = self.band.iter().map(|(width, _, high)| (*width, *high));

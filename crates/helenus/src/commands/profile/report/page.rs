@@ -2,7 +2,7 @@
 
 use super::super::cases::{Case, Test};
 use super::super::history;
-use super::super::numbers::{figure, grouped, mean, seconds};
+use super::super::numbers::{figure, grouped, mean, seconds, utc};
 use super::super::results::{Latency, Measured, Profile};
 use super::super::rows::ROWS;
 use super::chart::{Chart, Series, Unit, escape, key};
@@ -19,13 +19,14 @@ const SECTIONS: [(Test, &str, &str); 3] = [
         Test::Names,
         "Columns by name",
         "A query names up to 100 columns: side by side in the row, or spread over 50 or 100 random pages of 1,310 \
-         columns (64 KiB in the old text). Narrow rows have fewer pages and give fewer columns.",
+         columns (64 KiB in the old text). Narrow rows have fewer pages and give fewer columns: up to a row of 100,000 \
+         the lines of the random pages rise because the answers grow.",
     ),
     (
         Test::Start,
         "A slice from a start",
         "A query asks for 100 columns in order, from the beginning of the row or from a name. Where it starts and how \
-         wide the row is should not matter.",
+         wide the row is should not matter. Half way through a row of 100 there are only 50.",
     ),
     (
         Test::Recent,
@@ -46,8 +47,9 @@ pub(in super::super) fn page(profile: &Profile) -> String {
     );
     let _ = writeln!(
         html,
-        "<p class=\"lead\">What a read costs as its row grows from 100 columns to ten million. {} queries a point, each \
-         answer checked column by column; curves show the 80th percentile, both axes are logarithmic.</p>\n</header>",
+        "<p class=\"lead\">What a read costs {}. {} queries a point, each answer checked column by column; curves show the \
+         80th percentile, both axes are logarithmic.</p>\n</header>",
+        widths(profile),
         grouped(profile.repeats)
     );
     html.push_str(&tiles(profile));
@@ -60,6 +62,17 @@ pub(in super::super) fn page(profile: &Profile) -> String {
         "</main>\n<div id=\"tip\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     );
     html
+}
+
+/// Which rows were measured.
+fn widths(profile: &Profile) -> String {
+    let widths = || profile.cases.iter().map(|measured| measured.width);
+    match (widths().min().unwrap_or_default(), widths().max().unwrap_or_default()) {
+        (least, most) if least < most => {
+            format!("as its row grows from {} columns to {}", grouped(least), grouped(most))
+        }
+        (only, _) => format!("in a row of {} columns", grouped(only)),
+    }
 }
 
 /// The figures that matter most, large.
@@ -86,8 +99,9 @@ fn tiles(profile: &Profile) -> String {
     if let Some((narrow, wide)) = find(Test::Start, "first").filter(|(narrow, _)| narrow.latency_us.p80 > 0.0)
     {
         let growth = wide.latency_us.p80 / narrow.latency_us.p80;
-        let text = format!("a slice of the row of {}, against the row of {}", columns(wide), columns(narrow));
-        tile(format!("{}<small>×</small>", figure(growth)), text);
+        let text =
+            format!("what a slice of the row of {} costs, in the row of {}", columns(narrow), columns(wide));
+        tile(format!("{} <small>×</small>", figure(growth)), text);
     }
     if tiles.is_empty() { tiles } else { format!("<div class=\"tiles\">\n{tiles}</div>\n") }
 }
@@ -145,14 +159,14 @@ fn section(profile: &Profile, (test, title, about): (Test, &str, &str), html: &m
 fn look(test: Test, number: usize) -> (usize, usize) {
     match test {
         Test::Names => (number / 3, number % 3),
-        Test::Start => (number, 0),
+        Test::Start => (number, number % 3),
         Test::Recent => (number % 2, number / 2),
     }
 }
 
 /// A case in few words: its section says the rest.
 fn name(case: &Case) -> String {
-    let table = if case.order == Order::Desc { "reversed table" } else { "ascending table" };
+    let table = if case.order == Order::Desc { "Reversed table" } else { "Ascending table" };
     match case.test {
         Test::Recent => {
             let how = if case.title.contains("no start") { "by count alone" } else { "by start" };
@@ -183,7 +197,8 @@ fn band(cases: &[(&Case, Vec<&Measured>)]) -> Vec<(f64, f64, f64)> {
             band.push((row.width as f64, low, high));
         }
     }
-    band
+    // One row spans no area.
+    if band.len() > 1 { band } else { Vec::new() }
 }
 
 fn table(cases: &[(&Case, Vec<&Measured>)], html: &mut String) {
@@ -257,14 +272,23 @@ fn footer(profile: &Profile, html: &mut String) {
             fact(name, span(took));
         }
     }
+    if profile.settled.compact_s.is_none() {
+        fact("before the reads", escape(&profile.settled.words()));
+    }
     if let Some(sstables) = profile.settled.sstables {
         let bytes = profile.settled.disk_bytes.unwrap_or_default();
-        fact("on disk", format!("{sstables} SSTables, {:.0} MiB", bytes as f64 / f64::from(1 << 20)));
+        let size = match bytes >> 20 {
+            0..10 => format!("{} KiB", grouped(bytes >> 10)),
+            mebibytes => format!("{} MiB", grouped(mebibytes)),
+        };
+        fact("on disk", format!("{sstables} SSTables, {size}"));
     }
     if let Some(widest) = profile.warm_ups.iter().max_by_key(|passed| passed.columns) {
         let rate = grouped(widest.columns_per_s as u64);
         fact("read through once", format!("{rate} columns a second, {}", escape(&widest.row)));
     }
     fact("program", format!("helenus {}", escape(&profile.program)));
+    fact("begun", utc(profile.begun_s));
+    fact("machine", escape(&profile.machine));
     html.push_str("</dl>\n</footer>\n");
 }
