@@ -185,8 +185,11 @@ impl Settled {
             (None, _) if self.after_load.is_none() => "neither flushed nor compacted by this command",
             (None, _) => "",
         };
-        let files =
-            self.sstables.map(|sstables| format!("{sstables} SSTables of both tables")).unwrap_or_default();
+        let files = match self.sstables {
+            Some(1) => "1 SSTable".to_owned(),
+            Some(sstables) => format!("{sstables} SSTables"),
+            None => String::new(),
+        };
         let command = self.after_load.as_ref().map(|command| format!("`{command}`")).unwrap_or_default();
         [told, &files, &command].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
