@@ -16,8 +16,8 @@ mod sync;
 mod tests;
 
 pub use arena::MemoryAccount;
-pub use cursor::{CursorMemory, MemtableCursor, Selected};
 pub use concurrent_map::{Concurrent, ConcurrentMap};
+pub use cursor::{CursorMemory, MemtableCursor, Selected};
 pub use partition::Partition;
 pub use partition_map::PartitionRef;
 pub use store::Memtable;
