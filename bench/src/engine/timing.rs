@@ -115,7 +115,7 @@ impl Samples {
         Ok(samples)
     }
 
-    fn repeat(span: Duration, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
+    pub fn repeat(span: Duration, mut call: impl FnMut(u64, &mut Samples) -> Result<()>) -> Result<Samples> {
         let mut samples = Samples::default();
         let (warm, begin) = (span / 4, Instant::now());
         let mut number = 0;
