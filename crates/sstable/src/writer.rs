@@ -55,7 +55,7 @@ pub struct WriterOptions {
 }
 
 /// Cassandra's size of a row index block in BTI tables.
-pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 16 * 1024;
+pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 2 * 1024;
 
 impl WriterOptions {
     /// Options of a table as its own settings have them.

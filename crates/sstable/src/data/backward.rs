@@ -3,7 +3,7 @@
 //! Elements carry sizes that lead forward only with certainty, so an index block is walked once from its start and
 //! the offsets of its elements are kept; the elements are then decoded from the last to the first, each in place.
 
-use super::cursor::{Cursor, RELEASED_BYTES_MAX, Rows};
+use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
 use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
@@ -141,14 +141,13 @@ impl Backward {
         while let Some(offset) = self.offsets.pop() {
             let position = self.block.start + u64::from(offset);
             // Where the row lies was settled when its offset was taken down.
-            let plain = match range.with_keys {
-                true => None,
-                false => cursor.plain_head(rows, (position, &self.anywhere), cx)?,
-            };
-            let found = match plain {
-                Some((found, _)) => found,
-                None => cursor.head(rows, position, cx)?,
-            };
+            if !range.with_keys
+                && cursor.plain_row(rows, &mut { position }, &self.anywhere, cx)? == Plain::Row
+                && !cursor.row_view().is_empty()
+            {
+                return Ok(BackwardStep::Element(Step::Row));
+            }
+            let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
                 HeadKind::Row => {
                     cursor.row_body(rows, &found, cx)?;

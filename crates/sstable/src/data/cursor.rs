@@ -1,6 +1,6 @@
 //! Decodes what stands at a position of Data.db, across block boundaries, and turns faults into errors with a place.
 
-use super::decode::{Head, HeadKind};
+use super::decode::{Head, HeadKind, PlainRow};
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
 use super::skip::BoundValues;
@@ -12,7 +12,6 @@ use crate::index_bti::{DeletionTimeBytes, read_deletion_time};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
-use std::cmp::Ordering;
 
 /// First length that is joined when a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
@@ -46,6 +45,17 @@ pub(super) struct Found {
     pub(super) next: u64,
 }
 
+/// What a look for a plain row came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    /// It is decoded.
+    Row,
+    /// It lies behind the bound.
+    Behind,
+    /// Something else stands there.
+    Other,
+}
+
 /// The front of a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartitionFront {
@@ -67,19 +77,26 @@ impl Cursor {
         }
     }
 
-    /// Decodes the head of a plain row of the block at hand without its ordered key; `None` for anything else, which is
-    /// for `head` to decode.
+    /// Decodes the row at `position` if it is plain (`RowLayout::plain_row`), and moves the position behind it.
     #[inline]
-    pub(super) fn plain_head(
+    pub(super) fn plain_row(
         &mut self,
         rows: Rows<'_>,
-        (position, bound): (u64, &BoundValues),
+        position: &mut u64,
+        bound: &BoundValues,
         cx: &mut ReadContext,
-    ) -> Result<Option<(Found, Ordering)>> {
-        let at = self.window.seek(rows.data, position, cx)?;
-        let bytes = self.window.bytes();
-        let plain = rows.layout.plain_head(bytes, at, bound, &mut self.row);
-        Ok(plain.filter(|(head, _)| head.end <= bytes.len()).map(|(head, order)| (self.found(head), order)))
+    ) -> Result<Plain> {
+        let at = self.window.seek(rows.data, *position, cx)?;
+        match rows.layout.plain_row(self.window.bytes(), at, bound, &mut self.row) {
+            Some(PlainRow::Row { end }) => {
+                *position = self.window.start() + end as u64;
+                cx.touched.rows_decoded += 1;
+                cx.touched.cells_decoded += self.row.cells.len() as u64;
+                Ok(Plain::Row)
+            }
+            Some(PlainRow::Behind) => Ok(Plain::Behind),
+            None => Ok(Plain::Other),
+        }
     }
 
     /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.

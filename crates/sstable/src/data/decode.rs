@@ -55,6 +55,18 @@ pub struct Head {
     flags: u8,
 }
 
+/// What stands where a plain row was looked for.
+#[derive(Clone, Copy)]
+pub(super) enum PlainRow {
+    /// A row before the bound, decoded; where it ends.
+    Row {
+        /// In the bytes in hand.
+        end: usize,
+    },
+    /// A row behind the bound.
+    Behind,
+}
+
 /// Greatest local deletion time that is a time; one more marks an invalid one (`Cell.INVALID_DELETION_TIME`).
 const INVALID_LOCAL_DELETION_S: i64 = u32::MAX as i64 - 1;
 
@@ -94,24 +106,32 @@ impl RowLayout {
         sized(&mut input, kind, bits)
     }
 
-    /// Decodes the head of a row without its ordered key, and how the row sorts against a bound. `None` for whatever is
-    /// less plain than a row with all its clustering values (see `skip`): `head` is then asked.
+    /// Decodes the row at `at` in one pass and without its ordered key, if it is plain: all its clustering values (see
+    /// `skip`), every column of the file, values of one cell each, no deletion. Everything stays in registers, and what
+    /// is not plain is left to `head` and `row_body`, which begin anew.
     #[inline]
-    pub(super) fn plain_head(
+    pub(super) fn plain_row(
         &self,
         bytes: &[u8],
         at: usize,
         bound: &BoundValues,
         row: &mut RowBuf,
-    ) -> Option<(Head, Ordering)> {
-        const NOT_PLAIN: u8 = flags::END_OF_PARTITION | flags::IS_MARKER | flags::EXTENSION;
+    ) -> Option<PlainRow> {
+        const NOT_PLAIN: u8 = flags::END_OF_PARTITION
+            | flags::IS_MARKER
+            | flags::EXTENSION
+            | flags::HAS_DELETION
+            | flags::HAS_COMPLEX_DELETION;
         let mut input = Input::new(bytes, at);
         let bits = input.byte().ok()?;
-        if bits & NOT_PLAIN != 0 || !self.has_plain_heads() || input.byte().ok()? != 0 {
+        if bits & (NOT_PLAIN | flags::HAS_ALL_COLUMNS) != flags::HAS_ALL_COLUMNS {
             return None;
         }
-        row.key.clear();
-        row.clustering.clear();
+        let columns = self.regulars.plain.as_deref()?;
+        if !self.has_plain_heads() || input.byte().ok()? != 0 {
+            return None;
+        }
+        row.clear();
         let mut order = Ordering::Equal;
         for (index, column) in self.clustering.iter().enumerate() {
             let length = match column.fixed {
@@ -123,38 +143,34 @@ impl RowLayout {
             order = bound.compare((index, column), value, order)?;
             row.clustering.push(spot(start, length));
         }
-        let order = bound.finish(order)?;
-        // As `sized` reads them.
+        if bound.finish(order)? != Ordering::Less {
+            return Some(PlainRow::Behind);
+        }
+        // Both sizes, as `sized` reads them.
         let size = input.quick_length()?;
         let end = input.at() + size;
         input.quick_vint()?;
-        let body = input.at();
-        (body <= end).then_some((Head { kind: HeadKind::Row, body, end, flags: bits }, order))
-    }
-
-    /// Decodes the body of a row that has every column, each a value without a TTL, and no deletion. `None` for any
-    /// other, which is for `columns`.
-    #[inline]
-    fn plain_body(&self, bytes: &[u8], head: &Head, row: &mut RowBuf) -> Option<()> {
-        const NOT_PLAIN: u8 = flags::HAS_TTL | flags::HAS_DELETION | flags::HAS_COMPLEX_DELETION;
-        if head.flags & (NOT_PLAIN | flags::HAS_ALL_COLUMNS) != flags::HAS_ALL_COLUMNS {
-            return None;
-        }
-        let columns = self.regulars.plain.as_deref()?;
-        row.clear_body();
-        // Words are read beyond the body's end, where there are bytes.
-        let mut input = Input::new(bytes, head.body);
-        if head.flags & flags::HAS_TIMESTAMP != 0 {
-            row.liveness = Liveness::at(self.based(input.quick_vint()?));
+        if bits & flags::HAS_TIMESTAMP != 0 {
+            row.liveness.timestamp_us = self.based(input.quick_vint()?);
+            if bits & flags::HAS_TTL != 0 {
+                let ttl_s = self.ttl(&mut input).ok()?;
+                let local_s = self.local_deletion(&mut input).ok()?;
+                (row.liveness.ttl_s, row.liveness.expires_s) = (ttl_s, expiry(local_s, ttl_s));
+            }
         }
         for column in columns {
             let bits = input.byte().ok()?;
-            if bits & !(flags::CELL_ROW_TIMESTAMP | flags::CELL_EMPTY_VALUE) != 0 {
+            const KNOWN: u8 = flags::CELL_ROW_TIMESTAMP | flags::CELL_ROW_TTL | flags::CELL_EMPTY_VALUE;
+            if bits & !KNOWN != 0 {
                 return None;
             }
             let timestamp_us = match bits & flags::CELL_ROW_TIMESTAMP {
                 0 => self.based(input.quick_vint()?),
                 _ => row.liveness.timestamp_us,
+            };
+            let (ttl_s, local_deletion_s) = match bits & flags::CELL_ROW_TTL {
+                0 => (0, NO_EXPIRY),
+                _ => (row.liveness.ttl_s, row.liveness.expires_s),
             };
             let mut value = Span::EMPTY;
             if bits & flags::CELL_EMPTY_VALUE == 0 {
@@ -165,16 +181,10 @@ impl RowLayout {
                 value = spot(input.at(), length);
                 input.take(length).ok()?;
             }
-            row.cells.push(Cell {
-                column: column.id,
-                ttl_s: 0,
-                timestamp_us,
-                local_deletion_s: NO_EXPIRY,
-                path: Span::NULL,
-                value,
-            });
+            let path = Span::NULL;
+            row.cells.push(Cell { column: column.id, ttl_s, timestamp_us, local_deletion_s, path, value });
         }
-        (input.at() == head.end).then_some(())
+        (input.at() == end).then_some(PlainRow::Row { end })
     }
 
     #[inline]
@@ -220,10 +230,7 @@ impl RowLayout {
         row: &mut RowBuf,
         tombstones: &mut u64,
     ) -> Result<(), Fault> {
-        match self.plain_body(bytes, head, row) {
-            Some(()) => Ok(()),
-            None => self.columns(bytes, head, (row, tombstones), &self.regulars),
-        }
+        self.columns(bytes, head, (row, tombstones), &self.regulars)
     }
 
     /// Decodes the static row at `at` and returns where it ends.
@@ -309,6 +316,7 @@ impl RowLayout {
         Ok(())
     }
 
+    #[inline]
     fn columns(
         &self,
         bytes: &[u8],

@@ -1,13 +1,12 @@
 //! Walks one slice of a partition in clustering order.
 
-use super::cursor::{Cursor, Found, Rows};
+use super::cursor::{Cursor, Found, Plain, Rows};
 use super::decode::HeadKind;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
-use std::cmp::Ordering;
 
 /// Where a forward walk stands. It only ever moves on, from slice to slice.
 pub(super) struct Forward {
@@ -50,6 +49,32 @@ impl Forward {
         self.phase = Phase::Before;
     }
 
+    /// Goes on to the next row of the slice if it is a plain one, where rows need no keys; false when `step` has to look.
+    #[inline]
+    pub(super) fn plain_step(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if !matches!(self.phase, Phase::Within) || range.with_keys {
+            return Ok(false);
+        }
+        loop {
+            match cursor.plain_row(rows, &mut self.position, &range.end_values, cx)? {
+                // Only an empty one is not shown.
+                Plain::Row if cursor.row_view().is_empty() => {}
+                Plain::Row => return Ok(true),
+                Plain::Behind => {
+                    self.phase = Phase::Closing;
+                    return Ok(false);
+                }
+                Plain::Other => return Ok(false),
+            }
+        }
+    }
+
     /// The next element of the slice; `None` at its end.
     #[inline]
     pub(super) fn step(
@@ -60,22 +85,6 @@ impl Forward {
         cx: &mut ReadContext,
     ) -> Result<Option<Step>> {
         loop {
-            if matches!(self.phase, Phase::Within)
-                && !range.with_keys
-                && let Some((found, order)) =
-                    cursor.plain_head(rows, (self.position, &range.end_values), cx)?
-            {
-                if order != Ordering::Less {
-                    self.phase = Phase::Closing;
-                    continue;
-                }
-                cursor.row_body(rows, &found, cx)?;
-                self.position = found.next;
-                if !cursor.row_view().is_empty() {
-                    return Ok(Some(Step::Row));
-                }
-                continue;
-            }
             let found = match self.phase {
                 Phase::Within => cursor.head(rows, self.position, cx)?,
                 Phase::Peeked(found) => found,

@@ -90,8 +90,20 @@ impl<'a> Input<'a> {
     }
 
     /// A vint of up to eight bytes where eight bytes are at hand; `None` for any other, which is for `vint`.
-    #[inline]
+    ///
+    /// Inlined wherever it is called, so that the place stays in a register from one field of a row to the next; most
+    /// fields have one byte.
+    #[inline(always)]
     pub(super) fn quick_vint(&mut self) -> Option<u64> {
+        if let Some(byte @ 0..0x80) = self.bytes.get(self.at) {
+            self.at += 1;
+            return Some(u64::from(*byte));
+        }
+        self.quick_long_vint()
+    }
+
+    #[inline]
+    fn quick_long_vint(&mut self) -> Option<u64> {
         let word = u64::from_be_bytes(*self.bytes.get(self.at..)?.first_chunk::<8>()?);
         // As many ones lead as bytes follow the first; a zero ends them.
         let extra = word.leading_ones();
@@ -103,7 +115,7 @@ impl<'a> Input<'a> {
     }
 
     /// A length, as `quick_vint`. One beyond 32 bits is `None` too.
-    #[inline]
+    #[inline(always)]
     pub(super) fn quick_length(&mut self) -> Option<usize> {
         self.quick_vint().filter(|length| *length <= i32::MAX as u64).map(|length| length as usize)
     }

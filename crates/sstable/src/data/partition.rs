@@ -420,7 +420,15 @@ impl Source<ReadContext> for PartitionReader {
 
     #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
-        self.state.advance(&self.table, cx)
+        let state = &mut *self.state;
+        if state.walk == Walk::Forward {
+            let rows = Rows { data: self.table.data(), layout: self.table.layout() };
+            if state.forward.plain_step(&mut state.cursor, rows, &state.range, cx)? {
+                state.current = Step::Row;
+                return Ok(true);
+            }
+        }
+        state.advance(&self.table, cx)
     }
 
     #[inline]

@@ -28,6 +28,12 @@ impl Window {
         {
             return Ok(at as usize);
         }
+        self.load(data, position, cx)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn load(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<usize> {
         let block_bytes = data.block_bytes() as u64;
         let number = position / block_bytes;
         if position >= data.data_length() {

@@ -1,7 +1,9 @@
 //! Which rows of a partition a WHERE clause means, as ordered positions: names where every clustering column has `=`
 //! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
 
-use super::restriction::{Candidates, End, Operand, Restriction, Test, Value, check_product, invalid};
+use super::restriction::{
+    Candidates, End, Operand, Restriction, Test, Value, check_product, invalid, marked,
+};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
@@ -62,12 +64,21 @@ impl Restrictions {
                     Some(value) => encode_one(restriction.first(), &Some(value), &mut prefix)?,
                     None => return Ok(None),
                 },
-                Test::In(Candidates::Marker(_)) if left == 0 && !restriction.multi => {
-                    let mut names = Vec::new();
-                    for values in equal_values(restriction, bindings)? {
+                Test::In(Candidates::Marker(term)) if left == 0 && !restriction.multi => {
+                    let column = restriction.first();
+                    let values = marked(term, bindings, column)?;
+                    check_product(1, values.len(), "clustering key")?;
+                    let mut names = Vec::with_capacity(values.len());
+                    for value in values {
+                        if value.is_none() {
+                            return invalid(format!(
+                                "Invalid null value in condition for column {}",
+                                column.name
+                            ));
+                        }
                         let mut name = Vec::with_capacity(prefix.len() + POSITION_BYTES);
                         name.extend_from_slice(&prefix);
-                        encode(&restriction.columns, &values, &mut name)?;
+                        encode_one(column, &value, &mut name)?;
                         end_row(&mut name);
                         names.push(name);
                     }

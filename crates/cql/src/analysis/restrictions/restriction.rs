@@ -95,9 +95,7 @@ impl Candidates {
                 operands.iter().map(|operand| operand.bind(bindings, (refusal, column))).collect()
             }
             Candidates::Marker(term) => {
-                let values = elements(term, bindings, |what| {
-                    format!("Invalid {what} value for column {}", column.name)
-                })?;
+                let values = marked(term, bindings, column)?;
                 Ok(values.into_iter().map(|value| vec![value]).collect())
             }
             Candidates::TupleMarker(term, name) => {
@@ -109,6 +107,11 @@ impl Candidates {
             }
         }
     }
+}
+
+/// The values of `IN ?` for a single column.
+pub(super) fn marked<'a>(term: &Term, bindings: &Bindings<'a>, column: &Column) -> Result<Vec<Value<'a>>> {
+    elements(term, bindings, |what| format!("Invalid {what} value for column {}", column.name))
 }
 
 /// The elements of the list that a marker is bound to. They are checked one by one: a null among them is refused by
