@@ -54,7 +54,8 @@ pub struct WriterOptions {
     pub level: i32,
 }
 
-/// Cassandra's size of a row index block in BTI tables.
+/// Bytes of rows for an entry of the row index, where the table's extension does not say: an eighth of Cassandra's, which
+/// reads either (`docs/decisions`, the granularity of the row index).
 pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 2 * 1024;
 
 impl WriterOptions {
