@@ -6,8 +6,8 @@
 
 Both servers run at once and are loaded in turn by `helenus stress`, which checks every answer; a wrong one ends the
 run. Figures are medians of --runs. Both sync their log periodically, as Cassandra does by default, but for the rows
-named `synced`. The floor is a server of canned answers. Cassandra is warmed for --warm seconds first, and what is read
-of it stands in one compacted SSTable a table, caches off. Then the engine is timed in process. Prints a section in
+named `synced`. The floor is a server of canned answers. Cassandra is warmed for --warm seconds before each kind of load, and
+what is read stands in one compacted SSTable a table; Cassandra's caches are off. Then the engine is timed in process. Prints a section in
 Markdown. Needs a JDK 17 (tests/tools/cassandra.sh).
 """
 
@@ -178,6 +178,11 @@ class Comparison:
         for order in ("asc", "desc"):
             row = self.row(f"100 names on 100 random pages, {order.upper()} table, p50", "us", 6)
             measured.append((row, ["names"], order))
+        # The JIT is to have seen slices and names, too.
+        for args in (["slice", "--start", "random"], ["slice", "--start", "random", "--reversed"], ["names"]):
+            for order in ("asc", "desc"):
+                self.stress(self.theirs, *args, "--order", order, "--keyspace", f"load_{order}_0", "--in-flight", "4",
+                            "--duration", str(self.options.warm / 6), rows=wide)
         for row, args, order in measured:
             for _ in range(self.options.runs):
                 for server in self.loaded:
@@ -251,7 +256,7 @@ def page(comparison, load):
     {" ".join(["bench/compare.py", *sys.argv[1:]])}
 
 - Helenus and Apache Cassandra 5.0.6 (BTI SSTables, heap {options.heap}, caches off, one SSTable a wide table, warmed for
-  {options.warm:g} s) ran at once and were loaded in turn by `helenus stress`: protocol v4, prepared statements, medians of
+  {options.warm:g} s before single rows and again before wide ones) ran at once and were loaded in turn by `helenus stress`: protocol v4, prepared statements, medians of
   {options.runs} runs of {options.seconds:g} s. Times drift on a shared machine: compare within one run, as ratios. A ratio says how
   many times better Helenus is.
 - Both logs sync periodically, but for the rows named synced. The floor is a server of canned answers (`bench/src/canned`).
