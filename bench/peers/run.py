@@ -8,8 +8,9 @@
 
 The stores (RocksDB, LMDB, SQLite, a B-tree map) run in one process with Helenus's engine over the same bytes; then
 bench/compare.py measures Helenus and Cassandra 5.0.6 over sockets, with a server of canned answers as the floor.
---write puts each part between its marks of that page. RocksDB is the system's (Debian: librocksdb-dev and libclang-dev)
-if it is there, else it is compiled, half an hour on one core; --compile-rocksdb compiles the newest in any case.
+--write puts each part between its marks of that page. RocksDB is its authors' release build, which their Java artefact
+holds: Maven fetches it once. --compile-rocksdb compiles it instead, an hour on one core. Either needs libclang for the
+bindings (Debian: libclang-dev).
 """
 
 import argparse
@@ -18,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from datetime import date
 from pathlib import Path
 
@@ -25,28 +27,44 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from servers import ROOT, machine, write_section  # noqa: E402
 
+ROCKSDB = "10.4.2"  # that of the bindings in Cargo.lock
 CURVES = {10_000_000: "partitions of ten million rows", 10: "partitions of ten rows"}
 COUNTED = ["slice of 100, anywhere, forward", "slice of 100, anywhere, reversed", "100 names on 100 random pages",
            "100 adjacent names, anywhere", "one row by its whole key", "scan, rows"]
 
 
+def target():
+    return Path(os.environ.get("CARGO_TARGET_DIR", HERE / "target")).resolve()
+
+
 def environment(options):
-    """What the build of the bindings needs to find the system's library."""
+    """What the build of the bindings needs."""
     found = dict(os.environ)
-    libraries = sorted(Path("/usr/lib").glob("*/librocksdb.so")) + sorted(Path("/usr/lib").glob("librocksdb.so"))
-    if libraries and not options.compile_rocksdb:
-        found.setdefault("ROCKSDB_LIB_DIR", str(libraries[0].parent))
+    if not options.compile_rocksdb:
+        found["ROCKSDB_LIB_DIR"] = str(rocksdb())
     clangs = sorted(Path("/usr/lib").glob("llvm-*/lib"))
     if clangs:
         found.setdefault("LIBCLANG_PATH", str(clangs[-1]))
     return found
 
 
+def rocksdb():
+    """The folder of the library, fetched if it is not there. It exports the C functions beside Java's."""
+    folder = target() / f"rocksdb-{ROCKSDB}"
+    if not (folder / "librocksdb.so").exists():
+        artifact = f"org.rocksdb:rocksdbjni:{ROCKSDB}:jar:linux64"
+        subprocess.run(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
+                        f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"], check=True)
+        machine_name = {"x86_64": "64", "aarch64": "-aarch64"}[os.uname().machine]
+        with zipfile.ZipFile(next(folder.glob("*.jar"))) as jar:
+            (folder / "librocksdb.so").write_bytes(jar.read(f"librocksdbjni-linux{machine_name}.so"))
+    return folder
+
+
 def build(options):
     """Builds the program; gives its path."""
     subprocess.run(["cargo", "build", "--release"], cwd=HERE, env=environment(options), check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", HERE / "target"))
-    return target / "release/peers"
+    return target() / "release/peers"
 
 
 def command(program, options, *more, only=None):
@@ -149,7 +167,7 @@ def main():
     parser.add_argument("--only-stores", action="store_true", help="no servers, no Cassandra")
     parser.add_argument("--instructions", action="store_true", help="count instructions instead; needs valgrind")
     parser.add_argument("--curve", metavar="GB,GB", help="read stores of these sizes instead")
-    parser.add_argument("--compile-rocksdb", action="store_true", help="do not use the system's library")
+    parser.add_argument("--compile-rocksdb", action="store_true", help="do not fetch the library")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the results into this page")
     options = parser.parse_args()
     options.rows = options.rows or (200_000 if options.instructions else 10_000_000)
@@ -171,9 +189,9 @@ def sockets(options):
     """Helenus, Cassandra and the canned server, by bench/compare.py."""
     for more in ([], ["-p", "bench"]):
         subprocess.run(["cargo", "build", "--release", *more], cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-    args = ["--wide", options.rows, "--binary", target / "helenus", "--canned", target / "canned",
-            "--engine", target / "engine"]
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release"
+    args = ["--wide", options.rows, "--binary", built / "helenus", "--canned", built / "canned",
+            "--engine", built / "engine"]
     if options.write:
         args += ["--write", options.write.resolve()]
     subprocess.run([ROOT / "bench/compare.py", *map(str, args)], check=True)

@@ -127,11 +127,3 @@ impl Store for Rocks {
         Ok(sum)
     }
 }
-
-/// Stands for what the system's library lacks and nothing calls: see build.rs.
-#[cfg(rocksdb_is_old)]
-#[expect(unsafe_code, reason = "the name is the library's, which does not have it")]
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_write_buffer_manager_destroy(_manager: *mut std::ffi::c_void) {
-    std::process::abort()
-}

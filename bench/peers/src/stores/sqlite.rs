@@ -4,6 +4,7 @@ use crate::content::wide_value;
 use crate::reads::{Answer, Place};
 use crate::store::{LAST_ROW, Store, bytes_of, ordered_key, take};
 use anyhow::{Context, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::{CachedStatement, Connection};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,8 @@ impl Sqlite {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "cache_size", -((cache_mib << 10) as i64))?;
+        // Else a statement with a bound LIMIT is planned again at each call.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch(TABLE)?;
         Ok(Sqlite { connection, file })
     }
