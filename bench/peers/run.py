@@ -16,6 +16,7 @@ bindings (Debian: libclang-dev).
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 from servers import ROOT, machine, write_section  # noqa: E402
 
 ROCKSDB = "10.4.2"  # that of the bindings in Cargo.lock
+TURNS = 20  # ROUNDS of src/workloads.rs
 CURVES = {10_000_000: "partitions of ten million rows", 10: "partitions of ten rows"}
 COUNTED = ["slice of 100, anywhere, forward", "slice of 100, anywhere, reversed", "100 names on 100 random pages",
            "100 adjacent names, anywhere", "one row by its whole key", "scan, rows"]
@@ -52,12 +54,12 @@ def rocksdb():
     """The folder of the library, fetched if it is not there. It exports the C functions beside Java's."""
     folder = target() / f"rocksdb-{ROCKSDB}"
     if not (folder / "librocksdb.so").exists():
-        artifact = f"org.rocksdb:rocksdbjni:{ROCKSDB}:jar:linux64"
+        system = {"x86_64": "linux64", "aarch64": "linux-aarch64"}[os.uname().machine]
+        artifact = f"org.rocksdb:rocksdbjni:{ROCKSDB}:jar:linux64"  # which has every Linux
         subprocess.run(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
                         f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"], check=True)
-        machine_name = {"x86_64": "64", "aarch64": "-aarch64"}[os.uname().machine]
         with zipfile.ZipFile(next(folder.glob("*.jar"))) as jar:
-            (folder / "librocksdb.so").write_bytes(jar.read(f"librocksdbjni-linux{machine_name}.so"))
+            (folder / "librocksdb.so").write_bytes(jar.read(f"librocksdbjni-{system}.so"))
     return folder
 
 
@@ -73,6 +75,8 @@ def command(program, options, *more, only=None):
         args += ["--stores", only or options.stores]
     if options.dir:
         args += ["--dir", options.dir]
+    if options.granularity:
+        args += ["--granularity", options.granularity]
     return [str(arg) for arg in args]
 
 
@@ -80,15 +84,16 @@ def output(args):
     return subprocess.run(args, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
-def heading(title):
-    """The head of a section: when, what, where."""
+def heading(title, options):
+    """The head of a section: when, what, where, and what disturbed it."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     load = Path("/proc/loadavg").read_text().split()[0]
     rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1]
-    typed = " ".join(["bench/peers/run.py", *sys.argv[1:]])
+    typed = shlex.join(["bench/peers/run.py", *(arg for arg in sys.argv[1:] if arg not in ("--note", options.note))])
+    note = f" {options.note}" if options.note else ""
     return f"""## {title}
 
-{date.today():%d %b %Y}, commit {commit.stdout.strip()}, rustc {rust}. {machine()}; load average {load} before the run. Command:
+{date.today():%d %b %Y}, commit {commit.stdout.strip()}, rustc {rust}. {machine()}; load average {load} before the run.{note} Command:
 
     {typed}
 """
@@ -96,15 +101,17 @@ def heading(title):
 
 def stores(program, options):
     """The section of the stores in one process."""
-    text = heading("Beside other stores, in the process")
+    text = heading("Beside other stores, in the process", options)
     return f"""{text}
 How to read it: every store holds the same {options.rows:,} rows of one partition (names of 10 bytes, values of 25; keys are
-`row-10000000` and the name) and answers on one thread, from memory. A cell is the median of single calls and in brackets
-their 95th percentile, microseconds; rates are rows a second. A call ends with names and values copied into a buffer,
-which is compared with what was written, outside the timed part. The stores took turns of {options.seconds * 50:g} ms in each read, so
-a disturbance of the machine hits all of them: compare within a line, as ratios. `x of ...'s time` is our median divided
-by theirs: under 1 we are faster. Targets are those of the design; BTreeMap has no target, it is what the machine allows.
-Loads are one after another, and what a store does on other threads meanwhile is not counted in their first line.
+`row-10000000` and the name) and answers on one thread, from memory. A call ends with names and values copied into a buffer,
+which is compared with what was written, outside the timed part; a whole scan is compared so once, those that are timed by
+their count. The stores took {TURNS} turns of {options.seconds * 1000 / TURNS:g} ms in each read. The machine's speed swings by half and more within
+seconds, so stores are compared by their best turn: a cell is the median of single calls of that turn, microseconds, and in
+brackets the median and the 95th percentile of all turns. Rates are rows a second, of the best of five scans (and of the one in
+the middle). `of ...'s time` is ours divided by theirs: under 1 we are faster. Targets are those of the design; BTreeMap has
+none, it is what the machine allows. Loads came one after another, once each, so the swings are in their ratios; what a store
+does on other threads meanwhile is not in their first line.
 
 {output(command(program, options))}"""
 
@@ -122,7 +129,7 @@ def instructions(program, options):
         lines.append(f"| {read} | " + " | ".join(f"{cell:,.0f}" for cell in cells) + " |")
         print(lines[-1], file=sys.stderr, flush=True)
     head = "| instructions | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1)
-    return f"""{heading("Instructions of a read")}
+    return f"""{heading("Instructions of a read", options)}
 Counted by callgrind over 200 calls of each read from a partition of {options.rows:,} rows, all in memory; of a scan, instructions a
 row. They do not drift with the machine as times do; they say nothing about waiting for memory.
 
@@ -150,8 +157,9 @@ def curves(program, options):
         args = command(program, options, "--curve", options.curve)
         args[args.index("--rows") + 1] = str(width)
         tables.append(output(args))
-    return f"""{heading("As a store grows")}
-Sizes count names, keys and values, 47 bytes a row. Cells are median (95th percentile), microseconds, of reads of any row
+    return f"""{heading("As a store grows", options)}
+Sizes count names, keys and values, 47 bytes a row. Cells are the median of the best turn (median, 95th percentile of all),
+microseconds, of reads of any row
 of any partition: the work of finding one must grow no faster than the logarithm, what else it costs is the machine's
 memory and disk.
 
@@ -163,6 +171,8 @@ def main():
     parser.add_argument("--rows", type=int, help="rows of the wide partition, 10,000,000 by default")
     parser.add_argument("--seconds", type=float, default=1, help="of each read in each store")
     parser.add_argument("--stores", help="only these, separated by commas: helenus, rocksdb, lmdb, sqlite, map")
+    parser.add_argument("--granularity", help="bytes between entries of Helenus's row index: 1KiB, 16KiB")
+    parser.add_argument("--note", help="what else ran on the machine; stands in the section")
     parser.add_argument("--dir", help="where to make the stores; a temporary folder by default")
     parser.add_argument("--only-stores", action="store_true", help="no servers, no Cassandra")
     parser.add_argument("--instructions", action="store_true", help="count instructions instead; needs valgrind")

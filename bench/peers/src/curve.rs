@@ -11,8 +11,6 @@ use std::path::Path;
 
 /// Bytes of a row as the sizes count them: ordered key and value.
 const ROW: f64 = (KEY + crate::content::WIDE_VALUE) as f64;
-/// Rows that are settled at once, so that no store holds more in memory.
-const AT_ONCE: u64 = 10_000_000;
 
 /// Grows each store from size to size and reads at each.
 pub fn run(options: &Options, dir: &Path) -> Result<()> {
@@ -28,7 +26,7 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
     println!("| store | partitions of {width} rows | on disk | {} |", heads.join(" | "));
     println!("|---|---{}|", "|---".repeat(heads.len() + 1));
     for name in &options.stores {
-        let mut store = open(name, dir, AT_ONCE.max(largest as u64), options.cache)?;
+        let mut store = open(name, dir, largest as u64, options)?;
         let mut partitions = 0;
         for size in &sizes {
             let wanted = ((size * 1e9 / ROW) as u64).div_ceil(width);
@@ -41,7 +39,7 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
                 for _ in 0..turns.rounds {
                     turns.take(&mut reader, store.as_mut(), *read, &mut samples).context(*what)?;
                 }
-                cells.push(Figure::latency(&mut samples).text());
+                cells.push(Figure::latency(&samples).text());
             }
             let mib = store.disk_bytes()? >> 20;
             println!("| {} | {partitions} | {mib} MiB | {} |", store.name(), cells.join(" | "));
@@ -65,16 +63,9 @@ fn reads(width: u64) -> Vec<(&'static str, Read)> {
 
 /// Writes partitions up to a number of them.
 fn grow(store: &mut dyn Store, width: u64, from: u64, to: u64) -> Result<()> {
-    let mut unsettled = 0;
     for partition in (from..to).map(|number| PARTITION + number) {
         for first in (0..width).step_by(HUNDRED as usize) {
-            let rows = first..(first + HUNDRED).min(width);
-            unsettled += rows.end - rows.start;
-            store.load(partition, rows)?;
-            if unsettled >= AT_ONCE {
-                store.settle()?;
-                unsettled = 0;
-            }
+            store.load(partition, first..(first + HUNDRED).min(width))?;
         }
     }
     store.settle()

@@ -49,6 +49,9 @@ struct Options {
     /// Block cache of the stores that have one, MiB. Helenus always has 512
     #[arg(long, default_value_t = 1024)]
     cache: u64,
+    /// Bytes between entries of Helenus's row index, as the table's extension has it: 1KiB, 16KiB
+    #[arg(long)]
+    granularity: Option<String>,
     /// Instead: reads of the first store as it grows to these sizes, GB of names and values
     #[arg(long, value_delimiter = ',')]
     curve: Vec<f64>,

@@ -1,18 +1,20 @@
 //! The loads and reads of one partition, in every store.
 
 use crate::Options;
-use crate::content::{below, mix};
-use crate::reads::{Answer, Place};
+use crate::content::{below, mix, name, wide_value};
+use crate::reads::{Answer, Place, put};
 use crate::samples::{Long, Samples};
 use crate::store::{HUNDRED, PARTITION, Store};
 use crate::stores::open;
 use crate::table::{Figure, Table, Targets};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::Duration;
 
 /// Turns that each read takes in each store.
 const ROUNDS: u32 = 20;
+/// Scans of each store, in turns.
+const SCANS: usize = 5;
 /// Rows of a page of the old texts.
 const PAGE_ROWS: u64 = 1_310;
 
@@ -44,7 +46,7 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
     let mut bench = Bench { options, stores: Vec::new(), loads: Vec::new(), settled: Vec::new() };
     for name in &options.stores {
         eprintln!("loading {name}");
-        bench.load(open(name, dir, options.rows, options.cache)?)?;
+        bench.load(open(name, dir, options.rows, options)?)?;
         eprintln!("warming {name}");
         bench.warm()?;
     }
@@ -175,7 +177,7 @@ impl Bench<'_> {
                 turns.take(&mut reader, store.as_mut(), read, samples)?;
             }
         }
-        let figures: Vec<Figure> = samples.iter_mut().map(Figure::latency).collect();
+        let figures: Vec<Figure> = samples.iter().map(Figure::latency).collect();
         table.line(what, &figures, targets);
         Ok(())
     }
@@ -187,27 +189,47 @@ impl Bench<'_> {
             return Ok(());
         }
         let mut samples: Vec<Samples> = self.stores.iter().map(|_| Samples::default()).collect();
+        for store in &mut self.stores {
+            check_scan(store.as_mut(), rows)?;
+        }
         let mut answer = Answer { piece: 64 << 10, ..Answer::default() };
-        for _ in 0..if self.options.calls.is_some() { 1 } else { 3 } {
+        for _ in 0..if self.options.calls.is_some() { 1 } else { SCANS } {
             for (store, samples) in self.stores.iter_mut().zip(&mut samples) {
                 answer.clear();
                 samples.read(|| store.scan(&mut answer))?;
                 ensure!(answer.rows == rows, "{}: a scan found {} rows of {rows}", store.name(), answer.rows);
             }
         }
-        let figures: Vec<Figure> = samples.iter().map(|samples| Figure::rate(samples, rows)).collect();
+        let figures: Vec<Figure> = samples.iter().map(|samples| Figure::rates(samples, rows)).collect();
         table.line(what, &figures, Targets { own: Some(12e6), ..Targets::default() });
         Ok(())
     }
 
     fn tell_loads(&mut self, table: &Table) {
-        let rates: Vec<Figure> = self.loads.iter().map(|load| Figure::rate(load, HUNDRED)).collect();
+        let rows = self.options.rows;
+        let rates: Vec<Figure> = self.loads.iter().map(|load| Figure::rate(rows, load.seconds())).collect();
         let target = Targets { own: Some(2.5e6), ..Targets::default() };
         table.line("load in batches of 100, rows", &rates, target);
-        let rows = self.options.rows as f64;
-        let settled: Vec<Figure> = self.settled.iter().map(|seconds| Figure::Rate(rows / seconds)).collect();
+        let settled: Vec<Figure> = self.settled.iter().map(|seconds| Figure::rate(rows, *seconds)).collect();
         table.line("the same until all is in its place on disk", &settled, Targets::default());
     }
+}
+
+/// Compares every name and value of a scan with what was written. Those that are timed forget their answer piece by
+/// piece, so they are checked by their count alone.
+fn check_scan(store: &mut dyn Store, rows: u64) -> Result<()> {
+    let mut answer = Answer::default();
+    store.scan(&mut answer)?;
+    ensure!(answer.rows == rows, "{}: a scan found {} rows of {rows}", store.name(), answer.rows);
+    let (mut rest, mut expected) = (&answer.bytes[..], Vec::new());
+    for row in 0..rows {
+        expected.clear();
+        put(&mut expected, &name(row));
+        put(&mut expected, &wide_value(PARTITION, row));
+        rest = rest.strip_prefix(&expected[..]).with_context(|| format!("{}: row {row}", store.name()))?;
+    }
+    ensure!(rest.is_empty(), "{}: {} bytes behind the last row", store.name(), rest.len());
+    Ok(())
 }
 
 /// Makes reads of one partition and checks them, with buffers that stay.

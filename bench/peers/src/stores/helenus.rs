@@ -2,9 +2,11 @@
 
 use crate::reads::{self, Answer, Place};
 use crate::store::{Store, bytes_of};
-use crate::tables::{Tables, wide_rows};
-use anyhow::Result;
+use crate::tables::{Tables, database_options, wide_rows};
+use anyhow::{Result, anyhow};
+use helenus_engine::MemoryShares;
 use helenus_model::schema::Table;
+use helenus_sstable::writer::ROW_INDEX_BLOCK_BYTES_DEFAULT;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +17,19 @@ pub struct Helenus {
     dir: PathBuf,
 }
 
+/// Bytes of the block cache.
+const CACHE: u64 = 512 << 20;
+
 impl Helenus {
-    /// A database whose memtable has room for so many rows.
-    pub fn create(dir: &Path, rows: u64) -> Result<Helenus> {
-        Ok(Helenus { tables: Tables::create(dir, rows)?, dir: dir.to_owned() })
+    /// A database that keeps so many rows in memory, up to ten million, until it is asked to flush them; the bytes between
+    /// entries of the row index as the extension has them, or the default's.
+    pub fn create(dir: &Path, rows: u64, granularity: Option<&str>) -> Result<Helenus> {
+        // 200 bytes a row are enough for a memtable; a flush would begin at half of the share.
+        let shares = MemoryShares { memtables: (2 << 30) + rows as usize * 800, cache: CACHE };
+        let mut options = database_options(dir, shares);
+        options.segment_bytes = 256 << 20; // the log must not ask for a flush either
+        options.compaction.bytes_per_s = 0;
+        Ok(Helenus { tables: Tables::create(options, granularity)?, dir: dir.to_owned() })
     }
 
     fn table(&self) -> &Arc<Table> {
@@ -32,8 +43,14 @@ impl Store for Helenus {
     }
 
     fn about(&self) -> String {
-        "one SSTable, LZ4, 16 KiB blocks, block cache of 512 MiB; log written with each batch, synced periodically"
-            .into()
+        let sstables = self.tables.database.view(self.table()).map_or(0, |view| view.sstables.len());
+        let entry = self.table().options.row_index_block_bytes().unwrap_or(ROW_INDEX_BLOCK_BYTES_DEFAULT);
+        format!(
+            "SSTables: {sstables}, LZ4, 16 KiB blocks, an entry of the row index each {} KiB, block cache of {} MiB; log \
+             written with each batch, synced periodically",
+            entry >> 10,
+            CACHE >> 20
+        )
     }
 
     fn load(&mut self, partition: u64, rows: Range<u64>) -> Result<()> {
@@ -43,7 +60,11 @@ impl Store for Helenus {
     }
 
     fn settle(&mut self) -> Result<()> {
-        self.tables.database.flush(self.table().id)?;
+        let (database, table) = (&self.tables.database, self.table());
+        database.flush(table.id)?;
+        if database.view(table)?.sstables.len() > 1 {
+            database.compact(vec![table.id]).wait().map_err(|error| anyhow!("the compaction: {error}"))?;
+        }
         Ok(())
     }
 
