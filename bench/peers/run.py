@@ -86,14 +86,16 @@ def output(args):
 
 def heading(title, options):
     """The head of a section: when, what, where, and what disturbed it."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    last = ["git", "log", "-1", "--format=%h", "--", "crates"]
+    commit = subprocess.run(last, cwd=ROOT, capture_output=True, text=True)
     load = Path("/proc/loadavg").read_text().split()[0]
     rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1]
     typed = shlex.join(["bench/peers/run.py", *(arg for arg in sys.argv[1:] if arg not in ("--note", options.note))])
     note = f" {options.note}" if options.note else ""
-    return f"""## {title}
+    return f"""### {title}
 
-{date.today():%d %b %Y}, commit {commit.stdout.strip()}, rustc {rust}. {machine()}; load average {load} before the run.{note} Command:
+{date.today():%d %b %Y}, engine of commit {commit.stdout.strip()}, rustc {rust}. {machine()}; load average {load} before
+the run.{note} Command:
 
     {typed}
 """
@@ -101,7 +103,9 @@ def heading(title, options):
 
 def stores(program, options):
     """The section of the stores in one process."""
-    text = heading("Beside other stores, in the process", options)
+    text = heading("In one process", options)
+    rocksdb = "" if options.compile_rocksdb else """ RocksDB is a shared library here,
+and a tenth of its instructions go into that (bench/peers/README.md)."""
     return f"""{text}
 How to read it: every store holds the same {options.rows:,} rows of one partition (names of 10 bytes, values of 25; keys are
 `row-10000000` and the name) and answers on one thread, from memory. A call ends with names and values copied into a buffer,
@@ -111,7 +115,7 @@ seconds, so stores are compared by their best turn: a cell is the median of sing
 brackets the median and the 95th percentile of all turns. Rates are rows a second, of the best of five scans (and of the one in
 the middle). `of ...'s time` is ours divided by theirs: under 1 we are faster. Targets are those of the design; BTreeMap has
 none, it is what the machine allows. Loads came one after another, once each, so the swings are in their ratios; what a store
-does on other threads meanwhile is not in their first line.
+does on other threads meanwhile is not in their first line.{rocksdb}
 
 {output(command(program, options))}"""
 
