@@ -20,7 +20,7 @@ impl Lmdb {
     /// An environment with room for so many rows.
     pub fn create(dir: &Path, rows: u64) -> Result<Lmdb> {
         let mut options = EnvOpenOptions::new();
-        options.map_size((rows * 256 + (1 << 30)) as usize);
+        options.map_size((rows * 256).next_multiple_of(64 << 10) as usize + (1 << 30));
         #[expect(
             unsafe_code,
             reason = "the file is new, in a folder of this process alone, which keeps no log anyway"
