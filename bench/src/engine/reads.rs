@@ -25,7 +25,8 @@ pub struct Answer {
     pub piece: usize,
 }
 
-fn put(bytes: &mut Vec<u8>, value: &[u8]) {
+/// Appends a cell.
+pub fn put(bytes: &mut Vec<u8>, value: &[u8]) {
     bytes.extend_from_slice(&(value.len() as u32).to_be_bytes());
     bytes.extend_from_slice(value);
 }
