@@ -153,7 +153,8 @@ fn print_status(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     writeln!(out, "listening    {}, {} connections", status.listening, status.connections)?;
     writeln!(out, "storing in   {}", status.directory.as_deref().unwrap_or("memory"))?;
     if let Some(sync) = &status.sync {
-        writeln!(out, "sync         {sync}, {} log segments", status.log_segments)?;
+        let plural = if status.log_segments == 1 { "" } else { "s" };
+        writeln!(out, "sync         {sync}, {} log segment{plural}", status.log_segments)?;
     }
     writeln!(
         out,
