@@ -80,7 +80,8 @@ impl Backward {
     ) -> Result<Option<Step>> {
         let (mut position, mut open) = self.pass_before(cursor, rows, (range, block, u64::MAX), cx)?;
         loop {
-            position = self.skip(cursor, rows, (position, &range.end_values), cx)?;
+            let bound = (position, &range.end_values, u64::MAX);
+            position = skip(cursor, rows, bound, (&mut self.offsets, self.block.start), cx)?;
             let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
                 HeadKind::Row if cursor.row.key < range.end => {}
@@ -112,6 +113,8 @@ impl Backward {
         let stop = self.block.start;
         let (mut position, _) = self.pass_before(cursor, rows, (range, block, stop), cx)?;
         while position < stop {
+            let everything = (position, &self.anywhere, stop);
+            position = skip(cursor, rows, everything, (&mut self.offsets, self.block.start), cx)?;
             let found = cursor.extent(rows, position, cx)?;
             if found.is_end() {
                 break;
@@ -187,7 +190,7 @@ impl Backward {
         self.reached_start = false;
         let (mut position, mut open) = (block.start, block.open);
         while !range.start.is_empty() && position < stop {
-            let skipped = cursor.skip(rows, (position, &range.start_values), |_| {}, cx)?;
+            let skipped = cursor.skip(rows, (position, &range.start_values, stop), |_| {}, cx)?;
             if skipped > position {
                 self.reached_start = true;
                 position = skipped;
@@ -209,21 +212,6 @@ impl Backward {
         Ok((position, open))
     }
 
-    /// Passes rows that certainly sort before the slice's end, keeping their offsets.
-    fn skip(
-        &mut self,
-        cursor: &mut Cursor,
-        rows: Rows<'_>,
-        (position, bound): (u64, &BoundValues),
-        cx: &mut ReadContext,
-    ) -> Result<u64> {
-        let (offsets, start) = (&mut self.offsets, self.block.start);
-        // Where an offset does not fit, that of the end does not either.
-        let push = |at: u64| offsets.push((at - start) as u32);
-        let end = cursor.skip(rows, (position, bound), push, cx)?;
-        self.offset(rows, end).map(|_| end)
-    }
-
     fn push(&mut self, rows: Rows<'_>, position: u64) -> Result<()> {
         let offset = self.offset(rows, position)?;
         self.offsets.push(offset);
@@ -231,7 +219,25 @@ impl Backward {
     }
 
     fn offset(&self, rows: Rows<'_>, position: u64) -> Result<u32> {
-        let offset = u32::try_from(position - self.block.start);
-        offset.map_err(|_| rows.data.file().corrupt(position, "an index block of more than 4 GiB"))
+        offset(rows, position, self.block.start)
     }
+}
+
+/// Passes rows that certainly sort before a bound and end before a place, keeping their offsets from the block's start.
+fn skip(
+    cursor: &mut Cursor,
+    rows: Rows<'_>,
+    (position, bound, stop): (u64, &BoundValues, u64),
+    (offsets, start): (&mut Vec<u32>, u64),
+    cx: &mut ReadContext,
+) -> Result<u64> {
+    // Where an offset does not fit, that of the end does not either.
+    let push = |at: u64| offsets.push((at - start) as u32);
+    let end = cursor.skip(rows, (position, bound, stop), push, cx)?;
+    offset(rows, end, start).map(|_| end)
+}
+
+fn offset(rows: Rows<'_>, position: u64, start: u64) -> Result<u32> {
+    let offset = u32::try_from(position - start);
+    offset.map_err(|_| rows.data.file().corrupt(position, "an index block of more than 4 GiB"))
 }

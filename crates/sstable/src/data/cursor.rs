@@ -129,18 +129,21 @@ impl Cursor {
         Ok(self.found(head))
     }
 
-    /// Passes rows of the block at hand that certainly sort before a bound; `passed` is told where each stands. Returns
-    /// where the first other element stands.
+    /// Passes rows of the block at hand that certainly sort before a bound and end before `stop`; `passed` is told where
+    /// each stands. Returns where the first other element stands.
     pub(super) fn skip(
         &mut self,
         rows: Rows<'_>,
-        (position, bound): (u64, &BoundValues),
+        (position, bound, stop): (u64, &BoundValues, u64),
         mut passed: impl FnMut(u64),
         cx: &mut ReadContext,
     ) -> Result<u64> {
         let at = self.window.seek(rows.data, position, cx)?;
         let start = self.window.start();
-        let end = rows.layout.skip(self.window.bytes(), at, bound, |at| passed(start + at as u64));
+        let bytes = self.window.bytes();
+        let before_stop = usize::try_from(stop.saturating_sub(start)).unwrap_or(usize::MAX);
+        let bytes = bytes.get(..before_stop).unwrap_or(bytes);
+        let end = rows.layout.skip(bytes, at, bound, |at| passed(start + at as u64));
         Ok(start + end as u64)
     }
 

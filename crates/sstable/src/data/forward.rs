@@ -141,7 +141,7 @@ impl Forward {
         cx: &mut ReadContext,
     ) -> Result<Found> {
         loop {
-            self.position = cursor.skip(rows, (self.position, &range.start_values), |_| {}, cx)?;
+            self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
             let found = cursor.head(rows, self.position, cx)?;
             match found.head.kind {
                 HeadKind::Row if cursor.row.key < range.start => {}
