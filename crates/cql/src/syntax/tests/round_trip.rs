@@ -1,6 +1,7 @@
 //! `parse(print(tree)) == tree`, for everything Cassandra was seen to accept and for generated statements.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::super::{parse, print};
 use super::unescaped;
@@ -33,11 +34,12 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn function() -> impl Strategy<Value = String> {
+    let first = || name().prop_filter("no keyword here", |name| !["Ttl", "key"].contains(&name.as_str()));
     prop_oneof![
-        name().prop_filter("a function's name", |name| !["Ttl", "key"].contains(&name.as_str())),
+        first(),
         Just("token".to_owned()),
         Just("count".to_owned()),
-        (name(), "[a-z]{3}_f").prop_map(|(keyspace, function)| format!("{keyspace}.{function}")),
+        (first(), "[a-z]{3}_f").prop_map(|(keyspace, function)| format!("{keyspace}.{function}")),
     ]
 }
 
@@ -202,8 +204,18 @@ fn explain() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
+/// The same statements in every run: whether what the generator makes is CQL is no matter of luck. `PROPTEST_RNG_SEED=N` gives
+/// others.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 });
+    match config.rng_seed {
+        RngSeed::Random => ProptestConfig { rng_seed: RngSeed::Fixed(1), ..config },
+        RngSeed::Fixed(_) => config,
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 }))]
+    #![proptest_config(config())]
 
     #[test]
     fn every_generated_statement_survives_printing(explain in explain(), text in statement()) {
