@@ -17,15 +17,17 @@ fn scene() -> (Server, Raw) {
     (server, client)
 }
 
+/// What a query with these values is refused with.
+fn refused(client: &mut Raw, query: &str, values: &[Option<&[u8]>]) -> String {
+    let (code, text) = client.query_with(query, values).error();
+    assert_eq!(code, INVALID, "{query}: {text}");
+    text
+}
+
 #[test]
 fn constants_and_values_of_the_wrong_type_name_their_column() {
     let (_server, mut client) = scene();
-    let mut refused = |query: &str, values: &[Option<&[u8]>]| {
-        let reply = client.query_with(query, values);
-        let (code, text) = reply.error();
-        assert_eq!(code, INVALID, "{query}: {text}");
-        text
-    };
+    let mut refused = |query: &str, values: &[Option<&[u8]>]| refused(&mut client, query, values);
     for (column, value) in [
         ("number", "'a'"),
         ("big", "'a'"),
@@ -61,12 +63,7 @@ fn constants_and_values_of_the_wrong_type_name_their_column() {
 #[test]
 fn keys_that_are_empty_null_or_64_kib_long_are_refused() {
     let (_server, mut client) = scene();
-    let mut refused = |query: &str, values: &[Option<&[u8]>]| {
-        let reply = client.query_with(query, values);
-        let (code, text) = reply.error();
-        assert_eq!(code, INVALID, "{query}: {text}");
-        text
-    };
+    let mut refused = |query: &str, values: &[Option<&[u8]>]| refused(&mut client, query, values);
     let long = vec![b'x'; 1 << 16];
     let insert = "INSERT INTO k.t (key, name, number) VALUES (?, ?, 1)";
     let text = refused(insert, &[Some(b""), Some(b"n")]);

@@ -5,7 +5,7 @@ use crate::reads::{Answer, Place};
 use crate::tables::wide_key;
 use anyhow::{Result, anyhow, ensure};
 use helenus_cql::backend::{
-    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
+    Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut,
 };
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::Database;
@@ -119,22 +119,7 @@ impl Statements {
     /// Runs a statement that must end in one page.
     pub fn run(&self, statement: &Prepared, values: &[BoundValue<'_>], answer: &mut Answer) -> Result<()> {
         Answer::clear(answer);
-        let request = Request {
-            keyspace: None,
-            identity: &self.identity,
-            client: None,
-            consistency: 1,
-            serial_consistency: None,
-            values: Values::Positional(values),
-            page_size: None,
-            paging_state: None,
-            timestamp_us: None,
-            now_s: None,
-            may_block: true,
-            deadline_ns: None,
-            cancelled: None,
-            probe: None,
-        };
+        let request = Request::plain(&self.identity, values);
         let done = self.backend.execute(statement, &request, answer).map_err(failed)?;
         let is_whole = matches!(done.outcome, Outcome::Rows { paging_state: None, .. });
         ensure!(is_whole, "the statement gave no rows, or not all of them");
