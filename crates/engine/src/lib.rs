@@ -24,7 +24,7 @@ pub use compaction::{
 };
 pub use database::{
     Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
-    ReadTimeouts, Status, TableStatus,
+    ReadTimeouts, Status, TableStatus, Turn,
 };
 pub use error::{Error, Result};
 pub use memtable::{Concurrent, ConcurrentMap};

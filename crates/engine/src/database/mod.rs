@@ -1,7 +1,8 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
-//! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is.
+//! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is, `turns` keeps those
+//! apart who read before they write.
 
 mod ddl;
 mod maintenance;
@@ -11,6 +12,7 @@ mod progress;
 mod reading;
 mod shared;
 mod status;
+mod turns;
 mod writing;
 
 pub use ddl::DdlError;
@@ -21,3 +23,4 @@ pub use reading::ReadRequest;
 pub use shared::Database;
 pub(crate) use shared::Shared;
 pub use status::{Status, TableStatus};
+pub use turns::Turn;

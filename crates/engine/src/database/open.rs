@@ -4,6 +4,7 @@ use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::progress::OpenProgress;
 use super::shared::{Database, Shared};
+use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::{
@@ -94,6 +95,7 @@ impl Database {
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
             compactions,
+            turns: Turns::new(),
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
             file_numbers: AtomicU64::new(1),
             lock: Mutex::new(Some(lock)),

@@ -1,6 +1,7 @@
 //! What the parts of a database share.
 
 use super::options::DatabaseOptions;
+use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
     pub(crate) flush_failure: Mutex<Option<String>>,
     pub(crate) compactions: Compactions,
+    pub(super) turns: Turns,
     pub(super) ids: Mutex<SsTableIds>,
     pub(super) file_numbers: AtomicU64,
     /// The directory's lock, until the database is closed.
