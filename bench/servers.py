@@ -163,7 +163,8 @@ class Cassandra:
         """Starts; gives the seconds to the first answer, to a tenth: the script asks ten times a second."""
         self.run("jars")
         begin = time.monotonic()
-        self.run("start", self.folder, "--port", str(self.port), "--heap", self.heap, "--sync", self.sync)
+        self.run("start", self.folder, "--port", str(self.port), "--heap", self.heap, "--sync", self.sync,
+                 "--as-released")
         while not answers(self.address):
             time.sleep(0.000_5)
         return time.monotonic() - begin

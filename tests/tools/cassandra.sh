@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A real Apache Cassandra 5.0.6, from its jars on Maven Central: the judge of our answers and of our files.
 #
-#   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch]
+#   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch] [--as-released]
 #                                                     a node that keeps everything in DIR; returns when it answers CQL
 #   cassandra.sh stop DIR
 #   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
@@ -71,7 +71,7 @@ configuration() {
   mkdir -p "$dir/conf/triggers"
   cat >"$dir/conf/cassandra.yaml" <<YAML
 cluster_name: oracle
-num_tokens: 1
+num_tokens: ${tokens:-1}
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 endpoint_snitch: SimpleSnitch
 seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: '127.0.0.1:$((port + 1))'}]}]
@@ -89,7 +89,7 @@ $(commitlog_sync)
 storage_compatibility_mode: NONE
 sstable: {selected_format: bti}
 uuid_sstable_identifiers_enabled: true
-memtable: {configurations: {default: {class_name: TrieMemtable}}}
+memtable: {configurations: {default: {class_name: ${memtable:-TrieMemtable}}}}
 default_compaction: {class_name: UnifiedCompactionStrategy, parameters: {scaling_parameters: T4}}
 YAML
   cat >"$dir/conf/logback.xml" <<XML
@@ -118,9 +118,20 @@ node() {
     echo "$pid"
 }
 
+# What a release sets for speed (jvm17-server.options, cassandra-env.sh) and this script leaves out for tests.
+released_options() {
+  local rules=$cache/hotspot_compiler
+  [[ -s $rules ]] || unzip -p "$cache/lib/cassandra-all-$version.jar" META-INF/hotspot_compiler >"$rules"
+  printf '%s\n' "-Xms$1" -XX:+AlwaysPreTouch "-XX:CompileCommandFile=$rules" -XX:+UseThreadPriorities -XX:+UseTLAB \
+    -XX:+ResizeTLAB -XX:+UseNUMA -XX:+PerfDisableSharedMem -XX:+ParallelRefProcEnabled -XX:MaxTenuringThreshold=1 \
+    -XX:G1HeapRegionSize=16m -XX:+UnlockExperimentalVMOptions -XX:G1RSetUpdatingPauseTimePercent=5 \
+    -XX:InitiatingHeapOccupancyPercent=70 -Dio.netty.allocator.useCacheForAllThreads=true \
+    -Dio.netty.allocator.maxOrder=11
+}
+
 start() {
   [[ $# -ge 1 ]] || fail "start needs a directory"
-  local dir port=19042 heap=1536M
+  local dir port=19042 heap=1536M released=
   mkdir -p "$1" && dir=$(cd "$1" && pwd -P)
   shift
   while [[ $# -gt 0 ]]; do
@@ -128,7 +139,8 @@ start() {
       --port) port=$2 ;;
       --heap) heap=$2 ;;
       --sync) [[ $2 =~ ^(periodic|batch)$ ]] || fail "--sync is periodic or batch, not '$2'"; sync=$2 ;;
-      *) fail "start knows --port, --heap and --sync, not '$1'" ;;
+      --as-released) released=yes memtable=SkipListMemtable tokens=16; shift; continue ;;
+      *) fail "start knows --port, --heap, --sync and --as-released, not '$1'" ;;
     esac
     shift 2
   done
@@ -136,10 +148,10 @@ start() {
   answers "$port" && fail "port $port is taken: another CQL server answers there"
   jars
   configuration "$dir" "$dir/data" "$port" INFO
-  jvm_options >"$dir/conf/jvm.options"
+  { jvm_options; if [[ -n $released ]]; then released_options "$heap"; else echo -Xms256m; fi; } >"$dir/conf/jvm.options"
   echo "$port" >"$dir/port"
   # -ea: Cassandra's own assertions are part of the judgement, and a release runs with them.
-  (cd "$dir" && exec setsid "$java" "@$dir/conf/jvm.options" -ea "-da:net.openhft..." -Xss256k -Xms256m "-Xmx$heap" \
+  (cd "$dir" && exec setsid "$java" "@$dir/conf/jvm.options" -ea "-da:net.openhft..." -Xss256k "-Xmx$heap" \
     -XX:+UseG1GC -XX:MaxGCPauseMillis=300 -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true \
     "-Dcassandra.config=file://$dir/conf/cassandra.yaml" "-Dcassandra.storagedir=$dir" "-Dcassandra.logdir=$dir" \
     "-Dlogback.configurationFile=file://$dir/conf/logback.xml" "-Dcassandra.triggers_dir=$dir/conf/triggers" \
