@@ -60,6 +60,7 @@ fn main() -> Result<()> {
     let name = format!("helenus-bench-{}", std::process::id());
     let dir = options.dir.clone().unwrap_or_else(std::env::temp_dir).join(name);
     let ended = workloads::run(&options, &dir);
-    std::fs::remove_dir_all(&dir)?;
-    ended
+    let removed = std::fs::remove_dir_all(&dir);
+    ended?;
+    Ok(removed?)
 }

@@ -8,7 +8,7 @@ use crate::reads::{self, Answer, Place};
 use crate::tables::{Tables, database_options, single_row, wide_rows};
 use crate::timing::{Report, Samples, Target};
 use anyhow::{Result, ensure};
-use helenus_engine::MemoryShares;
+use helenus_engine::{MemoryShares, Ticket};
 use helenus_model::schema::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,10 +89,13 @@ impl Bench<'_> {
         let mut samples = Samples::default();
         for first in (0..rows).step_by(TOGETHER as usize) {
             samples.time(|| {
+                let mut last = None;
                 for row in first..first + TOGETHER {
-                    let _ticket = database.write(&single_row(single, row))?;
+                    last = Some(database.write(&single_row(single, row))?);
                 }
-                Ok(database.write_out()?)
+                database.write_out()?;
+                // Ready at once, unless memory is full: then writers wait here for the flush, as clients would.
+                Ok(last.map_or(Ok(()), |ticket: Ticket| ticket.wait())?)
             })?;
         }
         let target = Target::RateAtLeast(400e3);
