@@ -97,6 +97,9 @@ impl BoundValues {
 /// Clustering values that one header tells of; tables with more are left to the decoder.
 const HEADER_VALUES: usize = 32;
 
+/// Flags of elements that are no rows, or no plain ones.
+const NOT_PLAIN: u8 = flags::END_OF_PARTITION | flags::IS_MARKER | flags::EXTENSION;
+
 /// Types whose order is a plain comparison of numbers or bytes.
 fn is_comparable(ty: &CqlType) -> bool {
     matches!(
@@ -134,6 +137,13 @@ impl RowLayout {
         if passes_nothing || !self.has_plain_heads() {
             return at;
         }
+        if let Some(name) = NameBound::of(self, bound) {
+            while let Some(end) = name.skip_one(bytes, at).or_else(|| self.skip_one(bytes, at, bound)) {
+                passed(at);
+                at = end;
+            }
+            return at;
+        }
         while let Some(end) = self.skip_one(bytes, at, bound) {
             passed(at);
             at = end;
@@ -143,7 +153,6 @@ impl RowLayout {
 
     #[inline]
     fn skip_one(&self, bytes: &[u8], at: usize, bound: &BoundValues) -> Option<usize> {
-        const NOT_PLAIN: u8 = flags::END_OF_PARTITION | flags::IS_MARKER | flags::EXTENSION;
         let mut input = Input::new(bytes, at);
         if input.byte().ok()? & NOT_PLAIN != 0 {
             return None;
@@ -167,6 +176,45 @@ impl RowLayout {
         let size = input.quick_length()?;
         let end = input.at() + size;
         (bound.finish(order)? == Ordering::Less && end < bytes.len()).then_some(end)
+    }
+}
+
+/// The bound of rows that are told apart by one name, as those of the widest partitions are: nothing is left to decide a
+/// row but the outcome of one comparison of bytes.
+struct NameBound<'a> {
+    value: &'a [u8],
+    reversed: bool,
+    /// Whether a row of this very name lies before the bound.
+    passes_equal: bool,
+}
+
+impl<'a> NameBound<'a> {
+    fn of(layout: &RowLayout, bound: &'a BoundValues) -> Option<NameBound<'a>> {
+        let [column] = &layout.clustering[..] else { return None };
+        if !matches!(column.ty, CqlType::Ascii | CqlType::Text | CqlType::Blob) {
+            return None;
+        }
+        let value = bound.get(0)?;
+        Some(NameBound { value, reversed: column.reversed, passes_equal: bound.rest == Some(Ordering::Less) })
+    }
+
+    /// Where a row ends that certainly sorts before the bound, if its name and its length fit a byte each; whatever else
+    /// it is, `RowLayout::skip_one` tells.
+    #[inline(always)]
+    fn skip_one(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let [flags, 0, length @ 0..0x80, rest @ ..] = bytes.get(at..)? else { return None };
+        if flags & NOT_PLAIN != 0 {
+            return None;
+        }
+        let (value, rest) = rest.split_at_checked(usize::from(*length))?;
+        let order = value.cmp(self.value);
+        let passes = match order {
+            Ordering::Equal => self.passes_equal,
+            _ => (order == Ordering::Less) != self.reversed,
+        };
+        let size @ 0..0x80 = *rest.first()? else { return None };
+        let end = at + 4 + usize::from(*length) + usize::from(size);
+        (passes && end < bytes.len()).then_some(end)
     }
 }
 

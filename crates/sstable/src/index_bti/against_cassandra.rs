@@ -240,6 +240,13 @@ impl WidePartition {
         let step = self.blocks.len().div_ceil(20_000);
         for (index, block) in self.blocks.iter().enumerate().step_by(step) {
             let here = self.block(index);
+            // One after the other, and with jumps between: each search begins where the one before it leads.
+            let far = &self.blocks[index * 7919 % self.blocks.len()];
+            for block in [block, far, block] {
+                for bound in [&block.last, &block.first, &block.last] {
+                    assert_eq!(reader.floor_start(bound, cx).unwrap(), (block.offset, block.open));
+                }
+            }
             for bound in [&block.first, &block.last] {
                 assert_eq!(reader.floor(bound, cx).unwrap(), here);
                 assert_eq!(reader.floor_reversed(bound, cx).unwrap(), here);

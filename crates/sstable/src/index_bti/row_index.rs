@@ -11,7 +11,7 @@ use super::row_index_writer::FLAG_OPEN;
 use super::{PageCursor, read_deletion_time};
 use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
-use crate::trie::{Backward, Forward, Walker, land_only, read_signed};
+use crate::trie::{Backward, Forward, Trail, Walker, read_signed};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::vint;
 use std::ops::Deref;
@@ -121,6 +121,8 @@ pub struct RowIndexReader<F> {
     backward: Backward,
     /// Where the block given last begins.
     behind: Option<u64>,
+    /// The way of the last `floor_start`.
+    trail: Trail,
 }
 
 /// The memory of a reader's walks, to be used again by another.
@@ -128,6 +130,7 @@ pub struct RowIndexReader<F> {
 pub struct RowIndexStacks {
     forward: Forward,
     backward: Backward,
+    trail: Trail,
 }
 
 impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
@@ -144,19 +147,20 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         cx: &mut ReadContext,
     ) -> Result<RowIndexReader<F>> {
         let walker = Walker::new(file, entry.root, cx)?;
-        let RowIndexStacks { forward, backward } = std::mem::take(stacks);
-        Ok(RowIndexReader { walker, forward, ahead: None, backward, behind: None })
+        let RowIndexStacks { forward, backward, mut trail } = std::mem::take(stacks);
+        trail.clear();
+        Ok(RowIndexReader { walker, forward, ahead: None, backward, behind: None, trail })
     }
 
     /// Gives the memory back.
     pub fn into_stacks(self) -> RowIndexStacks {
-        RowIndexStacks { forward: self.forward, backward: self.backward }
+        RowIndexStacks { forward: self.forward, backward: self.backward, trail: self.trail }
     }
 
     /// Where the walk to the first position at or after `bound` begins, and the range deletion open there: the start
     /// of the block that `floor` gives or, behind all rows, their end.
     pub fn floor_start(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<(u64, Option<DeletionTime>)> {
-        let landing = land_only(&mut self.walker, bound, cx)?;
+        let landing = self.trail.land(&mut self.walker, bound, cx)?;
         if !landing.go_floor(&mut self.walker, cx)? {
             return Err(self.walker.corrupt("the row index does not begin at the first row"));
         }

@@ -16,6 +16,9 @@ use std::ops::Deref;
 /// Deepest path that is followed. A clustering holds at most 64 KiB; escapes can double it, each component adds a byte.
 const DEPTH_MAX: usize = 1 << 18;
 
+/// Steps of a way that are kept; further down it is followed anew.
+const TRAIL_MAX: usize = 64;
+
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: u64,
@@ -89,20 +92,56 @@ impl Landing {
     }
 }
 
-/// Follows `bound` without a stack: for who only wants what the landing leads to.
-pub(crate) fn land_only<F: Deref<Target = BlockFile>>(
-    walker: &mut Walker<F>,
-    bound: &[u8],
-    cx: &mut ReadContext,
-) -> Result<Landing> {
-    walker.go_root(cx)?;
-    let mut landing = Landing::default();
-    let mut rest = bound.iter();
-    loop {
-        let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
-        landing.pass(walker, found);
-        let Ok(child) = found else { return Ok(landing) };
-        walker.go_child(child, cx)?;
+/// The way that the last search for a bound took, for the next one to begin where the two bounds part: names asked for
+/// in order share most of it.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    bound: Vec<u8>,
+    /// Of each node on the way its position, and what was found before it; the root first.
+    steps: Vec<(u64, Landing)>,
+}
+
+impl Trail {
+    /// Forgets the way: the next search is in another trie.
+    pub(crate) fn clear(&mut self) {
+        self.bound.clear();
+        self.steps.clear();
+    }
+
+    /// Follows `bound`, for who only wants what the landing leads to.
+    pub(crate) fn land<F: Deref<Target = BlockFile>>(
+        &mut self,
+        walker: &mut Walker<F>,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Landing> {
+        let common = self.bound.iter().zip(bound).take_while(|(old, new)| old == new).count();
+        // The node behind the last common byte, if the last way came so far. What the steps say stays true if this search
+        // ends in an error half way: they are nodes of `bound` from the first to the last.
+        self.steps.truncate(common + 1);
+        self.bound.clear();
+        self.bound.extend_from_slice(bound);
+        let mut landing = match self.steps.last() {
+            Some((node, landing)) => {
+                walker.go(*node, cx)?;
+                *landing
+            }
+            None => {
+                walker.go_root(cx)?;
+                self.steps.push((walker.position(), Landing::default()));
+                Landing::default()
+            }
+        };
+        let mut rest = bound.get(self.steps.len() - 1..).unwrap_or_default().iter();
+        loop {
+            let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
+            landing.pass(walker, found);
+            let Ok(child) = found else { return Ok(landing) };
+            walker.go_child(child, cx)?;
+            if self.steps.len() < TRAIL_MAX {
+                self.steps.push((walker.position(), landing));
+            }
+        }
     }
 }
 

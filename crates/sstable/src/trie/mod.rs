@@ -15,7 +15,7 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod test_file;
 
-pub(crate) use iterate::{Backward, Forward, land_only};
+pub(crate) use iterate::{Backward, Forward, Trail};
 pub(crate) use sized_int::{read_signed, signed_size, write_signed};
 pub(crate) use walker::Walker;
 pub(crate) use writer::{TriePayload, TrieWriter};
