@@ -182,7 +182,8 @@ impl RowLayout {
 /// The bound of rows that are told apart by one name, as those of the widest partitions are: nothing is left to decide a
 /// row but the outcome of one comparison of bytes.
 struct NameBound<'a> {
-    value: &'a [u8],
+    /// `None`: every row passes.
+    value: Option<&'a [u8]>,
     reversed: bool,
     /// Whether a row of this very name lies before the bound.
     passes_equal: bool,
@@ -194,7 +195,10 @@ impl<'a> NameBound<'a> {
         if !matches!(column.ty, CqlType::Ascii | CqlType::Text | CqlType::Blob) {
             return None;
         }
-        let value = bound.get(0)?;
+        let value = bound.get(0);
+        if value.is_none() && !bound.is_after_all() {
+            return None;
+        }
         Some(NameBound { value, reversed: column.reversed, passes_equal: bound.rest == Some(Ordering::Less) })
     }
 
@@ -207,10 +211,10 @@ impl<'a> NameBound<'a> {
             return None;
         }
         let (value, rest) = rest.split_at_checked(usize::from(*length))?;
-        let order = value.cmp(self.value);
-        let passes = match order {
-            Ordering::Equal => self.passes_equal,
-            _ => (order == Ordering::Less) != self.reversed,
+        let passes = match self.value.map(|bound| value.cmp(bound)) {
+            None => true,
+            Some(Ordering::Equal) => self.passes_equal,
+            Some(order) => (order == Ordering::Less) != self.reversed,
         };
         let size @ 0..0x80 = *rest.first()? else { return None };
         let end = at + 4 + usize::from(*length) + usize::from(size);
