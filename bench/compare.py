@@ -161,6 +161,25 @@ class Comparison:
                     figures = self.stress(server, name, "--in-flight", "1", *self.seconds())
                     one.add(server.name, figures["latency_us"]["p50"])
 
+    def indexed_and_counters(self):
+        """Inserts that keep an index, reads by it, and counters."""
+        for server in self.sides:
+            self.stress(server, "insert", "--indexed", "--fresh", "--keyspace", "indexed")
+        for what, args, ratio in (("insert 5 columns, one with an index", ["insert", "--indexed"], 4),
+                                  ("read 5 columns by the index", ["find"], None),
+                                  ("add to 5 counters", ["count"], 8)):
+            keyspace = ["--keyspace", "counters" if args == ["count"] else "indexed"]
+            self.until_steady(*args, *keyspace)
+            many = self.row(f"{what}, 128 in flight", "ops/s", ratio, higher=True)
+            tail = self.row("the same, p99", "us")
+            cost = self.row("the same, server CPU an operation", "us")
+            for _ in range(self.options.runs):
+                for server in self.sides:
+                    figures = self.stress(server, *args, *keyspace, *self.seconds())
+                    many.add(server.name, figures["ops_per_s"])
+                    tail.add(server.name, figures["latency_us"]["p99"])
+                    cost.add(server.name, figures["server"]["cpu_us_per_op"])
+
     def loads(self):
         """The wide partition into an empty table, its flush included."""
         wide = self.options.wide
@@ -309,7 +328,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="helenus-compare-", dir=options.folder) as folder:
         comparison = Comparison(options, Path(folder))
         try:
-            for step in ("starts", "warm", "single_rows", "loads", "wide_reads", "restarts", "synced"):
+            for step in ("starts", "warm", "single_rows", "indexed_and_counters", "loads", "wide_reads", "restarts", "synced"):
                 print(f"{step}:", file=sys.stderr, flush=True)
                 getattr(comparison, step)()
         finally:

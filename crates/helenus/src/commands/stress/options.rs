@@ -56,9 +56,17 @@ pub(super) struct LoadOptions {
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Kind {
     /// Write rows of five columns: keys of 7 bytes, values of 34
-    Insert,
+    Insert {
+        /// Into a table with an index on one of the columns
+        #[arg(long)]
+        indexed: bool,
+    },
     /// Read rows that `insert` wrote, by key, all five columns, and compare each value
     Read,
+    /// Read rows that `insert --indexed` wrote, by the value that has an index, and compare each
+    Find,
+    /// Add 1 to the five counters of random rows
+    Count,
     /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
     Load {
         #[command(flatten)]

@@ -46,7 +46,7 @@ fn prepare(session: &mut Session, kind: &Kind, load: &LoadOptions) -> Result<Box
     let keyspace = &load.keyspace;
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     ensure!(is_name(keyspace), "--keyspace: small letters, digits and underscores only");
-    if matches!(kind, Kind::Insert | Kind::Load { .. }) {
+    if matches!(kind, Kind::Insert { .. } | Kind::Count | Kind::Load { .. }) {
         if load.fresh {
             session.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
         }
@@ -54,13 +54,21 @@ fn prepare(session: &mut Session, kind: &Kind, load: &LoadOptions) -> Result<Box
             "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
              'replication_factor': 1}}"
         ))?;
-        single_rows::make_table(session, keyspace)?;
-        wide_rows::make_tables(session, keyspace)?;
+        match kind {
+            Kind::Count => single_rows::make_counters(session, keyspace)?,
+            Kind::Insert { indexed: true } => single_rows::make_table(session, keyspace, true)?,
+            _ => {
+                single_rows::make_table(session, keyspace, false)?;
+                wide_rows::make_tables(session, keyspace)?;
+            }
+        }
     } else if load.fresh {
         bail!("--fresh would drop what is to be read");
     }
     Ok(match *kind {
-        Kind::Insert => Box::new(single_rows::Insert::prepare(session, load)?),
+        Kind::Insert { indexed } => Box::new(single_rows::Insert::prepare(session, load, indexed)?),
+        Kind::Find => Box::new(single_rows::Find::prepare(session, load)?),
+        Kind::Count => Box::new(single_rows::Count::prepare(session, load)?),
         Kind::Read => Box::new(single_rows::Read::prepare(session, load)?),
         Kind::Load { table, batch } => Box::new(wide_rows::Load::prepare(session, load, table.order, batch)?),
         Kind::Slice { table, start, reversed, limit } => {
