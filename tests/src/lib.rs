@@ -6,7 +6,8 @@
 //! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
 //! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client of bytes made by hand, for what no driver sends;
-//! - [`files`]: the SSTables in a data directory.
+//! - [`files`]: the SSTables in a data directory;
+//! - [`conformance`]: every answer beside Cassandra's.
 //!
 //! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
 //!
@@ -23,23 +24,11 @@ pub mod files;
 pub mod offline;
 mod oracle;
 pub mod raw;
-mod server;
 
 pub use client::Client;
+pub use conformance::root;
+pub use conformance::server::{Server, binary};
 pub use cql::Cql;
 pub use oracle::Oracle;
-pub use server::{Server, binary};
 
-use std::path::PathBuf;
-
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
-
-/// The path in the environment variable `name`, or `default` under the target directory.
-fn configured(name: &str, default: &str) -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir));
-    std::env::var_os(name).map_or_else(|| target.join(default), PathBuf::from)
-}
+use conformance::configured;

@@ -36,6 +36,20 @@ pub fn end_to_end(filter: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Builds the binary and the differential runner, and runs it with `args`; its output is shown as it comes. A binary
+/// named by `HELENUS_BIN` is taken as it is.
+pub fn conformance(args: &[&str]) -> Result<(), String> {
+    let binary = std::env::var_os("HELENUS_BIN").map(PathBuf::from);
+    if binary.is_none() {
+        step("build", &mut cargo(&["build", "--package", "helenus", "--locked"]))?;
+    }
+    let mut runner = cargo(&["run", "--quiet", "--package", "conformance", "--locked", "--"]);
+    let binary = binary.unwrap_or_else(|| target().join("debug/helenus"));
+    let status = runner.args(args).env("HELENUS_BIN", binary).status();
+    let status = status.map_err(|error| format!("conformance: cannot start cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("conformance: {status}")) }
+}
+
 fn without_end_to_end() -> Result<Tests, String> {
     step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
     tidy::run()?;

@@ -17,6 +17,7 @@ cargo xtask check --fast the same without the end-to-end tests (no JDK, Python, 
 cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
 cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
+cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
 ";
 
 fn main() -> ExitCode {
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["setup"] => setup::run(),
         ["e2e", rest @ ..] => check::end_to_end(rest),
+        ["conformance", rest @ ..] => check::conformance(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -63,7 +63,11 @@ impl Resolver<'_> {
                 CqlType::Tuple(types?.into())
             }
             DataTypeKind::Vector(element, dimension) => {
-                let dimension = u32::try_from(*dimension).unwrap_or(0);
+                let Some(dimension) = u32::try_from(*dimension).ok().filter(|dimension| *dimension > 0)
+                else {
+                    let text = format!("vectors may only have positive dimensions; given {dimension}");
+                    return Err(CqlError::Invalid(text));
+                };
                 CqlType::Vector { element: self.resolve(element, true)?.into(), dimension }
             }
             DataTypeKind::User(name) => self.user_type(name, frozen)?,

@@ -3,6 +3,7 @@
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Ident, QualifiedName};
 use helenus_model::schema::{Column, Keyspace, Schema, Table};
+use helenus_model::types::quote_identifier;
 use std::sync::Arc;
 
 /// Where names of a statement are looked up: the schema it is analysed under, and the keyspace of names without one.
@@ -75,7 +76,9 @@ pub(crate) fn existing_column<'t>(table: &'t Table, name: &Ident<'_>) -> Result<
     table.column(name.as_str()).ok_or_else(|| undefined_column(table, name.as_str()))
 }
 
-/// The error for a column that a table does not have.
+/// The error for a column that a table does not have, with every name in quotes that needs them
+/// (`TableMetadata.getExistingColumn`).
 pub fn undefined_column(table: &Table, name: &str) -> CqlError {
-    CqlError::Invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
+    let [name, keyspace, table] = [name, &*table.keyspace, &*table.name].map(quote_identifier);
+    CqlError::Invalid(format!("Undefined column name {name} in table {keyspace}.{table}"))
 }

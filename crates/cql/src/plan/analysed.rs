@@ -5,7 +5,7 @@ use super::ddl::DdlPlan;
 use super::describe::DescribePlan;
 use super::explain::ExplainPlan;
 use super::modify::ModifyPlan;
-use super::select::SelectPlan;
+use super::select::{SelectPlan, is_virtual_keyspace};
 use crate::analysis::{Markers, Scope};
 use crate::backend::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
@@ -116,6 +116,10 @@ fn plan_of(
         StatementKind::Use(name) => (Plan::Use(name.as_str().into()), 0),
         StatementKind::Truncate(name) => {
             let table = scope.table(name)?;
+            if is_virtual_keyspace(&table.keyspace) {
+                let text = format!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
+                return Err(CqlError::Invalid(text));
+            }
             if is_system_keyspace(&table.keyspace) {
                 let text = format!("{} keyspace is not user-modifiable.", table.keyspace);
                 return Err(CqlError::Unauthorized(text));

@@ -205,7 +205,7 @@ fn table(keyspace: &str, definition: &Definition, gc_grace_seconds: i32) -> Tabl
         clustering: Vec::new(),
         statics: Vec::new(),
         regulars: Vec::new(),
-        options: options(comment, gc_grace_seconds),
+        options: options(keyspace, comment, gc_grace_seconds),
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         next_column_id: 0,
@@ -251,12 +251,12 @@ fn split_columns(columns: &str) -> impl Iterator<Item = (&str, CqlType)> {
     })
 }
 
-fn options(comment: &str, gc_grace_seconds: i32) -> TableOptions {
+fn options(keyspace: &str, comment: &str, gc_grace_seconds: i32) -> TableOptions {
     let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     TableOptions {
         comment: comment.into(),
         gc_grace_seconds,
-        memtable_flush_period_in_ms: 3_600_000,
+        memtable_flush_period_in_ms: if keyspace == "system_traces" { 0 } else { 3_600_000 },
         compaction: map(&[
             ("class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"),
             ("max_threshold", "32"),

@@ -100,6 +100,9 @@ pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> 
     if bytes.len() < 4 {
         return Err(cut_short());
     }
+    if bytes.first().is_some_and(|first| *first > 0x7F) {
+        return Err(TypeError::NegativeCount { what });
+    }
     let (count, mut rest) = count_and_rest(bytes);
     for _ in 0..count {
         for ty in types {

@@ -102,6 +102,12 @@ pub enum TypeError {
         /// What was being read.
         what: String,
     },
+    /// A collection whose count of elements is negative (`SetSerializer.deserialize`).
+    #[error("The data cannot be deserialized as a {what}")]
+    NegativeCount {
+        /// `list`, `set` or `map`.
+        what: &'static str,
+    },
     /// A null inside a collection.
     #[error("Null value read when not allowed")]
     NullElement,

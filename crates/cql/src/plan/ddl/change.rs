@@ -119,14 +119,15 @@ impl DdlPlan {
             let mut next = schema.clone();
             within = self.dropped_within(schema);
             self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
-            warnings = self.warnings(schema, &next);
+            warnings = self.warnings(schema, &next, settings);
             Ok(next)
         });
         let (mut changes, ticket) = changed.map_err(|error| match error {
             DdlError::Refused(error) => error,
             DdlError::Engine(error) => CqlError::from(error),
         })?;
-        if changes.is_empty() {
+        // An ALTER is checked, and warned of, though it changes nothing (`KeyspaceParams.validate`).
+        if changes.is_empty() && self.event.kind != SchemaChangeKind::Updated {
             warnings.clear();
         }
         let event = (!changes.is_empty()).then(|| self.event.clone());
@@ -227,14 +228,14 @@ impl DdlPlan {
     }
 
     /// What to warn of after a keyspace was created or altered.
-    fn warnings(&self, before: &Schema, after: &Schema) -> Vec<String> {
+    fn warnings(&self, before: &Schema, after: &Schema, settings: &DdlSettings) -> Vec<String> {
         let name = &self.event.keyspace;
         let Some(now) = after.keyspaces.get(name).filter(|_| self.event.name.is_none()) else {
             return Vec::new();
         };
         let more =
             before.keyspaces.get(name).and_then(|old| more_replicas(&old.replication, &now.replication));
-        too_many_replicas(&now.replication, name).into_iter().chain(more).collect()
+        too_many_replicas(&now.replication, name, &settings.datacenter).into_iter().chain(more).collect()
     }
 }
 

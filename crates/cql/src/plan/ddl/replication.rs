@@ -36,7 +36,7 @@ pub(super) fn replication(
         }
         Some("NetworkTopologyStrategy") => {
             prepare_datacenters(&mut options, previous, datacenter);
-            check_datacenters(&options, keyspace, datacenter)?;
+            check_datacenters(&options)?;
         }
         Some("LocalStrategy") => {
             return Err(CqlError::Invalid(
@@ -90,19 +90,16 @@ fn prepare_datacenters(
     options.retain(|_, factor| factor != "0");
 }
 
-fn check_datacenters(options: &BTreeMap<String, String>, keyspace: &str, datacenter: &str) -> Result<()> {
+/// Any datacenter may be named: a schema comes as it stands where it is in use, and this one server holds every replica
+/// of each. (Cassandra knows the datacenters there are and refuses others.)
+fn check_datacenters(options: &BTreeMap<String, String>) -> Result<()> {
     for factor in options.values() {
         check_factor(factor)?;
     }
     if options.is_empty() {
         return config("Configuration for at least one datacenter must be present".into());
     }
-    match options.keys().find(|name| *name != datacenter) {
-        Some(name) => config(format!(
-            "Unrecognized strategy option {{{name}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
-        )),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn check_factor(text: &str) -> Result<()> {
@@ -134,9 +131,15 @@ pub(super) fn more_replicas(
     (replicas(before) < replicas(after)).then(|| text.to_owned())
 }
 
-/// The warning for more replicas than there are nodes.
-pub(super) fn too_many_replicas(replication: &BTreeMap<String, String>, keyspace: &str) -> Option<String> {
-    let (name, factor) = replication.iter().find(|(name, _)| *name != CLASS)?;
+/// The warning for more replicas than there are nodes; of a datacenter without nodes nothing is said
+/// (`NetworkTopologyStrategy.maybeWarnOnOptions`).
+pub(super) fn too_many_replicas(
+    replication: &BTreeMap<String, String>,
+    keyspace: &str,
+    datacenter: &str,
+) -> Option<String> {
+    let mut factors = replication.iter().filter(|(name, _)| *name == FACTOR || *name == datacenter);
+    let (name, factor) = factors.next()?;
     let factor: i32 = factor.parse().ok().filter(|factor| *factor > 1)?;
     let text = format!(
         "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes 1"

@@ -5,6 +5,7 @@ use super::filter::Filter;
 use super::operation::{Operations, assign, delete, set_value};
 use crate::analysis::{Markers, Scope, existing_column};
 use crate::error::{CqlError, Result};
+use crate::plan::select::is_virtual_keyspace;
 use crate::syntax::ast::{
     Comparison, Delete, Guard, Ident, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
@@ -166,6 +167,10 @@ impl Operations {
 /// The table of a statement that writes, if users may write to it.
 fn table_to_write(name: &QualifiedName<'_>, scope: &Scope<'_>) -> Result<Arc<Table>> {
     let keyspace = scope.keyspace_of(name)?;
+    if is_virtual_keyspace(keyspace) {
+        let table = scope.table(name)?;
+        return invalid(format!("Modification is not supported by table {}.{}", table.keyspace, table.name));
+    }
     if is_system_keyspace(keyspace) && keyspace != "system_traces" {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }

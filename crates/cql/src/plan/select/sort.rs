@@ -15,13 +15,16 @@ use std::cmp::Ordering;
 pub(super) struct Sort {
     /// Each with its type and whether greater values come first.
     columns: Vec<(Source, CqlType, bool)>,
+    /// Whether the order is against the clustering's. Rows without clustering, which have static columns only, come
+    /// first in it and so last against it.
+    reversed: bool,
 }
 
 impl Sort {
     /// By these clustering columns, in clustering order, or against it if `reversed`.
     pub(super) fn new<'c>(columns: impl Iterator<Item = &'c Column>, reversed: bool) -> Sort {
         let by = |column: &Column| (Source::of(column), column.ty.clone(), column.reversed != reversed);
-        Sort { columns: columns.map(by).collect() }
+        Sort { columns: columns.map(by).collect(), reversed }
     }
 }
 
@@ -89,11 +92,11 @@ impl Kept {
     fn compare(&self, sort: &Sort, a: &[Option<(usize, usize)>], b: &[Option<(usize, usize)>]) -> Ordering {
         for (index, (_, ty, descending)) in sort.columns.iter().enumerate() {
             let value = |row: &[Option<(usize, usize)>]| row.get(index).and_then(|value| self.get(value));
-            let order = match (value(a), value(b)) {
-                (Some(a), Some(b)) => ty.compare(a, b),
-                (a, b) => a.is_some().cmp(&b.is_some()),
+            let (order, against) = match (value(a), value(b)) {
+                (Some(a), Some(b)) => (ty.compare(a, b), *descending),
+                (a, b) => (a.is_some().cmp(&b.is_some()), sort.reversed),
             };
-            let order = if *descending { order.reverse() } else { order };
+            let order = if against { order.reverse() } else { order };
             if order.is_ne() {
                 return order;
             }

@@ -1,0 +1,80 @@
+//! The accepted differences: each has an entry in `docs/conformance.md`, with its reason.
+
+use anyhow::{Context, Result, ensure};
+
+use helenus_wire::native::ErrorCode;
+
+use crate::answer::Answer;
+
+/// The text of `docs/conformance.md`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn page() -> Result<String> {
+    let path = crate::root().join("docs/conformance.md");
+    std::fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+/// Checks that the page has an entry of this name: a heading `### NAME`.
+///
+/// # Errors
+/// It has none.
+pub fn check_listed(page: &str, name: &str) -> Result<()> {
+    let listed = page.lines().any(|line| line.strip_prefix("### ").is_some_and(|entry| entry.trim() == name));
+    ensure!(listed, "docs/conformance.md lists no accepted difference `{name}`");
+    Ok(())
+}
+
+/// Whether Helenus says that it has not built what the statement asks for: not a wrong answer, and counted apart.
+pub fn is_unbuilt(ours: &Answer) -> bool {
+    ours.error().is_some_and(|(_, message)| message.contains(" supported") && message.contains(" yet"))
+}
+
+/// Whether the judge itself has failed: the entry `server-error`.
+pub(crate) fn is_server_error(theirs: &Answer) -> bool {
+    theirs.error().is_some_and(|(code, _)| code == ErrorCode::Server)
+}
+
+/// Whether two texts of an error say the same, by the entries `column-of-a-value` and `order-of-a-set`.
+pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
+    let ours = without_column(ours);
+    theirs == ours || SETS.iter().any(|start| theirs.contains(start)) && words(theirs) == words(ours)
+}
+
+/// Texts of Cassandra in which a hash set is printed.
+const SETS: &[&str] =
+    &["known type signatures", "Ambiguous call to function", "More than one restriction was found"];
+
+fn words(text: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = text.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words
+}
+
+fn without_column(message: &str) -> &str {
+    match message.rsplit_once(" (column ") {
+        Some((before, column)) if column.ends_with(')') => before,
+        _ => message,
+    }
+}
+
+/// The warnings that count: without the one of the entry `use-warning`.
+pub(crate) fn warnings(answer: &Answer) -> Vec<&str> {
+    let all = answer.warnings.iter().map(String::as_str);
+    all.filter(|warning| !warning.starts_with("`USE <keyspace>` with prepared statements")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_set_may_have_any_order_and_nothing_else_may() {
+        let sets = "none match (known type signatures: f : (int) -> int, f : (text) -> text)";
+        let other = "none match (known type signatures: f : (text) -> text, f : (int) -> int)";
+        assert!(same_text(sets, other));
+        assert!(!same_text(sets, "none match (known type signatures: f : (int) -> int)"));
+        assert!(!same_text("a b", "b a"));
+        assert!(same_text("Expected 4 or 0 byte int (2)", "Expected 4 or 0 byte int (2) (column k)"));
+    }
+}

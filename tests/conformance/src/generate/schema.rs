@@ -1,0 +1,119 @@
+//! A random table, with the user types it uses.
+
+use super::Draw;
+use super::kind::Kind;
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct GeneratedColumn {
+    /// As written in statements, in quotes where it needs them.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A table and the statements that make and remove it.
+#[derive(Clone, Debug)]
+pub struct GeneratedTable {
+    /// Its name.
+    pub name: String,
+    /// Columns of the partition key.
+    pub partition: Vec<GeneratedColumn>,
+    /// Clustering columns.
+    pub clustering: Vec<GeneratedColumn>,
+    /// Static columns.
+    pub statics: Vec<GeneratedColumn>,
+    /// All others.
+    pub regulars: Vec<GeneratedColumn>,
+    /// CREATE statements, in order.
+    pub create: Vec<String>,
+    /// DROP statements, in order.
+    pub drop: Vec<String>,
+    /// Whether every write says its timestamp.
+    pub timestamps: bool,
+}
+
+impl GeneratedTable {
+    /// Every column.
+    pub fn all(&self) -> Vec<&GeneratedColumn> {
+        let parts = [&self.partition, &self.clustering, &self.statics, &self.regulars];
+        parts.into_iter().flatten().collect()
+    }
+
+    /// Columns that hold values.
+    pub fn values(&self) -> Vec<&GeneratedColumn> {
+        self.statics.iter().chain(&self.regulars).collect()
+    }
+}
+
+/// A table named `name`.
+pub fn table(draw: &mut Draw, name: &str) -> GeneratedTable {
+    let mut types = Vec::new();
+    let mut create = Vec::new();
+    let mut drop = vec![format!("DROP TABLE IF EXISTS {name}")];
+    if draw.chance(40) {
+        let fields: Vec<(String, Kind)> =
+            (0..draw.between(1, 3)).map(|at| (format!("f{at}"), Kind::simple(draw))).collect();
+        let type_name = format!("{name}_t");
+        let listed: Vec<String> = fields.iter().map(|(field, kind)| format!("{field} {kind}")).collect();
+        create.push(format!("CREATE TYPE {type_name} ({})", listed.join(", ")));
+        drop.push(format!("DROP TYPE IF EXISTS {type_name}"));
+        types.push(Kind::Udt(type_name, fields, true));
+    }
+    let columns = |draw: &mut Draw, letter: char, count: usize, kind: &dyn Fn(&mut Draw) -> Kind| {
+        let name = |draw: &mut Draw, at| {
+            if draw.chance(5) {
+                format!("\"{} {at}\"", letter.to_ascii_uppercase())
+            } else {
+                format!("{letter}{at}")
+            }
+        };
+        let column = |at| GeneratedColumn { name: name(draw, at), kind: kind(draw) };
+        (0..count).map(column).collect::<Vec<_>>()
+    };
+    let partitions = draw.between(1, 2);
+    let partition = columns(draw, 'p', partitions, &|draw| Kind::of_key(draw));
+    let clusterings = draw.below(4);
+    let clustering = columns(draw, 'c', clusterings, &|draw| Kind::of_key(draw));
+    let static_count = if clustering.is_empty() { 0 } else { draw.below(3) };
+    let statics = columns(draw, 's', static_count, &|draw| Kind::of_value(draw, &types));
+    let regular_count = draw.below(6);
+    let regulars = columns(draw, 'v', regular_count, &|draw| Kind::of_value(draw, &types));
+    let mut generated = GeneratedTable {
+        name: name.to_owned(),
+        partition,
+        clustering,
+        statics,
+        regulars,
+        create: Vec::new(),
+        drop,
+        timestamps: draw.chance(50),
+    };
+    create.push(create_table(draw, &generated));
+    generated.create = create;
+    generated
+}
+
+fn create_table(draw: &mut Draw, table: &GeneratedTable) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for column in table.all() {
+        let is_static = table.statics.iter().any(|other| other.name == column.name);
+        lines.push(format!("{} {}{}", column.name, column.kind, if is_static { " static" } else { "" }));
+    }
+    let names = |columns: &[GeneratedColumn]| {
+        columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut key = format!("({})", names(&table.partition));
+    if !table.clustering.is_empty() {
+        key = format!("{key}, {}", names(&table.clustering));
+    }
+    lines.push(format!("PRIMARY KEY ({key})"));
+    let mut text = format!("CREATE TABLE {} ({})", table.name, lines.join(", "));
+    if !table.clustering.is_empty() && draw.chance(60) {
+        let order = |draw: &mut Draw| if draw.chance(50) { "DESC" } else { "ASC" };
+        let orders: Vec<String> =
+            table.clustering.iter().map(|column| format!("{} {}", column.name, order(draw))).collect();
+        text = format!("{text} WITH CLUSTERING ORDER BY ({})", orders.join(", "));
+    }
+    text
+}

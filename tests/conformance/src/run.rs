@@ -1,0 +1,374 @@
+//! Runs steps on both servers and says where they differ.
+
+use anyhow::{Context, Result, ensure};
+use helenus_wire::native::{Execute, Prepare, Query, QueryParameters, Request, Value, Values, Version};
+
+use crate::Connection;
+use crate::accepted;
+use crate::answer::{Answer, Outcome, PreparedStatement};
+use crate::compare::difference;
+use crate::script::{Action, Bound, Statement, Step};
+use crate::server::Server;
+
+/// Pages after which an answer is taken to have no end.
+const PAGES_MAX: usize = 10_000;
+
+/// Where the two servers are.
+pub struct Place {
+    /// `HOST:PORT` of Cassandra.
+    pub cassandra: String,
+    /// Helenus.
+    pub helenus: Helenus,
+    /// Version of the protocol.
+    pub version: Version,
+}
+
+/// A Helenus: one of ours, which can be restarted, or one that runs already.
+pub enum Helenus {
+    /// A process of this run.
+    Own(Box<Server>),
+    /// At `HOST:PORT`.
+    At(String),
+}
+
+impl Helenus {
+    fn address(&self) -> &str {
+        match self {
+            Helenus::Own(server) => server.address(),
+            Helenus::At(address) => address,
+        }
+    }
+}
+
+/// Both servers with a connection each.
+pub struct Runner {
+    place: Place,
+    theirs: Connection,
+    ours: Connection,
+    keyspace: Option<String>,
+    /// Statements sent so far, however often each.
+    pub statements: u64,
+    /// Answers compared so far.
+    pub answers: u64,
+    /// Statements that Helenus refused as not built.
+    pub unbuilt: u64,
+    /// Whether one of those wrote something at Cassandra, or Cassandra failed: the tables may not be the same any more.
+    pub diverged: bool,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// How the statement was run: `query`, `prepared`, `pages of 3`.
+    pub how: String,
+    /// What differs.
+    pub what: String,
+    /// Cassandra's answer.
+    pub theirs: Answer,
+    /// Ours.
+    pub ours: Answer,
+}
+
+impl Difference {
+    /// For people, a few lines.
+    pub fn describe(&self) -> String {
+        let (theirs, ours) = (self.theirs.describe(), self.ours.describe());
+        format!("  {}: {}\n    Cassandra: {theirs}\n    Helenus:   {ours}", self.how, self.what)
+    }
+}
+
+impl Runner {
+    /// Connects to both.
+    ///
+    /// # Errors
+    /// One does not answer.
+    pub fn connect(place: Place) -> Result<Runner> {
+        let theirs = Connection::open(&place.cassandra, place.version).context("Cassandra")?;
+        let ours = Connection::open(place.helenus.address(), place.version).context("Helenus")?;
+        Ok(Runner {
+            place,
+            theirs,
+            ours,
+            keyspace: None,
+            statements: 0,
+            answers: 0,
+            unbuilt: 0,
+            diverged: false,
+        })
+    }
+
+    /// An empty keyspace of this name on both, in use.
+    ///
+    /// # Errors
+    /// A server refuses it.
+    pub fn begin_keyspace(&mut self, keyspace: &str) -> Result<()> {
+        self.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+        self.must(&format!(
+            "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+        ))?;
+        self.must(&format!("USE {keyspace}"))?;
+        self.keyspace = Some(keyspace.to_owned());
+        Ok(())
+    }
+
+    /// Drops it on both.
+    ///
+    /// # Errors
+    /// A server refuses it.
+    pub fn end_keyspace(&mut self) -> Result<()> {
+        match self.keyspace.take() {
+            Some(keyspace) => self.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a statement that both must accept, whatever they answer.
+    ///
+    /// # Errors
+    /// One refuses it.
+    pub fn must(&mut self, text: &str) -> Result<()> {
+        let (theirs, ours) = self.query(&Statement::plain(text), None, [None, None])?;
+        for (who, answer) in [("Cassandra", theirs), ("Helenus", ours)] {
+            ensure!(answer.error().is_none(), "{who} refuses {text}: {}", answer.describe());
+        }
+        Ok(())
+    }
+
+    /// Runs a step; the differences it shows.
+    ///
+    /// # Errors
+    /// A server is gone.
+    pub fn step(&mut self, step: &Step) -> Result<Vec<Difference>> {
+        match &step.action {
+            Action::Run(statement) => self.statement(statement),
+            Action::Flush => self.admin(&["flush"]),
+            Action::Compact => self.admin(&["compact"]),
+            Action::Restart => self.restart(),
+        }
+    }
+
+    fn admin(&mut self, args: &[&str]) -> Result<Vec<Difference>> {
+        if let Helenus::Own(server) = &self.place.helenus {
+            server.admin(args);
+        }
+        Ok(Vec::new())
+    }
+
+    fn restart(&mut self) -> Result<Vec<Difference>> {
+        if let Helenus::Own(server) = &mut self.place.helenus {
+            server.stop();
+            server.restart();
+            self.ours = Connection::open(server.address(), self.place.version)?;
+            // Both anew: some warnings come once a connection.
+            self.theirs = Connection::open(&self.place.cassandra, self.place.version)?;
+            if let Some(keyspace) = self.keyspace.clone() {
+                self.must(&format!("USE {keyspace}"))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Runs a statement in all its ways.
+    ///
+    /// # Errors
+    /// A server is gone.
+    pub fn statement(&mut self, statement: &Statement) -> Result<Vec<Difference>> {
+        self.statements += 1;
+        let mut found = Found { any_order: statement.any_order, differences: Vec::new() };
+        let verb = statement.verb();
+        let prepares =
+            statement.only_prepared || matches!(&*verb, "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "BEGIN");
+        let prepared = if prepares { self.prepare(&statement.text, &mut found)? } else { None };
+        if !statement.only_prepared {
+            let answers = self.query(statement, None, [None, None])?;
+            self.note("query", answers, &mut found);
+        }
+        let Some(prepared) = prepared else { return Ok(found.differences) };
+        if verb == "SELECT" {
+            if let Some(size) = statement.settings.pages.first() {
+                self.pages(statement, None, *size, &mut found)?;
+            }
+            for size in &statement.settings.pages {
+                self.pages(statement, Some(&prepared), *size, &mut found)?;
+            }
+        } else if statement.only_prepared {
+            let answers = self.execute(statement, &prepared, None, [None, None])?;
+            self.note("prepared", answers, &mut found);
+        }
+        Ok(found.differences)
+    }
+
+    fn note(&mut self, how: &str, (theirs, ours): (Answer, Answer), found: &mut Found) {
+        self.answers += 1;
+        if accepted::is_unbuilt(&ours) && !accepted::is_unbuilt(&theirs) {
+            self.unbuilt += 1;
+            self.diverged |= matches!(theirs.outcome, Outcome::Void);
+        } else if accepted::is_server_error(&theirs) {
+            self.diverged = true;
+        } else if let Some(what) = difference(&theirs, &ours, found.any_order) {
+            found.differences.push(Difference { how: how.to_owned(), what, theirs, ours });
+        }
+    }
+
+    fn prepare(&mut self, text: &str, found: &mut Found) -> Result<Option<[PreparedStatement; 2]>> {
+        let request = Request::Prepare(Prepare { query: text, keyspace: None });
+        let answers = self.ask([&request, &request])?;
+        let both = match (&answers.0.outcome, &answers.1.outcome) {
+            (Outcome::Prepared(theirs), Outcome::Prepared(ours)) => Some([theirs.clone(), ours.clone()]),
+            _ => None,
+        };
+        self.note("prepare", answers, found);
+        Ok(both)
+    }
+
+    /// All pages of `size` rows, compared as one answer, and page by page how many rows they have.
+    fn pages(
+        &mut self,
+        statement: &Statement,
+        prepared: Option<&[PreparedStatement; 2]>,
+        size: i32,
+        found: &mut Found,
+    ) -> Result<()> {
+        let how = format!("{}pages of {size}", if prepared.is_some() { "prepared, " } else { "" });
+        let mut whole: Option<(Answer, Answer)> = None;
+        let mut lengths = [Vec::new(), Vec::new()];
+        let mut states: [Option<Vec<u8>>; 2] = [None, None];
+        for _ in 0..PAGES_MAX {
+            let page = [states[0].as_deref(), states[1].as_deref()];
+            let (theirs, ours) = match prepared {
+                Some(prepared) => self.execute(statement, prepared, Some(size), page)?,
+                None => self.query(statement, Some(size), page)?,
+            };
+            states = [&theirs, &ours].map(|answer| match &answer.outcome {
+                Outcome::Rows { paging_state, .. } => paging_state.clone(),
+                _ => None,
+            });
+            for (lengths, answer) in lengths.iter_mut().zip([&theirs, &ours]) {
+                if let Outcome::Rows { rows, .. } = &answer.outcome {
+                    lengths.push(rows.len());
+                }
+            }
+            match &mut whole {
+                None => whole = Some((theirs, ours)),
+                Some(whole) => {
+                    append(&mut whole.0, theirs);
+                    append(&mut whole.1, ours);
+                }
+            }
+            if states.iter().any(Option::is_none) {
+                break;
+            }
+        }
+        let Some((theirs, ours)) = whole else { return Ok(()) };
+        let before = found.differences.len();
+        self.note(&how, (theirs.clone(), ours.clone()), found);
+        if found.differences.len() == before && lengths[0] != lengths[1] {
+            let what = format!("rows a page: {:?} there, {:?} here", lengths[0], lengths[1]);
+            found.differences.push(Difference { how, what, theirs, ours });
+        }
+        Ok(())
+    }
+
+    fn query(
+        &mut self,
+        statement: &Statement,
+        page_size: Option<i32>,
+        states: [Option<&[u8]>; 2],
+    ) -> Result<(Answer, Answer)> {
+        let values = values(&statement.bound);
+        let requests = states.map(|state| {
+            let parameters = parameters(statement, &values, page_size, state);
+            Request::Query(Query { query: &statement.text, parameters })
+        });
+        self.ask([&requests[0], &requests[1]])
+    }
+
+    fn execute(
+        &mut self,
+        statement: &Statement,
+        prepared: &[PreparedStatement; 2],
+        page_size: Option<i32>,
+        states: [Option<&[u8]>; 2],
+    ) -> Result<(Answer, Answer)> {
+        let values = values(&statement.bound);
+        let request = |at: usize| {
+            Request::Execute(Execute {
+                id: &prepared[at].id,
+                result_metadata_id: prepared[at].metadata_id.as_deref(),
+                parameters: parameters(statement, &values, page_size, states[at]),
+            })
+        };
+        self.ask([&request(0), &request(1)])
+    }
+
+    /// Sends a request to each before it waits for either.
+    fn ask(&mut self, [theirs, ours]: [&Request<'_>; 2]) -> Result<(Answer, Answer)> {
+        self.theirs.send(theirs).context("Cassandra")?;
+        self.ours.send(ours).context("Helenus")?;
+        let theirs = self.theirs.receive().context("Cassandra")?;
+        Ok((theirs, self.ours.receive().context("Helenus")?))
+    }
+}
+
+/// Runs a step and says what is wrong with it: differences that are not accepted, or an accepted one that is none any
+/// more.
+///
+/// # Errors
+/// A server is gone; `docs/conformance.md` does not list what the step accepts.
+pub fn judged(runner: &mut Runner, step: &Step) -> Result<Vec<String>> {
+    let differences = runner.step(step)?;
+    let accepts = match &step.action {
+        Action::Run(statement) => statement.accepts.as_deref(),
+        _ => None,
+    };
+    let Some(name) = accepts else {
+        // The first tells of the others: the same statement, run in another way.
+        return Ok(differences.iter().take(1).map(Difference::describe).collect());
+    };
+    accepted::check_listed(&accepted::page()?, name)?;
+    let gone = format!("  differs no more, though it is said to: remove `@accept {name}`");
+    Ok(if differences.is_empty() { vec![gone] } else { Vec::new() })
+}
+
+struct Found {
+    any_order: bool,
+    differences: Vec<Difference>,
+}
+
+fn values(bound: &[Bound]) -> Vec<Value<'_>> {
+    let value = |bound| match bound {
+        &Bound::Unset => Value::Unset,
+        Bound::Value(None) => Value::Null,
+        Bound::Value(Some(bytes)) => Value::Bytes(bytes),
+    };
+    bound.iter().map(value).collect()
+}
+
+fn parameters<'a>(
+    statement: &'a Statement,
+    values: &'a [Value<'a>],
+    page_size: Option<i32>,
+    paging_state: Option<&'a [u8]>,
+) -> QueryParameters<'a> {
+    let settings = &statement.settings;
+    QueryParameters {
+        consistency: settings.consistency,
+        serial_consistency: settings.serial,
+        timestamp: settings.timestamp_us,
+        values: if values.is_empty() { Values::NONE } else { Values::positional(values) },
+        page_size,
+        paging_state,
+        ..QueryParameters::default()
+    }
+}
+
+/// Adds the rows and warnings of a page; a page that is something else takes the place of all.
+fn append(whole: &mut Answer, page: Answer) {
+    match (&mut whole.outcome, page.outcome) {
+        (Outcome::Rows { rows, .. }, Outcome::Rows { rows: more, .. }) => {
+            rows.extend(more);
+            whole.warnings.extend(page.warnings);
+        }
+        (outcome, other) => *outcome = other,
+    }
+}
