@@ -53,11 +53,16 @@ pub trait Backend: Send + Sync {
         out: &mut dyn RowsOut,
     ) -> Result<Answer, CqlError>;
 
-    /// Runs a batch.
+    /// Runs a batch. Rows, which only one with conditions has, go to `out`.
     ///
     /// # Errors
     /// As `query`; a batch is applied whole or not at all.
-    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Answer, CqlError>;
+    fn batch(
+        &self,
+        batch: &Batch<'_>,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Answer, CqlError>;
 
     /// Calls `listener` after each change of the schema, for events.
     fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>);

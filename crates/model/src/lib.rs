@@ -5,6 +5,7 @@
 pub mod byte_comparable;
 pub mod cell;
 pub mod column_map;
+pub mod counter_context;
 pub mod deletion;
 pub mod filter;
 pub mod merge;

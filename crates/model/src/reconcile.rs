@@ -3,9 +3,10 @@
 //! The same rules for memtable updates, reads and compaction. Source: Cassandra's `Cells.reconcile`, `Row.Merger`
 //! and `ColumnData`.
 
-use crate::cell::{Cell, ColumnId};
+use crate::cell::{Cell, ColumnId, Span};
+use crate::counter_context::{self, Merged};
 use crate::deletion::{DeletionTime, NO_EXPIRY};
-use crate::row::{RowBuf, RowView};
+use crate::row::{RowBuf, RowView, span};
 use crate::schema::Table;
 use crate::types::CqlType;
 use std::cmp::Ordering;
@@ -66,6 +67,7 @@ pub fn merge_rows(
         out.liveness = liveness;
     }
     merge_complex_deletions(l, r, active, out);
+    let counts = table.is_counter();
     let (mut i, mut j) = (0, 0);
     while i < l.cells.len() || j < r.cells.len() {
         let order = match (l.cells.get(i), r.cells.get(j)) {
@@ -84,6 +86,11 @@ pub fn merge_rows(
             Ordering::Greater => (&r.cells[j], right.data),
             Ordering::Equal => {
                 let (a, b) = (&l.cells[i], &r.cells[j]);
+                if counts {
+                    push_counter((a, left.data), (b, right.data), active, out);
+                    (i, j) = (i + 1, j + 1);
+                    continue;
+                }
                 let keep_left = left_remains((a, left.value(a)), (b, right.value(b)));
                 if keep_left { (a, left.data) } else { (b, right.data) }
             }
@@ -91,6 +98,37 @@ pub fn merge_rows(
         push_unless_deleted(cell, data, active, out);
         i += usize::from(order.is_le());
         j += usize::from(order.is_ge());
+    }
+}
+
+/// Merges two cells of a counter into `out` (`Cells.resolveCounter`): a tombstone beats any count, whatever their times;
+/// counts are merged shard by shard, those left out that `active` hides.
+fn push_counter(left: (&Cell, &[u8]), right: (&Cell, &[u8]), active: DeletionTime, out: &mut RowBuf) {
+    let is_hidden = |cell: &Cell| !active.is_live() && cell.is_deleted_by(active);
+    let (l, r) = (left.0, right.0);
+    match (is_hidden(l), is_hidden(r)) {
+        (true, true) => return,
+        (true, false) => return out.push_cell(r, right.1),
+        (false, true) => return out.push_cell(l, left.1),
+        (false, false) => {}
+    }
+    let (a, b) = (l.value.bytes(left.1), r.value.bytes(right.1));
+    if l.is_tombstone() || r.is_tombstone() {
+        let keeps_left = match l.is_tombstone() == r.is_tombstone() {
+            true => left_remains((l, a), (r, b)),
+            false => l.is_tombstone(),
+        };
+        return if keeps_left { out.push_cell(l, left.1) } else { out.push_cell(r, right.1) };
+    }
+    let timestamp_us = l.timestamp_us.max(r.timestamp_us);
+    let start = out.data.len();
+    match counter_context::merge(a, b, &mut out.data) {
+        Merged::Left => out.push_cell(&Cell { timestamp_us, ..*l }, left.1),
+        Merged::Right => out.push_cell(&Cell { timestamp_us, ..*r }, right.1),
+        Merged::Both => {
+            let value = span(start, out.data.len() - start);
+            out.cells.push(Cell { timestamp_us, path: Span::NULL, value, ..*l });
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl Backend for Canned {
         Ok(rows.play(out))
     }
 
-    fn batch(&self, _: &Batch<'_>, _: &Request<'_>) -> Result<Answer, CqlError> {
+    fn batch(&self, _: &Batch<'_>, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Answer, CqlError> {
         Ok(Outcome::Done(Ticket::ready()).into())
     }
 

@@ -1,7 +1,7 @@
 //! Runs statements on a database of this process.
 
-use super::consistency::{check_read, check_write};
-use super::engine_error::{truncate_error, write_error};
+use super::consistency::check_read;
+use super::engine_error::truncate_error;
 use super::identity::statement_id;
 use super::options::LocalOptions;
 use super::statements::Statements;
@@ -13,14 +13,13 @@ use crate::backend::{
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
 use crate::plan::batch::{BatchLimits, check_kinds};
+use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings};
-use crate::plan::modify::Collector;
+use crate::plan::modify::{Moment, Statement};
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
 use crate::syntax::parse;
 use crate::virtual_table::{NodeInfo, VirtualTables};
-use helenus_engine::read::Stage;
 use helenus_engine::{Database, SchemaChange, Ticket, is_system_keyspace};
-use helenus_model::mutation::Mutation;
 use helenus_model::schema::Schema;
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -128,19 +127,16 @@ impl LocalBackend {
                 self.read(request, bindings, |execution| plan.execute(execution, out).map(Answer::from))
             }
             Plan::Modify(plan) => {
-                check_write(request.consistency)?;
-                let began_ns = request.began_ns(&self.database);
-                let mut collector = Collector::default();
-                plan.apply(&bindings, self.moment(request, now)?, &mut collector)?;
-                request.spent(&self.database, Stage::Plan, began_ns);
-                Ok(Outcome::Done(self.write(&collector.finish(), request)?).into())
+                let statement = Statement { plan, bindings };
+                self.run_statement(statement, self.moment(request, now)?, request, out)
             }
             Plan::Batch(plan) => {
-                let began_ns = request.began_ns(&self.database);
-                let moment = self.moment(request, now)?;
-                let (mutation, warnings) = plan.mutation(&bindings, moment, &self.batches)?;
-                request.spent(&self.database, Stage::Plan, began_ns);
-                Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
+                let moment = plan.moment(self.moment(request, now)?, &bindings)?;
+                let statements = plan.bound(&bindings);
+                match plan.is_conditional {
+                    true => self.run_conditional(&statements, Some(plan.kind), request, out),
+                    false => self.run_batch(&statements, Some(plan.kind), moment, request),
+                }
             }
             Plan::Explain(plan) => self.explain(plan, (request, bindings), self.moment(request, now), out),
             Plan::Ddl(plan) => self.change_schema(plan, request),
@@ -186,33 +182,21 @@ impl LocalBackend {
         &self,
         request: &Request<'_>,
         now: std::result::Result<i64, helenus_engine::Error>,
-    ) -> Result<(i64, i64)> {
+    ) -> Result<Moment> {
         let timestamp_us = match request.timestamp_us {
             Some(timestamp_us) => timestamp_us,
             None => now?,
         };
-        Ok((timestamp_us, request.now_s.unwrap_or_else(|| self.database.now_s())))
-    }
-
-    pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
-        if mutation.updates.is_empty() {
-            return Ok(Ticket::ready());
-        }
-        let began_ns = request.began_ns(&self.database);
-        let written = self.database.write(mutation);
-        if let Some(probe) = request.probe {
-            probe.lock().count_write(mutation);
-            request.spent(&self.database, Stage::Write, began_ns);
-        }
-        written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
+        let now_s = request.now_s.unwrap_or_else(|| self.database.now_s());
+        Ok(Moment { timestamp_us, now_s, is_conditional: false })
     }
 
     fn now_us(&self) -> i64 {
         now_us(&self.database)
     }
 
-    /// The mutation of a batch of the protocol.
-    fn batch_mutation(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<(Mutation, Vec<String>)> {
+    /// Runs a batch of the protocol.
+    fn run_entries(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let mut statements = Vec::with_capacity(batch.entries.len());
         for entry in &batch.entries {
             let (statement, values) = match entry {
@@ -247,15 +231,15 @@ impl LocalBackend {
             plans.push(plan);
         }
         check_kinds(batch.kind, plans.iter().copied())?;
+        let is_conditional = check_together(plans.iter().copied())?;
         let moment = self.moment(request, now)?;
-        let mut collector = Collector::default();
-        for (plan, values) in plans.iter().zip(ordered) {
-            let bindings = Bindings { values, calls: &calls };
-            plan.apply(&bindings, moment, &mut collector)?;
+        let bound = plans.into_iter().zip(ordered);
+        let bound = bound.map(|(plan, values)| Statement { plan, bindings: Bindings { values, calls: &calls } });
+        let bound: Vec<Statement<'_>> = bound.collect();
+        match is_conditional {
+            true => self.run_conditional(&bound, Some(batch.kind), request, out),
+            false => self.run_batch(&bound, Some(batch.kind), moment, request),
         }
-        let mutation = collector.finish();
-        let warnings = self.batches.check(&mutation, batch.kind, plans.into_iter())?;
-        Ok((mutation, warnings))
     }
 }
 
@@ -317,10 +301,8 @@ impl Backend for LocalBackend {
         self.run(statement, values, request, out)
     }
 
-    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>) -> Result<Answer> {
-        let (mutation, warnings) = self.batch_mutation(batch, request)?;
-        let ticket = self.write(&mutation, request)?;
-        Ok(Answer { outcome: Outcome::Done(ticket), warnings })
+    fn batch(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
+        self.run_entries(batch, request, out)
     }
 
     fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {

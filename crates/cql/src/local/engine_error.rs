@@ -52,6 +52,17 @@ pub(super) fn write_error(error: Error, updates: &[PartitionUpdate], consistency
     }
 }
 
+/// The error of a read that a write needs.
+pub(super) fn read_before_write_error(error: Error, consistency: u16) -> CqlError {
+    match error {
+        Error::TimedOut => CqlError::WriteTimeout { consistency },
+        failed @ (Error::Table(_) | Error::Unreadable(_) | Error::Io { .. }) => {
+            CqlError::ReadFailure { consistency, reason: failed.to_string() }
+        }
+        other => CqlError::from(other),
+    }
+}
+
 /// The error of a TRUNCATE: what a client can do about it keeps its kind (`TruncateException`).
 pub(super) fn truncate_error(error: Error) -> CqlError {
     match CqlError::from(error) {

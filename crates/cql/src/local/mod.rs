@@ -1,6 +1,6 @@
 //! The local engine as a `Backend`.
 //!
-//! `backend` runs statements, `explain` explains them, `statements` keeps analysed ones, `engine_error` turns the
+//! `backend` runs statements, `writing` those that write, `explain` explains them, `statements` keeps analysed ones, `engine_error` turns the
 //! engine's errors into those that clients see, `consistency` says which levels go with what, `identity` computes the
 //! ids of statements.
 
@@ -14,6 +14,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod writing;
 
 pub use backend::LocalBackend;
 pub use options::LocalOptions;

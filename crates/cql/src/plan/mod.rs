@@ -3,6 +3,7 @@
 mod analysed;
 mod authorize;
 pub(crate) mod batch;
+pub(crate) mod conditional;
 pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;

@@ -231,6 +231,14 @@ impl CommitLog {
         Ok(Ticket::new(self.clone(), position))
     }
 
+    /// A ticket for all that has been appended so far: whoever answers what others have just written waits for it.
+    pub fn so_far(self: &Arc<Self>) -> Ticket {
+        match &self.state.lock().active {
+            Some(active) => Ticket::new(self.clone(), LogPosition::new(active.segment.number, active.end())),
+            None => Ticket::ready(),
+        }
+    }
+
     /// Appends the record that a table was emptied: its records before this one are void.
     pub fn append_truncate(self: &Arc<Self>, table: TableId) -> Result<Ticket> {
         let mut content = Vec::new();

@@ -4,6 +4,7 @@
 //! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is, `turns` keeps those
 //! apart who read before they write.
 
+mod counting;
 mod ddl;
 mod maintenance;
 mod open;

@@ -21,6 +21,11 @@ impl Database {
         self.shared.write(mutation)
     }
 
+    /// A ticket for all writes so far: for an answer that tells what they have written.
+    pub fn written_so_far(&self) -> Ticket {
+        self.shared.log.as_ref().map_or_else(Ticket::ready, |log| log.so_far())
+    }
+
     /// A new server timestamp, microseconds; greater than every one before.
     pub fn next_timestamp(&self) -> Result<i64> {
         self.shared.timestamps.next(self.shared.log.as_ref())

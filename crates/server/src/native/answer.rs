@@ -269,14 +269,15 @@ impl Desk<'_> {
         let batch_of_entries = helenus_cql::backend::Batch { kind, entries };
         let request =
             Asked { probe: self.probe, ..asked(self.caller, &batch.parameters, Values::Positional(&[])) };
-        let Answer { outcome, warnings } = backend.batch(&batch_of_entries, &request)?;
-        let Outcome::Rows { columns, paging_state, ticket } = outcome else {
-            return self.without_rows(outcome, &warnings);
-        };
-        // A conditional batch shows whether it was applied; its rows come with the outcome's columns alone.
         let start = self.out.len();
         let (cache, codec) = self.tools.split(self.caller.compression);
-        let rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
+        // A batch with conditions has rows, whose columns nobody knows before.
+        let mut rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
+        let Answer { outcome, warnings } = backend.batch(&batch_of_entries, &request, &mut rows)?;
+        let Outcome::Rows { columns, paging_state, ticket } = outcome else {
+            drop(rows);
+            return self.without_rows(outcome, &warnings);
+        };
         let codec = codec.filter(|_| warnings.is_empty());
         rows.finish(&columns, paging_state.as_deref(), codec).map_err(unfinished)?;
         self.warn(start, &warnings)?;

@@ -176,7 +176,7 @@ impl Backend for Canned {
         self.query(&statement.query, request, out)
     }
 
-    fn batch(&self, batch: &Batch<'_>, _: &Request<'_>) -> Result<Answer, CqlError> {
+    fn batch(&self, batch: &Batch<'_>, _: &Request<'_>, _: &mut dyn RowsOut) -> Result<Answer, CqlError> {
         for entry in &batch.entries {
             let (BatchEntry::Query(text, values), Values::Positional([BoundValue::Bytes(value)])) = (
                 entry,

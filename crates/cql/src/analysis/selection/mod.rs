@@ -11,3 +11,4 @@ mod typing;
 pub(crate) use result::result_columns;
 pub(crate) use selected::{Leaf, Selected, Selection};
 pub(crate) use source::{Shape, Source};
+pub(crate) use typing::columns_of_wildcard;

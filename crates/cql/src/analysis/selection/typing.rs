@@ -80,7 +80,7 @@ impl Selection {
 }
 
 /// The columns of `*`: static and regular ones by name, of whatever shape (`allColumnsInSelectOrder`).
-fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column> {
+pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column> {
     let by_name = |columns: &'_ [Column]| -> Vec<usize> {
         let mut order: Vec<usize> = (0..columns.len()).collect();
         order.sort_by(|a, b| columns[*a].name.as_bytes().cmp(columns[*b].name.as_bytes()));

@@ -174,7 +174,7 @@ fn a_batch_is_one_mutation_with_one_timestamp() {
         ],
     };
     let request = Request { timestamp_us: Some(77), ..request(&identity, Some("ks"), &[]) };
-    let Outcome::Done(ticket) = session.backend.batch(&batch, &request).unwrap().outcome else { panic!() };
+    let Outcome::Done(ticket) = session.backend.batch(&batch, &request, &mut Rows::default()).unwrap().outcome else { panic!() };
     ticket.wait().unwrap();
     assert_eq!(
         session.rows("SELECT c, v, writetime(v), n, writetime(n) FROM t"),
@@ -182,10 +182,10 @@ fn a_batch_is_one_mutation_with_one_timestamp() {
     );
     assert_eq!(session.rows("SELECT k, writetime(v) FROM o"), "7,77");
     let wrong = Batch { kind: BatchKind::Logged, entries: vec![entry("SELECT * FROM t")] };
-    let error = session.backend.batch(&wrong, &request).err().unwrap().to_string();
+    let error = session.backend.batch(&wrong, &request, &mut Rows::default()).err().unwrap().to_string();
     assert_eq!(error, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
     let wrong = Batch { kind: BatchKind::Logged, entries: vec![entry("INSERT INTO o (k) VALUES (?)")] };
-    let error = session.backend.batch(&wrong, &request).err().unwrap().to_string();
+    let error = session.backend.batch(&wrong, &request, &mut Rows::default()).err().unwrap().to_string();
     assert_eq!(error, "There were 1 markers(?) in CQL but 0 bound variables");
 }
 

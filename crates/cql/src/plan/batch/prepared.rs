@@ -1,17 +1,18 @@
 //! An analysed BATCH: which statements may stand together, and the one mutation they make.
 
-use super::BatchLimits;
 use crate::analysis::{Bindings, Markers, Scope};
 use crate::backend::BatchKind;
 use crate::error::{CqlError, Result};
-use crate::plan::modify::{Attributes, Collector, ModifyPlan, timestamp_of};
+use crate::plan::conditional::check_together;
+use crate::plan::modify::{Attributes, ModifyPlan, Moment, Statement, timestamp_of};
 use crate::syntax::ast::{self, BatchItem};
-use helenus_model::mutation::Mutation;
 
 /// An analysed BATCH of text.
 #[derive(Debug)]
 pub(crate) struct BatchPlan {
-    kind: BatchKind,
+    pub(crate) kind: BatchKind,
+    /// Whether a statement has conditions: then all are of one partition.
+    pub(crate) is_conditional: bool,
     attributes: Attributes,
     pub(crate) statements: Vec<ModifyPlan>,
 }
@@ -43,6 +44,9 @@ impl BatchPlan {
             ast::BatchKind::Counter => BatchKind::Counter,
         };
         let with_timestamp = attributes.timestamp.is_some();
+        if with_timestamp && statements.iter().any(|statement| !statement.conditions.is_none()) {
+            return Err(CqlError::Invalid("Cannot provide custom timestamp for conditional BATCH".into()));
+        }
         if with_timestamp && kind == BatchKind::Counter {
             return Err(CqlError::Invalid("Cannot provide custom timestamp for counter BATCH".into()));
         }
@@ -51,8 +55,14 @@ impl BatchPlan {
                 "Timestamp must be set either on BATCH or individual statements".into(),
             ));
         }
+        if with_timestamp && statements.iter().any(|statement| statement.table.is_counter()) {
+            return Err(CqlError::Invalid(
+                "Cannot provide custom timestamp for a BATCH containing counters".into(),
+            ));
+        }
         check_kinds(kind, statements.iter())?;
-        Ok(BatchPlan { kind, attributes, statements })
+        let is_conditional = check_together(statements.iter())?;
+        Ok(BatchPlan { kind, is_conditional, attributes, statements })
     }
 
     /// How many columns the partition key of the batch's only table has; 0 if there are several tables, whose markers
@@ -63,21 +73,15 @@ impl BatchPlan {
         if same { first.table.partition_key.len() } else { 0 }
     }
 
-    /// The mutation of one execution, and warnings.
-    pub(crate) fn mutation(
-        &self,
-        bindings: &Bindings<'_>,
-        (timestamp_us, now_s): (i64, i64),
-        limits: &BatchLimits,
-    ) -> Result<(Mutation, Vec<String>)> {
-        let mut collector = Collector::default();
-        for statement in &self.statements {
-            let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), timestamp_us, bindings)?;
-            statement.apply(bindings, (timestamp_us, now_s), &mut collector)?;
-        }
-        let mutation = collector.finish();
-        let warnings = limits.check(&mutation, self.kind, self.statements.iter())?;
-        Ok((mutation, warnings))
+    /// The statements with the values of one execution.
+    pub(crate) fn bound<'a>(&'a self, bindings: &Bindings<'a>) -> Vec<Statement<'a>> {
+        self.statements.iter().map(|plan| Statement { plan, bindings: bindings.clone() }).collect()
+    }
+
+    /// The moment of the batch's writes: its own timestamp instead of the request's, if it has one.
+    pub(crate) fn moment(&self, moment: Moment, bindings: &Bindings<'_>) -> Result<Moment> {
+        let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), moment.timestamp_us, bindings)?;
+        Ok(Moment { timestamp_us, ..moment })
     }
 }
 

@@ -6,16 +6,36 @@ use super::collector::Collector;
 use super::operation::Operation;
 use super::position::{Clustering, RowRange};
 use super::prepare::{ModifyKind, ModifyPlan};
+use super::prior::{Prior, Wanted};
+use super::restriction::Restriction;
 use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
+use crate::plan::conditional::CasRequest;
+use helenus_model::byte_comparable::clustering_key;
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::Changes;
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+
+/// When a write happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Timestamp of the request or batch, microseconds.
+    pub(crate) timestamp_us: i64,
+    /// The time, seconds.
+    pub(crate) now_s: i64,
+    /// Whether conditions decide it. All its deletions but those of single cells are then a microsecond older than what
+    /// it writes (`PartitionUpdate.updateAllTimestamp`).
+    pub(crate) is_conditional: bool,
+}
 
 /// What every cell of one execution shares.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteContext<'a> {
     /// Timestamp of the write.
     pub(crate) timestamp_us: i64,
+    /// Timestamp of its deletions, those of single cells left out.
+    pub(crate) deletion_us: i64,
     /// The moment of the write.
     pub(crate) now_s: i64,
     /// TTL, 0 for none, and when what is written expires.
@@ -23,11 +43,13 @@ pub(crate) struct WriteContext<'a> {
     pub(crate) expires_s: i64,
     /// The values.
     pub(crate) bindings: Bindings<'a>,
+    /// What was read before, for statements that need it.
+    pub(crate) prior: Option<&'a Prior>,
 }
 
 impl WriteContext<'_> {
     fn deletion(&self) -> DeletionTime {
-        DeletionTime { timestamp_us: self.timestamp_us, local_s: self.now_s }
+        DeletionTime { timestamp_us: self.deletion_us, local_s: self.now_s }
     }
 
     fn liveness(&self) -> Liveness {
@@ -41,15 +63,16 @@ impl WriteContext<'_> {
 }
 
 impl ModifyPlan {
-    /// Adds the changes of one execution to `collector`. `timestamp_us` is that of the request or batch, which USING
-    /// overrides.
+    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `prior` is what `want`
+    /// asked for.
     ///
     /// # Errors
     /// What is wrong with the values. The collector then holds part of the changes and must be dropped.
     pub(crate) fn apply<'a>(
         &'a self,
         bindings: &Bindings<'a>,
-        (timestamp_us, now_s): (i64, i64),
+        moment: Moment,
+        prior: Option<&Prior>,
         collector: &mut Collector,
     ) -> Result<()> {
         let keys = self.filter.partition_keys(&self.table, bindings)?;
@@ -57,26 +80,88 @@ impl ModifyPlan {
         if targets.are_none() {
             return Ok(());
         }
-        let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), timestamp_us, bindings)?;
+        let Moment { now_s, is_conditional, .. } = moment;
+        let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), moment.timestamp_us, bindings)?;
         check_timestamp(timestamp_us)?;
         let ttl_s = match self.kind {
             ModifyKind::Delete => 0,
             ModifyKind::Insert | ModifyKind::Update => self.attributes.ttl_s(&self.table, now_s, bindings)?,
         };
         let expires_s = expires_s(now_s, ttl_s);
-        let context = WriteContext { timestamp_us, now_s, ttl_s, expires_s, bindings: bindings.clone() };
+        let prior = prior.filter(|_| self.reads_first());
+        let context = WriteContext {
+            timestamp_us,
+            deletion_us: timestamp_us - i64::from(is_conditional),
+            now_s,
+            ttl_s,
+            expires_s,
+            bindings: bindings.clone(),
+            prior,
+        };
         for key in keys {
+            let present = context.prior.map(|prior| Present { prior, table: &self.table, key: key.clone() });
             let changes = collector.changes(&self.table, key);
             match &targets {
                 Targets::Ranges(ranges) => self.delete_ranges(ranges, &context, changes)?,
                 Targets::Rows(rows) => {
                     for row in rows {
-                        self.change_row(row, &context, changes)?;
+                        self.change_row((row, present.as_ref()), &context, changes)?;
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Says what an execution must read before it writes.
+    pub(crate) fn want(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
+        if !self.reads_first() || self.filter.is_range {
+            return Ok(());
+        }
+        for key in self.filter.partition_keys(&self.table, bindings)? {
+            let partition = wanted.partition(&self.table, &key);
+            partition.statics |= self.reads.statics;
+            if self.reads.regulars {
+                for row in self.filter.rows(bindings)? {
+                    partition.rows.insert(row_key(&self.table, &row)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The partition and row that a statement of a conditional request names.
+    ///
+    /// # Errors
+    /// It names several.
+    pub(crate) fn conditional_target(&self, bindings: &Bindings<'_>, is_batch: bool) -> Result<Conditional> {
+        let keys = self.filter.partition_keys(&self.table, bindings)?;
+        if self.filter.keys.iter().any(Restriction::is_in) {
+            if is_batch {
+                return Err(CqlError::Server(
+                    "java.lang.IllegalArgumentException: Batch with conditions cannot span multiple partitions (you cannot \
+                     use IN on the partition key)"
+                        .into(),
+                ));
+            }
+            return Err(CasRequest::refuse_in(self.kind, "partition key"));
+        }
+        if self.filter.clustering.iter().any(Restriction::is_in) {
+            return Err(CasRequest::refuse_in(self.kind, "clustering key columns"));
+        }
+        let Some(key) = keys.into_iter().next() else {
+            return Err(CqlError::Invalid("Some partition key parts are missing".into()));
+        };
+        if self.filter.is_range || self.is_about_statics() {
+            return Ok(Conditional { key, clustering: None });
+        }
+        let row = self.filter.rows(bindings)?.into_iter().next().unwrap_or_default();
+        let clustering = match row.len() == self.table.clustering.len() {
+            true => Some(row_key(&self.table, &row)?),
+            // A DELETE of the whole partition, which has no conditions.
+            false => None,
+        };
+        Ok(Conditional { key, clustering })
     }
 
     fn targets<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Targets<'a>> {
@@ -106,11 +191,15 @@ impl ModifyPlan {
 
     fn change_row(
         &self,
-        row: &Clustering<'_>,
+        (row, present): (&Clustering<'_>, Option<&Present<'_>>),
         context: &WriteContext<'_>,
         changes: &mut Changes,
     ) -> Result<()> {
         let operations = &self.operations;
+        let here = match present {
+            Some(present) => present.row(row)?,
+            None => None,
+        };
         match self.kind {
             ModifyKind::Delete if operations.regular.is_empty() && operations.statics.is_empty() => {
                 if row.is_empty() {
@@ -126,7 +215,7 @@ impl ModifyPlan {
                     if row.is_empty() && !self.table.clustering.is_empty() {
                         return Err(no_ranges_of_columns());
                     }
-                    write_row(row, Liveness::NONE, &operations.regular, context, changes)?;
+                    write_row((row, here), Liveness::NONE, &operations.regular, context, changes)?;
                 }
             }
             ModifyKind::Insert | ModifyKind::Update => {
@@ -135,12 +224,49 @@ impl ModifyPlan {
                         ModifyKind::Insert => context.liveness(),
                         ModifyKind::Update | ModifyKind::Delete => Liveness::NONE,
                     };
-                    write_row(row, liveness, &operations.regular, context, changes)?;
+                    write_row((row, here), liveness, &operations.regular, context, changes)?;
                 }
             }
         }
-        write_statics(&operations.statics, context, changes)
+        let statics = present.and_then(Present::statics);
+        write_statics(&operations.statics, statics, context, changes)
     }
+}
+
+/// The partition of a statement with conditions.
+pub(crate) struct Conditional {
+    /// Its serialised key.
+    pub(crate) key: Vec<u8>,
+    /// Ordered clustering of the row; `None` for the static row, and for what names no single row.
+    pub(crate) clustering: Option<Vec<u8>>,
+}
+
+/// What was read of a partition.
+struct Present<'a> {
+    prior: &'a Prior,
+    table: &'a Table,
+    key: Vec<u8>,
+}
+
+impl Present<'_> {
+    fn row(&self, row: &Clustering<'_>) -> Result<Option<RowView<'_>>> {
+        if row.len() != self.table.clustering.len() {
+            return Ok(None);
+        }
+        Ok(self.prior.row(self.table.id, &self.key, &row_key(self.table, row)?))
+    }
+
+    fn statics(&self) -> Option<RowView<'_>> {
+        self.prior.statics(self.table.id, &self.key)
+    }
+}
+
+/// The ordered form of a row's clustering.
+fn row_key(table: &Table, row: &Clustering<'_>) -> Result<Vec<u8>> {
+    let mut key = Vec::new();
+    clustering_key(row.iter().map(|value| Some(&**value)), &table.clustering, &mut key)
+        .map_err(|error| CqlError::Invalid(error.to_string()))?;
+    Ok(key)
 }
 
 /// What a statement names in each of its partitions.
@@ -164,7 +290,7 @@ fn no_ranges_of_columns() -> CqlError {
 
 /// Writes one row. A row of an UPDATE that changes nothing is left out.
 fn write_row(
-    clustering: &Clustering<'_>,
+    (clustering, present): (&Clustering<'_>, Option<RowView<'_>>),
     mut liveness: Liveness,
     operations: &[Operation],
     context: &WriteContext<'_>,
@@ -184,7 +310,7 @@ fn write_row(
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
         changes.row(values(), (liveness, DeletionTime::LIVE), &complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, context, row));
+            written = round.iter().try_for_each(|operation| write(operation, present, context, row));
         });
         written?;
         liveness = Liveness::NONE;
@@ -192,7 +318,12 @@ fn write_row(
     Ok(())
 }
 
-fn write_statics(operations: &[Operation], context: &WriteContext<'_>, changes: &mut Changes) -> Result<()> {
+fn write_statics(
+    operations: &[Operation],
+    present: Option<RowView<'_>>,
+    context: &WriteContext<'_>,
+    changes: &mut Changes,
+) -> Result<()> {
     for round in rounds(operations) {
         if changes_no_column(round, context)? {
             continue;
@@ -200,7 +331,7 @@ fn write_statics(operations: &[Operation], context: &WriteContext<'_>, changes: 
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
         changes.static_row(&complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, context, row));
+            written = round.iter().try_for_each(|operation| write(operation, present, context, row));
         });
         written?;
     }

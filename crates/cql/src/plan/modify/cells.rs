@@ -5,12 +5,15 @@
 //! merges them.
 
 use super::apply::WriteContext;
-use super::operation::{Action, Operation};
+use super::list::{PresentList, change_list};
+use super::operation::{Action, Direction, Operation};
+use super::sum::sum;
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
+use helenus_model::row::RowView;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
 
@@ -45,6 +48,8 @@ pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) ->
             is(term, false)
         }
         Action::Append(term) | Action::Prepend(term) | Action::Discard(term) => is(term, true),
+        Action::Count(term, _) => is(term, false),
+        Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) | Action::Add(_) => Ok(false),
         Action::Delete | Action::DeleteElement(_) | Action::DeleteField(_) => Ok(false),
     }
 }
@@ -61,7 +66,7 @@ pub(super) fn complex_deletions(
             Action::Replace(term) if !matches!(term.bind(&context.bindings)?, Bound::Unset) => {
                 context.timestamp_us - 1
             }
-            Action::Delete if operation.ty.is_multi_cell() => context.timestamp_us,
+            Action::Delete if operation.ty.is_multi_cell() => context.deletion_us,
             _ => continue,
         };
         deletions.push((operation.column, DeletionTime { timestamp_us, local_s: context.now_s }));
@@ -69,9 +74,10 @@ pub(super) fn complex_deletions(
     Ok(deletions)
 }
 
-/// Writes the cells of one operation.
+/// Writes the cells of one operation. `present` is the row as it was read, for operations that need it.
 pub(super) fn write(
     operation: &Operation,
+    present: Option<RowView<'_>>,
     context: &WriteContext<'_>,
     row: &mut RowWriter<'_>,
 ) -> Result<()> {
@@ -112,6 +118,26 @@ pub(super) fn write(
             Bound::Null => cells.tombstone(Some(path)),
             Bound::Unset => {}
         },
+        Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) => {
+            let list = PresentList::of(present, operation.column, context.now_s);
+            change_list(&operation.action, &list, &mut cells)?;
+        }
+        Action::Add(term) => {
+            let found = present.and_then(|row| {
+                let cell = row.cells_of(operation.column).first()?;
+                cell.is_live(context.now_s).then(|| row.value(cell))
+            });
+            match (found, term.bind(bindings)?) {
+                (None, _) | (_, Bound::Unset) => {}
+                (Some(_), Bound::Null) => return invalid("Invalid null value for increment"),
+                (Some(found), Bound::Bytes(by)) => cells.live(None, &sum(&operation.ty, found, &by)?),
+            }
+        }
+        Action::Count(term, direction) => match term.bind(bindings)? {
+            Bound::Bytes(by) => cells.live(None, &count_of(&by, *direction)?.to_be_bytes()),
+            Bound::Null => return invalid("Invalid null value for counter increment"),
+            Bound::Unset => {}
+        },
         // A multi-cell column's deletion stands before the cells.
         Action::Delete if operation.ty.is_multi_cell() => {}
         Action::Delete => cells.tombstone(None),
@@ -138,21 +164,36 @@ fn invalid<T>(message: &str) -> Result<T> {
     Err(CqlError::Invalid(message.into()))
 }
 
+/// What a counter is to count by. An update logs this until the engine has put the count in its place.
+fn count_of(by: &[u8], direction: Direction) -> Result<i64> {
+    let Some(by) = by.first_chunk::<8>().map(|by| i64::from_be_bytes(*by)) else {
+        return invalid("Invalid empty value for counter increment");
+    };
+    match direction {
+        Direction::Up => Ok(by),
+        Direction::Down => by.checked_neg().ok_or_else(|| {
+            CqlError::Invalid(format!(
+                "The negation of {by} overflows supported counter precision (signed 8 bytes integer)"
+            ))
+        }),
+    }
+}
+
 /// Writes cells of one column.
-struct Cells<'c, 'w, 'r> {
-    column: ColumnId,
-    context: &'c WriteContext<'c>,
+pub(super) struct Cells<'c, 'w, 'r> {
+    pub(super) column: ColumnId,
+    pub(super) context: &'c WriteContext<'c>,
     row: &'w mut RowWriter<'r>,
 }
 
 impl Cells<'_, '_, '_> {
-    fn live(&mut self, path: Option<&[u8]>, value: &[u8]) {
+    pub(super) fn live(&mut self, path: Option<&[u8]>, value: &[u8]) {
         let context = self.context;
         let local_deletion_s = if context.ttl_s == 0 { NO_EXPIRY } else { context.expires_s };
         self.push(context.ttl_s, local_deletion_s, path, value);
     }
 
-    fn tombstone(&mut self, path: Option<&[u8]>) {
+    pub(super) fn tombstone(&mut self, path: Option<&[u8]>) {
         self.push(0, self.context.now_s, path, &[]);
     }
 

@@ -66,6 +66,15 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Whether every column of the primary key must equal something (`hasAllPKColumnsRestrictedByEqualities`).
+    pub(super) fn names_one_row(&self, table: &Table) -> bool {
+        let restricted: usize = self.clustering.iter().map(|restriction| restriction.names.len()).sum();
+        restricted == table.clustering.len()
+            && self.keys.iter().chain(&self.clustering).all(|r| matches!(r.test, Test::Equal(_) | Test::In(_)))
+    }
+}
+
 /// What has been gathered of a WHERE.
 #[derive(Default)]
 struct Parts {

@@ -1,5 +1,6 @@
 //! What a statement does to one column, typed (`Operation` and its kinds).
 
+use super::prepare::Reads;
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column, term_text};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{self, Assignment, AssignmentKind, DeleteTarget, Ident};
@@ -34,12 +35,39 @@ pub(super) enum Action {
     Discard(Term),
     /// A field of a user-defined type, by its path, gets a value; null deletes it.
     SetField([u8; 2], Term),
+    /// The element of a list at an index, which is read first, gets a value; null deletes it.
+    SetIndex(Term, Term),
+    /// Elements of a list, which is read first, are taken out by their values.
+    DiscardValues(Term),
+    /// The element of a list at an index, which is read first, is deleted.
+    DeleteIndex(Term),
+    /// A number is added to the one that is there, or a text put behind it; in conditional statements alone.
+    Add(Term),
+    /// A counter counts up by this, or down.
+    Count(Term, Direction),
     /// The column is deleted whole.
     Delete,
     /// One element of a set or entry of a map is deleted.
     DeleteElement(Term),
     /// One field of a user-defined type is deleted.
     DeleteField([u8; 2]),
+}
+
+/// Which way a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Up,
+    Down,
+}
+
+impl Action {
+    /// Whether it needs what is there (`Operation.requiresRead`). Counters read in the engine.
+    fn reads(&self) -> bool {
+        matches!(
+            self,
+            Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) | Action::Add(_)
+        )
+    }
 }
 
 /// The operations of a statement, regular and static apart, each in order of columns.
@@ -50,6 +78,12 @@ pub(super) struct Operations {
 }
 
 impl Operations {
+    /// What must be read before they are done.
+    pub(super) fn reads(&self) -> Reads {
+        let any = |operations: &[Operation]| operations.iter().any(|operation| operation.action.reads());
+        Reads { regulars: any(&self.regular), statics: any(&self.statics) }
+    }
+
     pub(super) fn add(&mut self, column: &Column, action: Action) {
         let operation = Operation { column: column.id, ty: column.ty.clone(), action };
         let list = if column.kind == ColumnKind::Static { &mut self.statics } else { &mut self.regular };
@@ -80,9 +114,9 @@ pub(super) fn set_value(
     Ok(if column.ty.is_multi_cell() { Action::Replace(term) } else { Action::Set(term) })
 }
 
-/// Types one assignment of an UPDATE.
+/// Types one assignment of an UPDATE; `is_conditional` says whether the statement has conditions.
 pub(super) fn assign(
-    table: &Table,
+    (table, is_conditional): (&Table, bool),
     assignment: &Assignment<'_>,
     scope: &Scope<'_>,
     markers: &mut Markers,
@@ -98,7 +132,7 @@ pub(super) fn assign(
         AssignmentKind::Set(value) => set_value(table, column, value, scope, markers)?,
         AssignmentKind::Add(value) => {
             let text = format!("{name} = {name} + {}", term_text(value));
-            check_addable(column, &text)?;
+            let addition = check_addable(column, &text, is_conditional)?;
             let prepared = Term::prepare(value, &receiver, scope, markers);
             let term = prepared.map_err(|error| match ty {
                 CqlType::Map { .. } => CqlError::Invalid(format!(
@@ -107,11 +141,11 @@ pub(super) fn assign(
                 )),
                 _ => error,
             })?;
-            Action::Append(term)
+            addition.action(term)
         }
         AssignmentKind::Subtract(value) => {
             let text = format!("{name} = {name} - {}", term_text(value));
-            check_addable(column, &text)?;
+            check_subtractable(column, &text)?;
             subtract(&receiver, value, scope, markers)?
         }
         AssignmentKind::Prepend(value) => {
@@ -142,8 +176,62 @@ pub(super) fn assign(
     Ok((name.clone(), action))
 }
 
-/// Whether `+` and `-` make sense for a column that is not read first.
-fn check_addable(column: &Column, text: &str) -> Result<()> {
+/// What `+` does to a column.
+enum Addition {
+    Append,
+    Count,
+    Add,
+}
+
+impl Addition {
+    fn action(&self, term: Term) -> Action {
+        match self {
+            Addition::Append => Action::Append(term),
+            Addition::Count => Action::Count(term, Direction::Up),
+            Addition::Add => Action::Add(term),
+        }
+    }
+}
+
+/// What `+` does to a column, if it makes sense. Numbers and texts are added to only under a condition.
+fn check_addable(column: &Column, text: &str, is_conditional: bool) -> Result<Addition> {
+    let name = &column.name;
+    let ty = &column.ty;
+    match ty {
+        CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
+            if *frozen {
+                return invalid(format!("Invalid operation ({text}) for frozen collection column {name}"));
+            }
+            Ok(Addition::Append)
+        }
+        CqlType::Tuple(_) | CqlType::Udt(_) => {
+            invalid(format!("Invalid operation ({text}) for tuple column {name}"))
+        }
+        CqlType::Counter => Ok(Addition::Count),
+        _ if !is_conditional => invalid(format!("Invalid operation ({text}) for non counter column {name}")),
+        _ if is_addable(ty) => Ok(Addition::Add),
+        _ => invalid(format!("Invalid operation ({text}) for non-numeric and non-text type {name}")),
+    }
+}
+
+/// Cassandra's `NumberType` and `StringType`.
+fn is_addable(ty: &CqlType) -> bool {
+    matches!(
+        ty,
+        CqlType::TinyInt
+            | CqlType::SmallInt
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::Varint
+            | CqlType::Float
+            | CqlType::Double
+            | CqlType::Decimal
+            | CqlType::Ascii
+            | CqlType::Text
+    )
+}
+
+fn check_subtractable(column: &Column, text: &str) -> Result<()> {
     let name = &column.name;
     match &column.ty {
         CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
@@ -152,10 +240,7 @@ fn check_addable(column: &Column, text: &str) -> Result<()> {
             }
             Ok(())
         }
-        CqlType::Tuple(_) | CqlType::Udt(_) if text.contains(" + ") => {
-            invalid(format!("Invalid operation ({text}) for tuple column {name}"))
-        }
-        CqlType::Counter => invalid("counters are not supported yet".into()),
+        CqlType::Counter => Ok(()),
         _ => invalid(format!("Invalid operation ({text}) for non counter column {name}")),
     }
 }
@@ -168,8 +253,9 @@ fn subtract(
 ) -> Result<Action> {
     match &receiver.ty {
         CqlType::List { .. } => {
-            invalid("removing values from a list is not supported yet; it reads the list first".into())
+            Ok(Action::DiscardValues(Term::prepare(value, receiver, scope, markers)?))
         }
+        CqlType::Counter => Ok(Action::Count(Term::prepare(value, receiver, scope, markers)?, Direction::Down)),
         CqlType::Map { key, .. } => {
             let keys = CqlType::Set { element: key.clone(), frozen: true };
             let spec = Receiver { ty: keys, ..receiver.clone() };
@@ -200,8 +286,11 @@ fn set_element(
         | CqlType::Map { frozen: true, .. } => {
             invalid(format!("Invalid operation ({text}) for frozen collection column {name}"))
         }
-        CqlType::List { .. } => {
-            invalid("setting an element of a list is not supported yet; it reads the list first".into())
+        CqlType::List { element, .. } => {
+            let index = receiver.part(format!("idx({name})"), CqlType::Int);
+            let element = receiver.part(format!("value({name})"), (**element).clone());
+            let index = Term::prepare(key, &index, scope, markers)?;
+            Ok(Action::SetIndex(index, Term::prepare(value, &element, scope, markers)?))
         }
         CqlType::Set { .. } => invalid(format!("Invalid operation ({text}) for set column {name}")),
         CqlType::Map { key: key_type, value: value_type, .. } => {
@@ -239,18 +328,18 @@ pub(super) fn delete(
                         "Invalid deletion operation for frozen collection column {name}"
                     ));
                 }
-                CqlType::List { .. } => {
-                    return invalid(
-                        "deleting an element of a list is not supported yet; it reads the list first".into(),
-                    );
-                }
+                CqlType::List { .. } => receiver.part(format!("idx({name})"), CqlType::Int),
                 CqlType::Set { element, .. } => receiver.part(format!("value({name})"), (**element).clone()),
                 CqlType::Map { key, .. } => receiver.part(format!("key({name})"), (**key).clone()),
                 _ => {
                     return invalid(format!("Invalid deletion operation for non collection column {name}"));
                 }
             };
-            Action::DeleteElement(Term::prepare(element, &spec, scope, markers)?)
+            let element = Term::prepare(element, &spec, scope, markers)?;
+            match &column.ty {
+                CqlType::List { .. } => Action::DeleteIndex(element),
+                _ => Action::DeleteElement(element),
+            }
         }
         DeleteTarget::Field(_, field) => {
             let CqlType::Udt(udt) = &column.ty else {

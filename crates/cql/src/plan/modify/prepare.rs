@@ -5,9 +5,10 @@ use super::filter::Filter;
 use super::operation::{Operations, assign, delete, set_value};
 use crate::analysis::{Markers, Scope, existing_column};
 use crate::error::{CqlError, Result};
+use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
 use crate::syntax::ast::{
-    Comparison, Delete, Guard, Ident, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
+    Comparison, Delete, Ident, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{ColumnKind, Table};
@@ -52,6 +53,16 @@ pub(crate) struct ModifyPlan {
     pub(crate) attributes: Attributes,
     pub(super) filter: Filter,
     pub(super) operations: Operations,
+    pub(crate) conditions: Conditions,
+    /// Whether the row, or the static row, must be read before it is written.
+    pub(super) reads: Reads,
+}
+
+/// What a statement without conditions reads before it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reads {
+    pub(super) regulars: bool,
+    pub(super) statics: bool,
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T> {
@@ -99,12 +110,12 @@ impl ModifyPlan {
                 }
             }
         }
-        let statics_only = !names_clustering && operations.are_static_only();
+        let conditions = if insert.if_not_exists { Conditions::NotExists } else { Conditions::None };
+        let statics_only =
+            !names_clustering && applies_to_statics_only(ModifyKind::Insert, &operations, &conditions);
         let filter = Filter::prepare(&key, ModifyKind::Insert, statics_only, (&table, scope), markers)?;
-        if insert.if_not_exists {
-            return invalid("IF NOT EXISTS of INSERT is not supported yet");
-        }
-        Ok(ModifyPlan { kind: ModifyKind::Insert, table, attributes, filter, operations })
+        ModifyPlan { kind: ModifyKind::Insert, table, attributes, filter, operations, conditions, reads: Reads::default() }
+            .checked()
     }
 
     /// Analyses an UPDATE.
@@ -116,21 +127,21 @@ impl ModifyPlan {
         let table = table_to_write(&update.table, scope)?;
         let using = (update.using.timestamp.as_ref(), update.using.ttl.as_ref());
         let attributes = Attributes::prepare(using, (&table.keyspace, &table.name), scope, markers)?;
-        check_guard(&update.guard, attributes.timestamp.is_some())?;
+        let has_timestamp = attributes.timestamp.is_some();
+        let conditions = Conditions::prepare(&update.guard, has_timestamp, (&table, scope), markers)?;
         let mut operations = Operations::default();
         for assignment in &update.assignments {
-            let (name, action) = assign(&table, assignment, scope, markers)?;
+            let (name, action) = assign((&table, !conditions.is_none()), assignment, scope, markers)?;
             if let Some(column) = table.column(&name) {
                 operations.add(column, action);
             }
         }
-        if table.is_counter() {
-            return invalid("counters are not supported yet");
-        }
-        let statics_only = operations.are_static_only();
+        let statics_only = applies_to_statics_only(ModifyKind::Update, &operations, &conditions);
         let filter =
             Filter::prepare(&update.filter, ModifyKind::Update, statics_only, (&table, scope), markers)?;
-        Ok(ModifyPlan { kind: ModifyKind::Update, table, attributes, filter, operations })
+        let reads = operations.reads();
+        ModifyPlan { kind: ModifyKind::Update, table, attributes, filter, operations, conditions, reads }
+            .checked()
     }
 
     /// Analyses a DELETE.
@@ -142,7 +153,8 @@ impl ModifyPlan {
         let table = table_to_write(&statement.table, scope)?;
         let using = (statement.timestamp.as_ref(), None);
         let attributes = Attributes::prepare(using, (&table.keyspace, &table.name), scope, markers)?;
-        check_guard(&statement.guard, attributes.timestamp.is_some())?;
+        let has_timestamp = attributes.timestamp.is_some();
+        let conditions = Conditions::prepare(&statement.guard, has_timestamp, (&table, scope), markers)?;
         let mut operations = Operations::default();
         for target in &statement.targets {
             let (name, action) = delete(&table, target, scope, markers)?;
@@ -150,18 +162,80 @@ impl ModifyPlan {
                 operations.add(column, action);
             }
         }
-        let statics_only = operations.are_static_only();
+        let statics_only = applies_to_statics_only(ModifyKind::Delete, &operations, &conditions);
         let filter =
             Filter::prepare(&statement.filter, ModifyKind::Delete, statics_only, (&table, scope), markers)?;
-        Ok(ModifyPlan { kind: ModifyKind::Delete, table, attributes, filter, operations })
+        let reads = operations.reads();
+        ModifyPlan { kind: ModifyKind::Delete, table, attributes, filter, operations, conditions, reads }
+            .checked()
+    }
+
+    /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
+    fn checked(self) -> Result<ModifyPlan> {
+        let attributes = &self.attributes;
+        self.conditions.check(&self.table, attributes.timestamp.is_some())?;
+        if self.table.is_counter() {
+            if attributes.timestamp.is_some() {
+                return invalid("Cannot provide custom timestamp for counter updates");
+            }
+            if attributes.ttl.is_some() {
+                return invalid("Cannot provide custom TTL for counter updates");
+            }
+        }
+        if self.kind == ModifyKind::Delete && !self.conditions.is_none() && !self.filter.names_one_row(&self.table) {
+            if applies_to_regulars(self.kind, &self.operations) {
+                return invalid(
+                    "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete \
+                     non static columns",
+                );
+            }
+            if self.conditions.asks_regulars() {
+                return invalid(
+                    "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to use IF \
+                     condition on non static columns",
+                );
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether rows are changed, and not only the static one (`updatesRegularRows`).
+    pub(crate) fn updates_regulars(&self) -> bool {
+        self.table.clustering.is_empty() || !self.filter.clustering.is_empty()
+    }
+
+    /// Whether static columns are.
+    pub(crate) fn changes_statics(&self) -> bool {
+        !self.operations.statics.is_empty()
+    }
+
+    /// Whether it needs nothing but its values: no condition, no row that is read first, no counter.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.conditions.is_none() && !self.reads_first() && !self.table.is_counter()
+    }
+
+    /// Whether an operation reads what is there.
+    pub(crate) fn reads_first(&self) -> bool {
+        self.reads != Reads::default()
+    }
+
+    /// Whether it is about the static row alone, and names no other.
+    pub(super) fn is_about_statics(&self) -> bool {
+        self.filter.clustering.is_empty()
+            && applies_to_statics_only(self.kind, &self.operations, &self.conditions)
     }
 }
 
-impl Operations {
-    /// Whether something is changed, and nothing but static columns.
-    fn are_static_only(&self) -> bool {
-        self.regular.is_empty() && !self.statics.is_empty()
-    }
+/// Whether regular columns are changed; a DELETE that names no columns takes whole rows.
+fn applies_to_regulars(kind: ModifyKind, operations: &Operations) -> bool {
+    !operations.regular.is_empty() || kind == ModifyKind::Delete && operations.statics.is_empty()
+}
+
+/// Whether something is changed or asked, and nothing but static columns (`appliesOnlyToStaticColumns`).
+fn applies_to_statics_only(kind: ModifyKind, operations: &Operations, conditions: &Conditions) -> bool {
+    !applies_to_regulars(kind, operations)
+        && !conditions.asks_regulars()
+        && (!operations.statics.is_empty() || conditions.asks_statics())
 }
 
 /// The table of a statement that writes, if users may write to it.
@@ -175,15 +249,4 @@ fn table_to_write(name: &QualifiedName<'_>, scope: &Scope<'_>) -> Result<Arc<Tab
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
     Ok(scope.table(name)?.clone())
-}
-
-fn check_guard(guard: &Guard<'_>, has_timestamp: bool) -> Result<()> {
-    match guard {
-        Guard::None => Ok(()),
-        Guard::Exists | Guard::Conditions(_) if has_timestamp => {
-            invalid("Cannot provide custom timestamp for conditional updates")
-        }
-        Guard::Exists => invalid("IF EXISTS of UPDATE and DELETE is not supported yet"),
-        Guard::Conditions(_) => invalid("IF conditions are not supported yet"),
-    }
 }

@@ -17,6 +17,13 @@ pub(super) struct Restriction {
     pub(super) test: Test,
 }
 
+impl Restriction {
+    /// Whether it names several values.
+    pub(super) fn is_in(&self) -> bool {
+        matches!(self.test, Test::In(_))
+    }
+}
+
 /// What is asked of a restricted column.
 #[derive(Clone, Debug)]
 pub(super) enum Test {

@@ -13,17 +13,17 @@ use std::borrow::Cow;
 
 /// A row with what belongs to its partition.
 #[derive(Clone, Copy)]
-pub(super) struct RowAt<'a> {
+pub(crate) struct RowAt<'a> {
     /// The serialised partition key.
-    pub(super) key: &'a [u8],
+    pub(crate) key: &'a [u8],
     /// How many columns it has.
-    pub(super) key_columns: usize,
+    pub(crate) key_columns: usize,
     /// The static row.
-    pub(super) statics: Option<RowView<'a>>,
+    pub(crate) statics: Option<RowView<'a>>,
     /// The row; `None` where a static row stands alone.
-    pub(super) row: Option<RowView<'a>>,
+    pub(crate) row: Option<RowView<'a>>,
     /// The moment of the read, seconds.
-    pub(super) now_s: i64,
+    pub(crate) now_s: i64,
 }
 
 /// What computing a value needs besides the row.
@@ -40,7 +40,7 @@ pub(super) struct Computing<'a> {
 
 impl<'a> RowAt<'a> {
     /// A column's value. What has to be assembled is, in `scratch`.
-    pub(super) fn value<'s>(&self, source: &Source, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
+    pub(crate) fn value<'s>(&self, source: &Source, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
     where
         'a: 's,
     {

@@ -1,0 +1,170 @@
+//! Runs what writes: plain statements straight from their values, all others in the turn of their partitions.
+//!
+//! A statement or batch that reads first (conditions, operations on lists) takes the turn of all its partitions at once,
+//! reads, writes, and gives the turn back: another such write comes before or after it, never between. Its answer waits for
+//! the log, since it tells what others have written. Counters do the same within the engine (`Database::count`). Where
+//! reads or turns would have to be waited for, the answer is `WouldBlock`: nothing is written then, and the door runs the
+//! request again on a disk thread.
+
+use super::backend::LocalBackend;
+use super::consistency::{check_conditional, check_counting, check_read_before_write, check_write};
+use super::engine_error::{read_before_write_error, write_error};
+use crate::backend::{Answer, BatchKind, Outcome, Request, RowsOut};
+use crate::error::{CqlError, Result};
+use crate::plan::conditional::{CasRequest, Verdict};
+use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
+use helenus_engine::read::Stage;
+use helenus_engine::{ReadRequest, Ticket};
+use helenus_model::mutation::Mutation;
+use parking_lot::Mutex;
+
+impl LocalBackend {
+    /// Runs one statement.
+    pub(super) fn run_statement(
+        &self,
+        statement: Statement<'_>,
+        moment: Moment,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Answer> {
+        let plan = statement.plan;
+        if !plan.conditions.is_none() {
+            return self.run_conditional(&[statement], None, request, out);
+        }
+        if plan.table.is_counter() {
+            check_counting(request.consistency, &plan.table)?;
+        } else {
+            check_write(request.consistency)?;
+        }
+        if !plan.is_plain() {
+            return self.run_batch(&[statement], None, moment, request);
+        }
+        let began_ns = request.began_ns(self.database());
+        let mut collector = Collector::default();
+        plan.apply(&statement.bindings, moment, None, &mut collector)?;
+        request.spent(self.database(), Stage::Plan, began_ns);
+        Ok(Outcome::Done(self.write(&collector.finish(), request)?).into())
+    }
+
+    /// Runs statements without conditions as one write. `kind` is that of a batch; `None` for a statement alone.
+    pub(super) fn run_batch(
+        &self,
+        statements: &[Statement<'_>],
+        kind: Option<BatchKind>,
+        moment: Moment,
+        request: &Request<'_>,
+    ) -> Result<Answer> {
+        let began_ns = request.began_ns(self.database());
+        let mut wanted = Wanted::default();
+        for statement in statements {
+            statement.plan.want(&statement.bindings, &mut wanted)?;
+        }
+        let (mut _turn, mut prior) = (None, None);
+        if !wanted.is_empty() {
+            check_read_before_write(request.consistency)?;
+            _turn = Some(self.database().turn(wanted.turns(), request.may_block)?);
+            prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
+        }
+        let mut collector = Collector::default();
+        for statement in statements {
+            statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector)?;
+        }
+        let mutation = collector.finish();
+        let mut warnings = Vec::new();
+        if let Some(kind) = kind {
+            let plans = statements.iter().map(|statement| statement.plan);
+            warnings = self.batches.check(&mutation, kind, plans)?;
+        }
+        request.spent(self.database(), Stage::Plan, began_ns);
+        let counts = statements.first().is_some_and(|statement| statement.plan.table.is_counter());
+        let ticket = match counts {
+            true => self.count(&mutation, request)?,
+            false => self.write(&mutation, request)?,
+        };
+        Ok(Answer { outcome: Outcome::Done(ticket), warnings })
+    }
+
+    /// Runs a statement with conditions, or a batch in which there are some.
+    pub(super) fn run_conditional(
+        &self,
+        statements: &[Statement<'_>],
+        kind: Option<BatchKind>,
+        request: &Request<'_>,
+        out: &mut dyn RowsOut,
+    ) -> Result<Answer> {
+        let cas = CasRequest::new(statements, kind.is_some())?;
+        check_conditional(request.consistency, request.serial_consistency)?;
+        let mut wanted = Wanted::default();
+        cas.want(&mut wanted);
+        let _turn = self.database().turn(wanted.turns(), request.may_block)?;
+        let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
+        let prior = self.read_prior(&wanted, now_s, request)?;
+        let (columns, ticket) = match cas.verdict(&prior, now_s)? {
+            Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
+            Verdict::Applies => {
+                // Taken within the turn, and later than all that decided: no such write of the partition goes back.
+                let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
+                let mut collector = Collector::default();
+                for statement in statements {
+                    let moment = Moment { timestamp_us, now_s, is_conditional: true };
+                    statement.plan.apply(&statement.bindings, moment, Some(&prior), &mut collector)?;
+                }
+                let mutation = collector.finish();
+                let ticket = match mutation.updates.is_empty() {
+                    true => self.database().written_so_far(),
+                    false => self.write(&mutation, request)?,
+                };
+                (cas.write_applied(out), ticket)
+            }
+        };
+        Ok(Outcome::Rows { columns, paging_state: None, ticket: Some(ticket) }.into())
+    }
+
+    fn read_prior(&self, wanted: &Wanted, now_s: i64, request: &Request<'_>) -> Result<Prior> {
+        let mut probe = request.probe.map(Mutex::lock);
+        wanted
+            .read(self.database(), read_request(request), now_s, probe.as_deref_mut())
+            .map_err(|error| read_before_write_error(error, request.consistency))
+    }
+
+    /// Writes a mutation as it is.
+    pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+        if mutation.updates.is_empty() {
+            return Ok(Ticket::ready());
+        }
+        let began_ns = request.began_ns(self.database());
+        let written = self.database().write(mutation);
+        if let Some(probe) = request.probe {
+            probe.lock().count_write(mutation);
+            request.spent(self.database(), Stage::Write, began_ns);
+        }
+        written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
+    }
+
+    /// Writes a mutation of counters, whose cells say what is to be added.
+    fn count(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+        if mutation.updates.is_empty() {
+            return Ok(Ticket::ready());
+        }
+        let began_ns = request.began_ns(self.database());
+        let mut probe = request.probe.map(Mutex::lock);
+        let counted = self.database().count(mutation, read_request(request), probe.as_deref_mut());
+        drop(probe);
+        if let Some(probe) = request.probe {
+            probe.lock().count_write(mutation);
+            request.spent(self.database(), Stage::Write, began_ns);
+        }
+        counted.map_err(|error| match write_error(error, &mutation.updates, request.consistency) {
+            CqlError::Server(reason) => CqlError::WriteFailure { consistency: request.consistency, reason },
+            other => other,
+        })
+    }
+}
+
+fn read_request<'r>(request: &Request<'r>) -> ReadRequest<'r> {
+    ReadRequest {
+        may_block: request.may_block,
+        deadline_ns: request.deadline_ns,
+        cancelled: request.cancelled,
+    }
+}

@@ -1,0 +1,238 @@
+//! The conditions of a statement or batch, brought together by the row that they are about (`CQL3CasRequest`).
+
+use super::condition::{Condition, Conditions};
+use super::holds::BoundCondition;
+use crate::error::{CqlError, Result};
+use crate::plan::modify::{Conditional, ModifyKind, ModifyPlan, Prior, Statement, Wanted};
+use crate::plan::select::RowAt;
+use helenus_model::schema::Table;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is asked of one row.
+enum RowCondition<'a> {
+    NotExists,
+    Exists,
+    Columns(Vec<BoundCondition<'a>>),
+}
+
+/// Which columns a refusal shows.
+pub(super) enum Shown<'a> {
+    /// All of them.
+    All,
+    /// Those that conditions are about, each once.
+    Conditions(Vec<&'a Condition>),
+}
+
+/// The conditions of one execution; all are about one partition.
+pub(crate) struct CasRequest<'a> {
+    pub(super) table: &'a Arc<Table>,
+    pub(super) key: Vec<u8>,
+    pub(super) is_batch: bool,
+    pub(super) shown: Shown<'a>,
+    /// Whether regular columns are looked at, and static ones: all of them, or those that conditions are about.
+    pub(super) updates_regulars: bool,
+    pub(super) updates_statics: bool,
+    static_condition: Option<RowCondition<'a>>,
+    /// By the ordered clustering of their rows.
+    rows: BTreeMap<Vec<u8>, RowCondition<'a>>,
+}
+
+/// Whether the conditions of a request hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All of them.
+    Applies,
+    /// One does not.
+    Refused,
+}
+
+fn invalid<T>(message: &str) -> Result<T> {
+    Err(CqlError::Invalid(message.into()))
+}
+
+/// Refuses a batch with conditions over several tables (`BatchStatement.validate`).
+pub(crate) fn check_together<'p>(mut statements: impl Iterator<Item = &'p ModifyPlan> + Clone) -> Result<bool> {
+    let mut all = statements.clone();
+    if all.all(|plan| plan.conditions.is_none()) {
+        return Ok(false);
+    }
+    let Some(first) = statements.next() else { return Ok(false) };
+    if statements.any(|plan| plan.table.id != first.table.id) {
+        return invalid("Batch with conditions cannot span multiple tables");
+    }
+    Ok(true)
+}
+
+impl<'a> CasRequest<'a> {
+    /// Of the statements of a batch, or of one that stands alone.
+    ///
+    /// # Errors
+    /// What is wrong with the values; statements that do not go together.
+    pub(crate) fn new(statements: &[Statement<'a>], is_batch: bool) -> Result<CasRequest<'a>> {
+        let mut request: Option<CasRequest<'a>> = None;
+        let mut shown = Some(Vec::new());
+        for Statement { plan, bindings } in statements {
+            let Conditional { key, clustering } = plan.conditional_target(bindings, is_batch)?;
+            let request = match &mut request {
+                Some(request) if request.key == key => request,
+                Some(_) => return invalid("Batch with conditions cannot span multiple partitions"),
+                none => none.insert(CasRequest::of(plan, key, is_batch)),
+            };
+            request.updates_regulars |= plan.updates_regulars();
+            if plan.conditions.is_none() {
+                continue;
+            }
+            request.updates_statics |= plan.changes_statics();
+            match &plan.conditions {
+                Conditions::None => {}
+                Conditions::NotExists => request.add_existence(clustering, RowCondition::NotExists)?,
+                Conditions::Exists => request.add_existence(clustering, RowCondition::Exists)?,
+                Conditions::Columns(conditions) => {
+                    let (statics, regulars): (Vec<_>, Vec<_>) =
+                        conditions.iter().partition(|condition| condition.is_static());
+                    for (conditions, row) in [(regulars, clustering), (statics, None)] {
+                        if conditions.is_empty() {
+                            continue;
+                        }
+                        let bound = conditions.into_iter().map(|one| BoundCondition::bind(one, bindings));
+                        request.add_columns(row, bound.collect::<Result<_>>()?)?;
+                    }
+                }
+            }
+            match &plan.conditions {
+                Conditions::Columns(conditions) => shown.iter_mut().for_each(|shown| shown.extend(conditions)),
+                _ => shown = None,
+            }
+        }
+        let Some(mut request) = request else { return invalid("a batch without statements has no conditions") };
+        if let Some(mut conditions) = shown {
+            let mut seen = Vec::new();
+            conditions.retain(|condition: &&Condition| {
+                let is_new = !seen.contains(&condition.column.id);
+                seen.push(condition.column.id);
+                is_new
+            });
+            request.shown = Shown::Conditions(conditions);
+        }
+        Ok(request)
+    }
+
+    fn of(plan: &'a ModifyPlan, key: Vec<u8>, is_batch: bool) -> CasRequest<'a> {
+        CasRequest {
+            table: &plan.table,
+            key,
+            is_batch,
+            shown: Shown::All,
+            updates_regulars: false,
+            updates_statics: false,
+            static_condition: None,
+            rows: BTreeMap::new(),
+        }
+    }
+
+    fn present(&mut self, row: &Option<Vec<u8>>) -> Option<&mut RowCondition<'a>> {
+        match row {
+            None => self.static_condition.as_mut(),
+            Some(key) => self.rows.get_mut(key),
+        }
+    }
+
+    fn put(&mut self, row: Option<Vec<u8>>, condition: RowCondition<'a>) {
+        match row {
+            None => self.static_condition = Some(condition),
+            Some(key) => _ = self.rows.insert(key, condition),
+        }
+    }
+
+    fn add_existence(&mut self, row: Option<Vec<u8>>, condition: RowCondition<'a>) -> Result<()> {
+        let not = matches!(condition, RowCondition::NotExists);
+        match self.present(&row) {
+            None => {
+                self.put(row, condition);
+                Ok(())
+            }
+            Some(RowCondition::NotExists) if not => Ok(()),
+            Some(RowCondition::Exists) if !not => Ok(()),
+            Some(RowCondition::Columns(_)) if not => {
+                invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row")
+            }
+            Some(RowCondition::Columns(_)) => {
+                invalid("Cannot mix IF conditions and IF EXISTS for the same row")
+            }
+            Some(_) => invalid("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"),
+        }
+    }
+
+    fn add_columns(&mut self, row: Option<Vec<u8>>, conditions: Vec<BoundCondition<'a>>) -> Result<()> {
+        match self.present(&row) {
+            None => {
+                self.put(row, RowCondition::Columns(conditions));
+                Ok(())
+            }
+            Some(RowCondition::Columns(present)) => {
+                present.extend(conditions);
+                Ok(())
+            }
+            Some(_) => invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row"),
+        }
+    }
+
+    /// What must be read: the rows of conditions, or with static conditions alone the first of the partition, which tells a
+    /// partition without static values from none at all.
+    pub(crate) fn want(&self, wanted: &mut Wanted) {
+        let partition = wanted.partition(self.table, &self.key);
+        partition.statics = true;
+        partition.first_row = self.rows.is_empty();
+        partition.rows.extend(self.rows.keys().cloned());
+    }
+
+    /// Whether the conditions hold.
+    ///
+    /// # Errors
+    /// A value that cannot be compared.
+    pub(crate) fn verdict(&self, prior: &Prior, now_s: i64) -> Result<Verdict> {
+        let all = self.static_condition.iter().map(|condition| (None, condition));
+        for (row, condition) in all.chain(self.rows.iter().map(|(key, condition)| (Some(key), condition))) {
+            let at = self.row_at(prior, row.map(Vec::as_slice), now_s);
+            let exists = match row {
+                None => at.statics.is_some(),
+                Some(_) => at.row.is_some(),
+            };
+            let holds = match condition {
+                RowCondition::NotExists => !exists,
+                RowCondition::Exists => exists,
+                RowCondition::Columns(conditions) => {
+                    let mut all = true;
+                    for condition in conditions {
+                        all &= condition.holds(&at)?;
+                        if !all {
+                            break;
+                        }
+                    }
+                    all
+                }
+            };
+            if !holds {
+                return Ok(Verdict::Refused);
+            }
+        }
+        Ok(Verdict::Applies)
+    }
+
+    pub(super) fn row_at<'r>(&'r self, prior: &'r Prior, row: Option<&[u8]>, now_s: i64) -> RowAt<'r> {
+        RowAt {
+            key: &self.key,
+            key_columns: self.table.partition_key.len(),
+            statics: prior.statics(self.table.id, &self.key),
+            row: row.and_then(|row| prior.row(self.table.id, &self.key, row)),
+            now_s,
+        }
+    }
+
+    /// The words for a statement that names several rows by IN.
+    pub(crate) fn refuse_in(kind: ModifyKind, what: &str) -> CqlError {
+        let word = if kind == ModifyKind::Update { "updates" } else { "deletions" };
+        CqlError::Invalid(format!("IN on the {what} is not supported with conditional {word}"))
+    }
+}

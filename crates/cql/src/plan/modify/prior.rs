@@ -1,0 +1,200 @@
+//! What a write must know before it is made: the rows that its conditions, its operations on lists or its additions are about.
+//!
+//! Every statement of a request says what it wants (`Wanted`); `local/writing.rs` takes the turn of those partitions, reads
+//! them through the path of every read (`Wanted::read`), and keeps the turn until the write that `Prior` decides is logged
+//! and visible. Reads may answer `WouldBlock`: nothing is written then.
+
+use super::prepare::ModifyPlan;
+use crate::analysis::Bindings;
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
+use helenus_engine::{Database, ReadRequest, Result};
+use helenus_model::byte_comparable::clustering_key;
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::row::{RowBuf, RowView};
+use helenus_model::schema::{Table, TableId};
+use helenus_model::token::Token;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A statement with the values of one execution.
+#[derive(Clone)]
+pub(crate) struct Statement<'a> {
+    /// What it does.
+    pub(crate) plan: &'a ModifyPlan,
+    /// Its values.
+    pub(crate) bindings: Bindings<'a>,
+}
+
+/// The rows to be read.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    partitions: Vec<WantedPartition>,
+}
+
+/// What is wanted of a partition.
+pub(crate) struct WantedPartition {
+    table: Arc<Table>,
+    key: Vec<u8>,
+    /// Its static row.
+    pub(crate) statics: bool,
+    /// Its first row, whichever that is; not together with `rows`.
+    pub(crate) first_row: bool,
+    /// Rows by their ordered clustering.
+    pub(crate) rows: BTreeSet<Vec<u8>>,
+}
+
+impl Wanted {
+    /// What is wanted of this partition.
+    pub(crate) fn partition(&mut self, table: &Arc<Table>, key: &[u8]) -> &mut WantedPartition {
+        let known = self.partitions.iter().position(|found| found.table.id == table.id && found.key == key);
+        let index = known.unwrap_or_else(|| {
+            self.partitions.push(WantedPartition {
+                table: table.clone(),
+                key: key.to_vec(),
+                statics: false,
+                first_row: false,
+                rows: BTreeSet::new(),
+            });
+            self.partitions.len() - 1
+        });
+        &mut self.partitions[index]
+    }
+
+    /// Whether nothing is to be read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
+    /// The partitions whose turn is to be taken.
+    pub(crate) fn turns(&self) -> impl Iterator<Item = (TableId, Token)> {
+        self.partitions.iter().map(|partition| (partition.table.id, Token::of_key(&partition.key)))
+    }
+
+    /// Reads them. `now_s` decides what has expired.
+    ///
+    /// # Errors
+    /// As a read.
+    pub(crate) fn read(
+        &self,
+        database: &Database,
+        request: ReadRequest<'_>,
+        now_s: i64,
+        mut probe: Option<&mut Probe>,
+    ) -> Result<Prior> {
+        let mut partitions = Vec::with_capacity(self.partitions.len());
+        for wanted in &self.partitions {
+            let view = database.view(&wanted.table)?;
+            let mut sink = Keep { table: &wanted.table, statics: None, rows: BTreeMap::new() };
+            let command = wanted.command(now_s);
+            database.read(&command, &view, request, &mut sink, probe.as_deref_mut())?;
+            let Keep { statics, rows, .. } = sink;
+            partitions.push(PriorPartition { table: wanted.table.id, key: wanted.key.clone(), statics, rows });
+        }
+        Ok(Prior { partitions })
+    }
+}
+
+impl WantedPartition {
+    fn command(&self, now_s: i64) -> ReadCommand {
+        let filter = match self.first_row && self.rows.is_empty() {
+            true => ClusteringFilter::Slices(vec![Slice::all()]),
+            false => ClusteringFilter::Names(self.rows.iter().cloned().collect()),
+        };
+        let limit = if self.first_row { 1 } else { u64::MAX };
+        ReadCommand {
+            table: self.table.clone(),
+            partitions: Partitions::Keys(vec![PartitionKey::new(self.key.clone())]),
+            filter: Arc::new(filter),
+            reversed: false,
+            statics: self.statics,
+            limits: Limits { rows: limit, per_partition: limit },
+            now_s,
+            resume: None,
+            page_rows: None,
+        }
+    }
+}
+
+/// The rows that were read.
+#[derive(Debug, Default)]
+pub(crate) struct Prior {
+    partitions: Vec<PriorPartition>,
+}
+
+#[derive(Debug)]
+struct PriorPartition {
+    table: TableId,
+    key: Vec<u8>,
+    statics: Option<RowBuf>,
+    /// By ordered clustering.
+    rows: BTreeMap<Vec<u8>, RowBuf>,
+}
+
+impl Prior {
+    fn partition(&self, table: TableId, key: &[u8]) -> Option<&PriorPartition> {
+        self.partitions.iter().find(|found| found.table == table && found.key == key)
+    }
+
+    /// The static row of a partition, if it has live values.
+    pub(crate) fn statics(&self, table: TableId, key: &[u8]) -> Option<RowView<'_>> {
+        Some(self.partition(table, key)?.statics.as_ref()?.view())
+    }
+
+    /// A row, if it is alive.
+    pub(crate) fn row(&self, table: TableId, key: &[u8], clustering: &[u8]) -> Option<RowView<'_>> {
+        Some(self.partition(table, key)?.rows.get(clustering)?.view())
+    }
+
+    /// The rows of a partition in order.
+    pub(crate) fn rows(&self, table: TableId, key: &[u8]) -> impl Iterator<Item = RowView<'_>> {
+        self.partition(table, key).into_iter().flat_map(|found| found.rows.values().map(RowBuf::view))
+    }
+
+    /// The greatest timestamp of anything in the rows, deletions included; `i64::MIN` without any.
+    pub(crate) fn newest_us(&self) -> i64 {
+        let rows = self.partitions.iter().flat_map(|found| found.rows.values().chain(&found.statics));
+        let times = rows.flat_map(|row| {
+            let cells = row.cells.iter().map(|cell| cell.timestamp_us);
+            let complex = row.complex_deletions.iter().map(|(_, deletion)| deletion.timestamp_us);
+            cells.chain(complex).chain([row.liveness.timestamp_us, row.deletion.timestamp_us])
+        });
+        times.max().unwrap_or(i64::MIN)
+    }
+}
+
+struct Keep<'a> {
+    table: &'a Table,
+    statics: Option<RowBuf>,
+    rows: BTreeMap<Vec<u8>, RowBuf>,
+}
+
+impl RowSink for Keep<'_> {
+    fn partition(&mut self, _key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
+        self.statics = static_row.map(|row| {
+            let mut kept = RowBuf::default();
+            kept.copy_from(row);
+            kept
+        });
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+        let values = (0..self.table.clustering.len()).map(|index| row.clustering(index));
+        let mut key = Vec::new();
+        clustering_key(values, &self.table.clustering, &mut key).map_err(|_| {
+            helenus_engine::Error::Unstorable {
+                keyspace: self.table.keyspace.to_string(),
+                table: self.table.name.to_string(),
+                problem: "a clustering that was read has no ordered form",
+            }
+        })?;
+        let mut kept = RowBuf::default();
+        kept.copy_from(row);
+        self.rows.insert(key, kept);
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}
