@@ -41,3 +41,5 @@ macro_rules! folder {
 }
 
 folder!(conditional_statements_answer_as_cassandra, "conditional");
+folder!(lists_that_are_read_before_they_are_written_answer_as_cassandra, "lists");
+folder!(counters_answer_as_cassandra, "counters");

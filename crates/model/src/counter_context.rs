@@ -50,9 +50,9 @@ pub struct Shards<'a> {
 
 /// The shards of a context.
 pub fn shards(context: &[u8]) -> Shards<'_> {
-    let (count, rest) = context.split_first_chunk::<2>().map_or((0, context), |(count, rest)| {
-        (i16::from_be_bytes(*count), rest)
-    });
+    let (count, rest) = context
+        .split_first_chunk::<2>()
+        .map_or((0, context), |(count, rest)| (i16::from_be_bytes(*count), rest));
     let length = (usize::from(count.unsigned_abs()) * 2).min(rest.len());
     let (header, rest) = rest.split_at(length);
     Shards { header, rest, index: 0, clears_local: count < 0 }
@@ -212,8 +212,10 @@ fn stronger(l: Shard, r: Shard) -> (Shard, From) {
         l.clock.cmp(&r.clock)
     } else {
         // A negative clock says that the id was given up: it is the last word.
-        let is_greater = (l.clock >= 0 && r.clock > 0 && l.clock >= r.clock)
-            || (l.clock < 0 && (r.clock > 0 || l.clock < r.clock));
+        let is_greater = match l.clock < 0 {
+            true => r.clock > 0 || l.clock < r.clock,
+            false => r.clock > 0 && l.clock >= r.clock,
+        };
         if is_greater { Ordering::Greater } else { Ordering::Less }
     };
     match order {
@@ -277,12 +279,8 @@ mod tests {
         let right = context(&[shard(1, 6, 8, Global), shard(2, 9, 7, Local), shard(3, 1, 5, Global)]);
         let mut out = Vec::new();
         assert_eq!(merge(&left, &right, &mut out), Merged::Both);
-        let expected = [
-            shard(1, 6, 8, Global),
-            shard(2, 9, 7, Local),
-            shard(3, 1, 5, Global),
-            shard(4, 1, 2, Local),
-        ];
+        let expected =
+            [shard(1, 6, 8, Global), shard(2, 9, 7, Local), shard(3, 1, 5, Global), shard(4, 1, 2, Local)];
         assert_eq!(out, context(&expected));
         let mut other_way = Vec::new();
         assert_eq!(merge(&right, &left, &mut other_way), Merged::Both);

@@ -234,7 +234,8 @@ impl LocalBackend {
         let is_conditional = check_together(plans.iter().copied())?;
         let moment = self.moment(request, now)?;
         let bound = plans.into_iter().zip(ordered);
-        let bound = bound.map(|(plan, values)| Statement { plan, bindings: Bindings { values, calls: &calls } });
+        let bound =
+            bound.map(|(plan, values)| Statement { plan, bindings: Bindings { values, calls: &calls } });
         let bound: Vec<Statement<'_>> = bound.collect();
         match is_conditional {
             true => self.run_conditional(&bound, Some(batch.kind), request, out),

@@ -93,7 +93,7 @@ impl Server {
             Outcome::Rows { columns, paging_state, .. } => {
                 Ok(Answer { columns, rows: out.rows, warnings, paging_state })
             }
-            Outcome::Done(ticket) => {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
                 ticket.wait().expect("written");
                 let columns = Arc::new(ResultColumns { columns: Vec::new(), id: [0; 16] });
                 Ok(Answer { columns, rows: Vec::new(), warnings, paging_state: None })

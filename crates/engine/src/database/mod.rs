@@ -2,7 +2,7 @@
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
 //! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is, `turns` keeps those
-//! apart who read before they write.
+//! apart who read before they write, `counting` is one of them: the updates of counters.
 
 mod counting;
 mod ddl;

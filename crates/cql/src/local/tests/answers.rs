@@ -19,11 +19,6 @@ const ELSEWISE: &[(&str, &str)] = &[
         "CREATE KEYSPACE cqlmod_x WITH replication = {'class': 'org.apache.cassandra.db.marshal.Int32Type'}",
         "2300 Unable to find replication strategy class 'org.apache.cassandra.db.marshal.Int32Type'",
     ),
-    // Lists are not read before they are written yet.
-    (
-        "DELETE l[0] FROM coll WHERE k = null",
-        "2200 deleting an element of a list is not supported yet; it reads the list first",
-    ),
 ];
 
 #[test]

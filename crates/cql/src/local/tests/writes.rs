@@ -174,7 +174,11 @@ fn a_batch_is_one_mutation_with_one_timestamp() {
         ],
     };
     let request = Request { timestamp_us: Some(77), ..request(&identity, Some("ks"), &[]) };
-    let Outcome::Done(ticket) = session.backend.batch(&batch, &request, &mut Rows::default()).unwrap().outcome else { panic!() };
+    let Outcome::Done(ticket) =
+        session.backend.batch(&batch, &request, &mut Rows::default()).unwrap().outcome
+    else {
+        panic!()
+    };
     ticket.wait().unwrap();
     assert_eq!(
         session.rows("SELECT c, v, writetime(v), n, writetime(n) FROM t"),

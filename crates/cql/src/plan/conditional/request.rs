@@ -52,7 +52,9 @@ fn invalid<T>(message: &str) -> Result<T> {
 }
 
 /// Refuses a batch with conditions over several tables (`BatchStatement.validate`).
-pub(crate) fn check_together<'p>(mut statements: impl Iterator<Item = &'p ModifyPlan> + Clone) -> Result<bool> {
+pub(crate) fn check_together<'p>(
+    mut statements: impl Iterator<Item = &'p ModifyPlan> + Clone,
+) -> Result<bool> {
     let mut all = statements.clone();
     if all.all(|plan| plan.conditions.is_none()) {
         return Ok(false);
@@ -101,11 +103,15 @@ impl<'a> CasRequest<'a> {
                 }
             }
             match &plan.conditions {
-                Conditions::Columns(conditions) => shown.iter_mut().for_each(|shown| shown.extend(conditions)),
+                Conditions::Columns(conditions) => {
+                    shown.iter_mut().for_each(|shown| shown.extend(conditions))
+                }
                 _ => shown = None,
             }
         }
-        let Some(mut request) = request else { return invalid("a batch without statements has no conditions") };
+        let Some(mut request) = request else {
+            return invalid("a batch without statements has no conditions");
+        };
         if let Some(mut conditions) = shown {
             let mut seen = Vec::new();
             conditions.retain(|condition: &&Condition| {

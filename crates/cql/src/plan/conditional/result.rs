@@ -21,7 +21,12 @@ impl CasRequest<'_> {
     }
 
     /// Writes the answer to one that was not: a row for each that was found.
-    pub(crate) fn write_refused(&self, prior: &Prior, now_s: i64, out: &mut dyn RowsOut) -> Arc<ResultColumns> {
+    pub(crate) fn write_refused(
+        &self,
+        prior: &Prior,
+        now_s: i64,
+        out: &mut dyn RowsOut,
+    ) -> Arc<ResultColumns> {
         let mut found: Vec<RowAt<'_>> = prior
             .rows(self.table.id, &self.key)
             .map(|row| RowAt { row: Some(row), ..self.row_at(prior, None, now_s) })
@@ -39,7 +44,8 @@ impl CasRequest<'_> {
         for row in &found {
             out.cell(Some(&[0]));
             for column in &shown {
-                let value = if self.is_read(column) { row.value(&Source::of(column), &mut scratch) } else { None };
+                let value =
+                    if self.is_read(column) { row.value(&Source::of(column), &mut scratch) } else { None };
                 out.cell(value);
             }
             out.end_row();

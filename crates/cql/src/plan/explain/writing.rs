@@ -1,4 +1,4 @@
-//! What a write writes. It reads nothing: no statement here has conditions yet.
+//! What a plain write writes: one that reads nothing.
 
 use super::step::{Step, bytes_text, counted};
 use helenus_model::cell::Cell;

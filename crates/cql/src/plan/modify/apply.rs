@@ -13,8 +13,10 @@ use crate::error::{CqlError, Result};
 use crate::plan::conditional::CasRequest;
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::deletion::{DeletionTime, Liveness};
-use helenus_model::mutation::Changes;
-use helenus_model::row::RowView;
+use helenus_model::mutation::{Change, Changes};
+use helenus_model::packed::unpack;
+use helenus_model::reconcile::merge_rows;
+use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 
 /// When a write happens.
@@ -45,6 +47,8 @@ pub(crate) struct WriteContext<'a> {
     pub(crate) bindings: Bindings<'a>,
     /// What was read before, for statements that need it.
     pub(crate) prior: Option<&'a Prior>,
+    /// The table.
+    pub(crate) table: &'a Table,
 }
 
 impl WriteContext<'_> {
@@ -97,6 +101,7 @@ impl ModifyPlan {
             expires_s,
             bindings: bindings.clone(),
             prior,
+            table: &self.table,
         };
         for key in keys {
             let present = context.prior.map(|prior| Present { prior, table: &self.table, key: key.clone() });
@@ -303,17 +308,22 @@ fn write_row(
         }
         return Ok(());
     }
+    let mut present = Pending::of(present);
     for round in rounds(operations) {
         if liveness.is_none() && changes_no_column(round, context)? {
             continue;
         }
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
+        let start = changes.as_bytes().len();
         changes.row(values(), (liveness, DeletionTime::LIVE), &complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, present, context, row));
+            written = round.iter().try_for_each(|operation| write(operation, present.view(), context, row));
         });
         written?;
         liveness = Liveness::NONE;
+        if context.prior.is_some() && round.len() < operations.len() {
+            present.add(changes, start, context.table);
+        }
     }
     Ok(())
 }
@@ -324,18 +334,68 @@ fn write_statics(
     context: &WriteContext<'_>,
     changes: &mut Changes,
 ) -> Result<()> {
+    let mut present = Pending::of(present);
     for round in rounds(operations) {
         if changes_no_column(round, context)? {
             continue;
         }
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
+        let start = changes.as_bytes().len();
         changes.static_row(&complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, present, context, row));
+            written = round.iter().try_for_each(|operation| write(operation, present.view(), context, row));
         });
         written?;
+        if context.prior.is_some() && round.len() < operations.len() {
+            present.add(changes, start, context.table);
+        }
     }
     Ok(())
+}
+
+/// A row as an operation finds it: as it was read, and with what earlier operations of its statement have done to it
+/// (`UpdateParameters.getPrefetchedRow`).
+enum Pending<'a> {
+    Read(Option<RowView<'a>>),
+    Changed(Box<RowBuf>),
+}
+
+impl<'a> Pending<'a> {
+    fn of(read: Option<RowView<'a>>) -> Pending<'a> {
+        Pending::Read(read)
+    }
+
+    fn view(&self) -> Option<RowView<'_>> {
+        match self {
+            Pending::Read(row) => *row,
+            Pending::Changed(row) => Some(row.view()),
+        }
+    }
+
+    /// Adds the change that begins at byte `start`.
+    fn add(&mut self, changes: &Changes, start: usize, table: &Table) {
+        let bytes = changes.as_bytes().get(start..).unwrap_or_default();
+        // Our own bytes, written a moment ago.
+        let last = Changes::from_bytes(bytes.to_vec());
+        let mut new = RowBuf::default();
+        let mut merged = Box::new(RowBuf::default());
+        for change in last.iter().flatten() {
+            let (packed, columns) = match change {
+                Change::Row(packed) => (packed, table.clustering.len()),
+                Change::StaticRow(packed) => (packed, 0),
+                Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
+            };
+            if unpack(packed, columns, &mut new).is_err() {
+                continue;
+            }
+            let new = RowView { row: &new, data: packed };
+            match self.view() {
+                Some(present) => merge_rows(table, present, new, DeletionTime::LIVE, &mut merged),
+                None => merged.copy_from(new),
+            }
+        }
+        *self = Pending::Changed(merged);
+    }
 }
 
 fn changes_no_column(operations: &[Operation], context: &WriteContext<'_>) -> Result<bool> {

@@ -49,7 +49,9 @@ pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) ->
         }
         Action::Append(term) | Action::Prepend(term) | Action::Discard(term) => is(term, true),
         Action::Count(term, _) => is(term, false),
-        Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) | Action::Add(_) => Ok(false),
+        Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) | Action::Add(_) => {
+            Ok(false)
+        }
         Action::Delete | Action::DeleteElement(_) | Action::DeleteField(_) => Ok(false),
     }
 }

@@ -71,7 +71,11 @@ impl Filter {
     pub(super) fn names_one_row(&self, table: &Table) -> bool {
         let restricted: usize = self.clustering.iter().map(|restriction| restriction.names.len()).sum();
         restricted == table.clustering.len()
-            && self.keys.iter().chain(&self.clustering).all(|r| matches!(r.test, Test::Equal(_) | Test::In(_)))
+            && self
+                .keys
+                .iter()
+                .chain(&self.clustering)
+                .all(|r| matches!(r.test, Test::Equal(_) | Test::In(_)))
     }
 }
 

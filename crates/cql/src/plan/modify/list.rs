@@ -50,7 +50,11 @@ fn invalid<T>(message: String) -> Result<T> {
 }
 
 /// Writes the cells of an operation on a list that was read.
-pub(super) fn change_list(action: &Action, list: &PresentList<'_>, cells: &mut Cells<'_, '_, '_>) -> Result<()> {
+pub(super) fn change_list(
+    action: &Action,
+    list: &PresentList<'_>,
+    cells: &mut Cells<'_, '_, '_>,
+) -> Result<()> {
     match action {
         Action::SetIndex(index, value) => set_at(index, value, list, cells),
         Action::DiscardValues(values) => discard(values, list, cells),

@@ -252,10 +252,10 @@ fn subtract(
     markers: &mut Markers,
 ) -> Result<Action> {
     match &receiver.ty {
-        CqlType::List { .. } => {
-            Ok(Action::DiscardValues(Term::prepare(value, receiver, scope, markers)?))
+        CqlType::List { .. } => Ok(Action::DiscardValues(Term::prepare(value, receiver, scope, markers)?)),
+        CqlType::Counter => {
+            Ok(Action::Count(Term::prepare(value, receiver, scope, markers)?, Direction::Down))
         }
-        CqlType::Counter => Ok(Action::Count(Term::prepare(value, receiver, scope, markers)?, Direction::Down)),
         CqlType::Map { key, .. } => {
             let keys = CqlType::Set { element: key.clone(), frozen: true };
             let spec = Receiver { ty: keys, ..receiver.clone() };

@@ -114,8 +114,16 @@ impl ModifyPlan {
         let statics_only =
             !names_clustering && applies_to_statics_only(ModifyKind::Insert, &operations, &conditions);
         let filter = Filter::prepare(&key, ModifyKind::Insert, statics_only, (&table, scope), markers)?;
-        ModifyPlan { kind: ModifyKind::Insert, table, attributes, filter, operations, conditions, reads: Reads::default() }
-            .checked()
+        ModifyPlan {
+            kind: ModifyKind::Insert,
+            table,
+            attributes,
+            filter,
+            operations,
+            conditions,
+            reads: Reads::default(),
+        }
+        .checked()
     }
 
     /// Analyses an UPDATE.
@@ -182,7 +190,10 @@ impl ModifyPlan {
                 return invalid("Cannot provide custom TTL for counter updates");
             }
         }
-        if self.kind == ModifyKind::Delete && !self.conditions.is_none() && !self.filter.names_one_row(&self.table) {
+        if self.kind == ModifyKind::Delete
+            && !self.conditions.is_none()
+            && !self.filter.names_one_row(&self.table)
+        {
             if applies_to_regulars(self.kind, &self.operations) {
                 return invalid(
                     "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete \

@@ -88,7 +88,12 @@ impl Wanted {
             let command = wanted.command(now_s);
             database.read(&command, &view, request, &mut sink, probe.as_deref_mut())?;
             let Keep { statics, rows, .. } = sink;
-            partitions.push(PriorPartition { table: wanted.table.id, key: wanted.key.clone(), statics, rows });
+            partitions.push(PriorPartition {
+                table: wanted.table.id,
+                key: wanted.key.clone(),
+                statics,
+                rows,
+            });
         }
         Ok(Prior { partitions })
     }

@@ -9,22 +9,24 @@ use helenus_model::types::CqlType;
 /// A type whose sums are not built.
 pub(super) fn sum(ty: &CqlType, present: &[u8], by: &[u8]) -> Result<Vec<u8>> {
     let added = match ty {
-        CqlType::TinyInt => both(present, by).map(|(a, b)| vec![u8::from_be_bytes(a).wrapping_add(u8::from_be_bytes(b))]),
+        CqlType::TinyInt => {
+            both(present, by).map(|(a, b)| vec![u8::from_be_bytes(a).wrapping_add(u8::from_be_bytes(b))])
+        }
         CqlType::SmallInt => both(present, by)
             .map(|(a, b)| i16::from_be_bytes(a).wrapping_add(i16::from_be_bytes(b)).to_be_bytes().to_vec()),
         CqlType::Int => both(present, by)
             .map(|(a, b)| i32::from_be_bytes(a).wrapping_add(i32::from_be_bytes(b)).to_be_bytes().to_vec()),
         CqlType::BigInt => both(present, by)
             .map(|(a, b)| i64::from_be_bytes(a).wrapping_add(i64::from_be_bytes(b)).to_be_bytes().to_vec()),
-        CqlType::Float => {
-            both(present, by).map(|(a, b)| (f32::from_be_bytes(a) + f32::from_be_bytes(b)).to_be_bytes().to_vec())
-        }
-        CqlType::Double => {
-            both(present, by).map(|(a, b)| (f64::from_be_bytes(a) + f64::from_be_bytes(b)).to_be_bytes().to_vec())
-        }
+        CqlType::Float => both(present, by)
+            .map(|(a, b)| (f32::from_be_bytes(a) + f32::from_be_bytes(b)).to_be_bytes().to_vec()),
+        CqlType::Double => both(present, by)
+            .map(|(a, b)| (f64::from_be_bytes(a) + f64::from_be_bytes(b)).to_be_bytes().to_vec()),
         CqlType::Ascii | CqlType::Text => Some([present, by].concat()),
         _ => {
-            return Err(CqlError::Invalid(format!("adding to a {ty} under a condition is not supported yet")));
+            return Err(CqlError::Invalid(format!(
+                "adding to a {ty} under a condition is not supported yet"
+            )));
         }
     };
     added.ok_or_else(|| CqlError::Invalid("an empty value cannot be added to".into()))
