@@ -43,3 +43,5 @@ macro_rules! folder {
 folder!(conditional_statements_answer_as_cassandra, "conditional");
 folder!(lists_that_are_read_before_they_are_written_answer_as_cassandra, "lists");
 folder!(counters_answer_as_cassandra, "counters");
+folder!(ranges_times_batches_and_nulls_answer_as_cassandra, "writes");
+folder!(tables_that_change_answer_as_cassandra, "alter");

@@ -44,6 +44,7 @@ pub fn written(answer: &Result<Answer, CqlError>) -> String {
                 CqlError::Invalid(_) => "2200",
                 CqlError::Syntax(_) => "2000",
                 CqlError::Server(_) => "0000",
+                CqlError::Unauthorized(_) => "2100",
                 CqlError::Config(_) => "2300",
                 _ => "?",
             };

@@ -45,7 +45,10 @@ pub(super) fn alter(
         }
         TableChange::Rename { if_exists, names } => {
             for (from, to) in names {
-                rename(from, to, *if_exists, &mut changed)?;
+                // A column that is renamed twice gets the last name.
+                if names.iter().rfind(|(other, _)| other == from).is_some_and(|(_, last)| last == to) {
+                    rename(from, to, *if_exists, &mut changed)?;
+                }
             }
         }
         TableChange::DropCompactStorage => {

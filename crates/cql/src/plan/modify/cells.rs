@@ -83,6 +83,9 @@ pub(super) fn write(
     context: &WriteContext<'_>,
     row: &mut RowWriter<'_>,
 ) -> Result<()> {
+    if context.timestamp_us <= operation.dropped_us {
+        return Ok(());
+    }
     let mut cells = Cells { column: operation.column, context, row };
     let bindings = &context.bindings;
     match &operation.action {

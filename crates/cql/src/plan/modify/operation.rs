@@ -16,6 +16,9 @@ pub(super) struct Operation {
     /// Type of the column, for taking apart what is written to several cells.
     pub(super) ty: CqlType,
     pub(super) action: Action,
+    /// When a column of this name was dropped; `i64::MIN` if none was. What is written at or before that is not seen, so it
+    /// is not written.
+    pub(super) dropped_us: i64,
 }
 
 /// What is done to a column.
@@ -84,8 +87,9 @@ impl Operations {
         Reads { regulars: any(&self.regular), statics: any(&self.statics) }
     }
 
-    pub(super) fn add(&mut self, column: &Column, action: Action) {
-        let operation = Operation { column: column.id, ty: column.ty.clone(), action };
+    pub(super) fn add(&mut self, table: &Table, column: &Column, action: Action) {
+        let dropped_us = table.dropped.get(&column.name).map_or(i64::MIN, |dropped| dropped.dropped_us);
+        let operation = Operation { column: column.id, ty: column.ty.clone(), action, dropped_us };
         let list = if column.kind == ColumnKind::Static { &mut self.statics } else { &mut self.regular };
         let at = list.partition_point(|other| other.column <= operation.column);
         list.insert(at, operation);

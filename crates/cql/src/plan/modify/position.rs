@@ -85,9 +85,16 @@ impl Filter {
                 ranges.push(RowRange { start: (prefix.clone(), true), end: (prefix, false) });
                 continue;
             };
-            let reversed = direction(table, first, names)?;
             let lower = bound(&prefix, start.as_ref(), names, bindings)?;
             let upper = bound(&prefix, end.as_ref(), names, bindings)?;
+            let Some(reversed) = direction(table, first, names) else {
+                Mixed { columns: &table.clustering, low: lower, high: upper }.add(
+                    prefix,
+                    (true, true),
+                    &mut ranges,
+                );
+                continue;
+            };
             // `> x` is behind the rows of x, `>= x` before them; in a descending column it is an upper end.
             let (start, end) = if reversed {
                 let start = upper.map_or((prefix.clone(), true), |(values, included)| (values, included));
@@ -122,17 +129,81 @@ impl RowRange<'_> {
     }
 }
 
-/// Whether the columns of a slice all descend.
-fn direction(table: &Table, first: usize, names: &[Arc<str>]) -> Result<bool> {
+/// Whether the columns of a slice all descend; `None` if they run both ways.
+fn direction(table: &Table, first: usize, names: &[Arc<str>]) -> Option<bool> {
     let columns = table.clustering.get(first..first + names.len()).unwrap_or_default();
     let reversed = columns.first().is_some_and(|column| column.reversed);
-    if columns.iter().any(|column| column.reversed != reversed) {
-        return invalid(
-            "ranges over several clustering columns of different order are not supported yet in DELETE"
-                .into(),
-        );
+    columns.iter().all(|column| column.reversed == reversed).then_some(reversed)
+}
+
+/// Either end of a slice: all values from the first clustering column on, and whether they belong to it.
+type End<'a> = Option<(Clustering<'a>, bool)>;
+
+/// A slice over columns that run both ways, which is several ranges: what lies between its ends in the first column, then,
+/// where that equals an end, what lies between them in the next.
+struct Mixed<'a, 't> {
+    columns: &'t [Column],
+    /// Ends by the order of values.
+    low: End<'a>,
+    high: End<'a>,
+}
+
+/// An end in one column: its value, whether the value belongs to the slice, and whether it is the end's last.
+type Part<'a> = Option<(Cow<'a, [u8]>, bool, bool)>;
+
+impl<'a> Mixed<'a, '_> {
+    /// Adds the ranges behind `prefix`; `tight` says for both ends whether the prefix equals theirs, so that they still
+    /// bound what follows.
+    fn add(&self, prefix: Clustering<'a>, tight: (bool, bool), ranges: &mut Vec<RowRange<'a>>) {
+        let at = prefix.len();
+        let part = |end: &'_ End<'a>, tight: bool| -> Part<'a> {
+            let (values, included) = end.as_ref().filter(|_| tight)?;
+            let is_last = at + 1 == values.len();
+            values.get(at).map(|value| (value.clone(), *included && is_last, is_last))
+        };
+        let (low, high) = (part(&self.low, tight.0), part(&self.high, tight.1));
+        let Some(column) = self.columns.get(at).filter(|_| low.is_some() || high.is_some()) else {
+            ranges.push(RowRange { start: (prefix.clone(), true), end: (prefix, false) });
+            return;
+        };
+        let order = match (&low, &high) {
+            (Some(low), Some(high)) => column.ty.compare(&low.0, &high.0),
+            _ => std::cmp::Ordering::Less,
+        };
+        if order.is_gt() {
+            return;
+        }
+        let with = |value: &Cow<'a, [u8]>| [&prefix[..], std::slice::from_ref(value)].concat();
+        let edge = |part: &Part<'a>, is_start: bool| match part {
+            None => (prefix.clone(), is_start),
+            Some((value, included, _)) => (with(value), is_start == *included),
+        };
+        let (first, second) = if column.reversed { (&high, &low) } else { (&low, &high) };
+        let between = RowRange { start: edge(first, true), end: edge(second, false) };
+        if !between.is_empty(self.columns) {
+            ranges.push(between);
+        }
+        // What equals an end in this column goes on in the next, as long as the other end lets it.
+        let goes_on = |end: &Part<'a>| end.as_ref().filter(|(_, _, last)| !last).cloned();
+        if order.is_eq() {
+            let lets =
+                |end: &Part<'a>| end.as_ref().is_none_or(|(_, included, is_last)| *included || !is_last);
+            if let Some((value, ..)) = goes_on(&low).or_else(|| goes_on(&high))
+                && lets(&low)
+                && lets(&high)
+            {
+                let tight = (goes_on(&low).is_some(), goes_on(&high).is_some());
+                self.add(with(&value), tight, ranges);
+            }
+            return;
+        }
+        if let Some((value, ..)) = goes_on(&low) {
+            self.add(with(&value), (true, false), ranges);
+        }
+        if let Some((value, ..)) = goes_on(&high) {
+            self.add(with(&value), (false, true), ranges);
+        }
     }
-    Ok(reversed)
 }
 
 fn bound<'a>(

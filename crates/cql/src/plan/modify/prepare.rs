@@ -106,7 +106,7 @@ impl ModifyPlan {
                     key.push(Relation { kind, pos: name.pos });
                 }
                 ColumnKind::Static | ColumnKind::Regular => {
-                    operations.add(column, set_value(&table, column, value, scope, markers)?);
+                    operations.add(&table, column, set_value(&table, column, value, scope, markers)?);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl ModifyPlan {
         for assignment in &update.assignments {
             let (name, action) = assign((&table, !conditions.is_none()), assignment, scope, markers)?;
             if let Some(column) = table.column(&name) {
-                operations.add(column, action);
+                operations.add(&table, column, action);
             }
         }
         let statics_only = applies_to_statics_only(ModifyKind::Update, &operations, &conditions);
@@ -167,7 +167,7 @@ impl ModifyPlan {
         for target in &statement.targets {
             let (name, action) = delete(&table, target, scope, markers)?;
             if let Some(column) = table.column(&name) {
-                operations.add(column, action);
+                operations.add(&table, column, action);
             }
         }
         let statics_only = applies_to_statics_only(ModifyKind::Delete, &operations, &conditions);
