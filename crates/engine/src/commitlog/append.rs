@@ -205,11 +205,7 @@ impl CommitLog {
     }
 
     /// Appends a mutation. The ticket says when it may be acknowledged.
-    pub fn append(
-        self: &Arc<Self>,
-        mutation: &Mutation,
-        derived: &[PartitionUpdate],
-    ) -> Result<Ticket> {
+    pub fn append(self: &Arc<Self>, mutation: &Mutation, derived: &[PartitionUpdate]) -> Result<Ticket> {
         let updates = || mutation.updates.iter().chain(derived);
         let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
         let mut content = Vec::with_capacity(size + 8);

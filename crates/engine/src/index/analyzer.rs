@@ -99,8 +99,7 @@ fn folded(text: &str) -> String {
             out.push_str(plain);
             continue;
         }
-        let parts: String =
-            std::iter::once(letter).nfkd().filter(|part| !is_combining_mark(*part)).collect();
+        let parts: String = std::iter::once(letter).nfkd().filter(|part| !is_combining_mark(*part)).collect();
         let is_plain = !parts.is_empty() && parts.is_ascii() && parts.trim() == parts;
         if is_plain { out.push_str(&parts) } else { out.push(letter) }
     }

@@ -258,7 +258,8 @@ fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
 /// Whether the rows of `system."IndexInfo"` say that an index is built, which is noted in its state then.
 pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
     let Some(index) = find(base, id) else { return true };
-    let is = |row: &SchemaRow, column: &str, value: &[u8]| row.get(column).is_some_and(|found| found == value);
+    let is =
+        |row: &SchemaRow, column: &str, value: &[u8]| row.get(column).is_some_and(|found| found == value);
     let noted = rows.iter().any(|row| {
         is(row, "table_name", index.shape.base.keyspace.as_bytes())
             && is(row, "index_name", index.shape.index.name.as_bytes())

@@ -60,11 +60,8 @@ pub(super) fn entries_of<'r>(
 /// The entry of one cell.
 pub(super) fn entry_of_cell<'r>(shape: &IndexShape, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
     let term = shape.cell_term(row, cell).map_err(|error| unindexable(shape, &error))?;
-    let liveness = Liveness {
-        timestamp_us: cell.timestamp_us,
-        ttl_s: cell.ttl_s,
-        expires_s: cell.local_deletion_s,
-    };
+    let liveness =
+        Liveness { timestamp_us: cell.timestamp_us, ttl_s: cell.ttl_s, expires_s: cell.local_deletion_s };
     Ok(Entry { term, path: shape.has_path().then(|| row.path(cell)), liveness })
 }
 

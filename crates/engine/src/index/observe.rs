@@ -193,7 +193,8 @@ impl Observer<'_> {
 /// Refuses a value that is too long for an index, in Cassandra's words.
 fn check_size(shape: &IndexShape, row: RowView<'_>) -> Result<()> {
     let column = &shape.column;
-    let of_cells = || row.cells_of(column.id).iter().map(|cell| row.value(cell).len().max(row.path(cell).len()));
+    let of_cells =
+        || row.cells_of(column.id).iter().map(|cell| row.value(cell).len().max(row.path(cell).len()));
     let longest = match column.kind {
         ColumnKind::PartitionKey => return Ok(()),
         ColumnKind::Clustering => row.clustering(column.position).map_or(0, <[u8]>::len),

@@ -10,9 +10,7 @@ use super::audit::{Audit, Group};
 use super::shape::IndexShape;
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
-use crate::read::{
-    KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken,
-};
+use crate::read::{KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
 use helenus_model::byte_comparable::{clustering_key, component, decode_decorated_key, end_bound};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::row::RowView;
@@ -206,9 +204,12 @@ impl Searching<'_> {
         };
         let left = command.limits.rows.saturating_sub(before + self.rows);
         let resume = match resumed.and_then(|resume| resume.clustering.clone()) {
-            Some(clustering) if shape.is_of_partitions() => {
-                Some(Resume { key: key.clone(), clustering: Some(clustering), rows: 0, rows_in_partition: given })
-            }
+            Some(clustering) if shape.is_of_partitions() => Some(Resume {
+                key: key.clone(),
+                clustering: Some(clustering),
+                rows: 0,
+                rows_in_partition: given,
+            }),
             // Names that were given are not among the entries any more.
             _ if given > 0 => Some(Resume {
                 key: key.clone(),
@@ -232,8 +233,7 @@ impl Searching<'_> {
         // After the entries: what they lead to is in this view.
         let view = self.database.view(&command.table)?;
         let mut counting = Group::new(sink, shape, hits);
-        let end =
-            self.database.read(&base, &view, self.request, &mut counting, self.probe.as_deref_mut())?;
+        let end = self.database.read(&base, &view, self.request, &mut counting, self.probe.as_deref_mut())?;
         let counted = counting.counted;
         self.rows += counted;
         match end {
@@ -261,7 +261,9 @@ fn selects(filter: &ClusteringFilter, name: &[u8]) -> bool {
 }
 
 pub(super) fn damaged(shape: &IndexShape, error: &helenus_model::types::TypeError) -> Error {
-    Error::Unindexable { message: format!("index {} is damaged: {error}; drop it and make it again", shape.index.name) }
+    Error::Unindexable {
+        message: format!("index {} is damaged: {error}; drop it and make it again", shape.index.name),
+    }
 }
 
 /// The entries of a search, from where its page begins.

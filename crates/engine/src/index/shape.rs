@@ -127,7 +127,10 @@ impl IndexShape {
     /// Whether the path of a cell is part of its entry: where two cells of a row may hold one value.
     pub(super) fn has_path(&self) -> bool {
         self.part == IndexPart::Values
-            && matches!(self.column.ty, CqlType::List { frozen: false, .. } | CqlType::Map { frozen: false, .. })
+            && matches!(
+                self.column.ty,
+                CqlType::List { frozen: false, .. } | CqlType::Map { frozen: false, .. }
+            )
     }
 
     /// The ordered term of a value, as entries hold it. `key` is given for entries of maps.

@@ -115,6 +115,8 @@ pub struct Probe {
     pub tombstones: u64,
     /// Time by stage.
     pub times: StageTimes,
+    /// Reads of an index's entries.
+    pub index_reads: u64,
     /// Entries of indexes that were read.
     pub index_entries: u64,
     /// Entries among them that led to nothing any more, and were taken out.
@@ -135,6 +137,7 @@ impl Probe {
 
     /// Adds a read of an index's entries: what it touched and how long it took count, its rows are no rows of the answer.
     pub(crate) fn add_index(&mut self, index: &Probe, entries: u64) {
+        self.index_reads += index.reads;
         self.index_entries += entries;
         self.index_sstables += index.sstables;
         self.tombstones += index.tombstones;

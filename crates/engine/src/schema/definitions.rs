@@ -144,13 +144,8 @@ const SYSTEM_TABLES: &[Definition] = &[
     INDEX_INFO,
 ];
 
-const INDEX_INFO: Definition = Definition(
-    "IndexInfo",
-    "built column indexes",
-    1,
-    1,
-    "table_name text,index_name text,value blob",
-);
+const INDEX_INFO: Definition =
+    Definition("IndexInfo", "built column indexes", 1, 1, "table_name text,index_name text,value blob");
 
 const TRACES_TABLES: &[Definition] = &[
     Definition(

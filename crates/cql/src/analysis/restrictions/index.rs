@@ -177,11 +177,6 @@ impl Restrictions {
         };
         Ok(Some(IndexSearch { shape: shape.clone(), lookup }))
     }
-
-    /// The index that answers the clause.
-    pub(crate) fn index(&self) -> Option<&Arc<IndexShape>> {
-        self.chosen.as_ref().map(|chosen| &chosen.shape)
-    }
 }
 
 fn contained(

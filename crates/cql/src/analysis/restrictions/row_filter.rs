@@ -68,7 +68,6 @@ impl BoundFilter {
     }
 
     fn add(&mut self, column: &Column, test: BoundTest) {
-
         let expressions = match column.kind {
             ColumnKind::PartitionKey | ColumnKind::Static => &mut self.partition,
             ColumnKind::Clustering | ColumnKind::Regular => &mut self.row,

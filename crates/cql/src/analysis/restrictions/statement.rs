@@ -237,15 +237,14 @@ impl Restrictions {
             true => !self.clustering.is_empty(),
             false => self.indexes.leave_to_filter(&tested),
         };
-        if (self.is_key_range || self.uses_index) && filters && !clause.allow_filtering && !clause.filters_implicitly {
+        if (self.is_key_range || self.uses_index)
+            && filters
+            && !clause.allow_filtering
+            && !clause.filters_implicitly
+        {
             return Err(CqlError::Invalid(REQUIRES_ALLOW_FILTERING.to_owned()));
         }
         Ok(())
-    }
-
-    /// Whether rows are dropped after they were read.
-    pub(crate) fn filters(&self) -> bool {
-        self.filters_partition_key() || self.filters_clustering() || !self.other.is_empty()
     }
 
     /// Whether the partitions of a range of tokens are read, and not those of given keys.
@@ -331,11 +330,7 @@ pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bo
     false
 }
 
-fn refuse_unsupported(
-    relation: &Relation<'_>,
-    typing: &mut Typing<'_, '_>,
-    table: &Table,
-) -> Result<()> {
+fn refuse_unsupported(relation: &Relation<'_>, typing: &mut Typing<'_, '_>, table: &Table) -> Result<()> {
     match &relation.kind {
         RelationKind::Custom(name, _) => match table.indexes.get(name.as_str()) {
             None => Ok(()),

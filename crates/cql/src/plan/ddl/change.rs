@@ -117,8 +117,7 @@ impl DdlPlan {
     pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
         let statement = parse(&self.text)?;
         self.check_keyspace()?;
-        let is_index =
-            matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
+        let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
         let changed = database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();

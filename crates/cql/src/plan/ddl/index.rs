@@ -203,7 +203,9 @@ fn check_target(table: &Table, kind: IndexKind, part: IndexPart, column: &Column
     }
     if has_duration(ty) {
         return invalid(match ty {
-            ty if is_collection(ty) => "Secondary indexes are not supported on collections containing durations",
+            ty if is_collection(ty) => {
+                "Secondary indexes are not supported on collections containing durations"
+            }
             CqlType::Tuple(_) => "Secondary indexes are not supported on tuples containing durations",
             CqlType::Udt(_) => "Secondary indexes are not supported on UDTs containing durations",
             _ => "Secondary indexes are not supported on duration columns",
@@ -263,7 +265,8 @@ fn check_class(
     if index_class(class) != SAI_CLASS {
         return Err(CqlError::Config(format!("Unable to find custom indexer class '{class}'")));
     }
-    let known = ["similarity_function", "optimize_for", "maximum_node_connections", "construction_beam_width"];
+    let known =
+        ["similarity_function", "optimize_for", "maximum_node_connections", "construction_beam_width"];
     let analysis = AnalyzerOption::ALL.map(AnalyzerOption::as_str);
     let own = [TARGET_OPTION, CLASS_OPTION];
     let is_known = |name: &&String| {
@@ -281,9 +284,9 @@ fn check_class(
     let [(part, column)] = targets else {
         return match targets {
             [] => invalid(format!("Failed to retrieve target column for: {target}")),
-            _ => invalid(format!(
-                "A storage-attached index cannot be created over multiple columns: {target}"
-            )),
+            _ => {
+                invalid(format!("A storage-attached index cannot be created over multiple columns: {target}"))
+            }
         };
     };
     if table.indexes.values().any(|other| other.is_sai() && same_target(other, *part, column)) {
@@ -358,7 +361,8 @@ fn check_analysis(index: &Index, column: &Column) -> Result<()> {
 
 fn check_vector_options(index: &Index, column: &Column) -> Result<()> {
     let option = |name: &str| index.options.get(name);
-    let names = ["maximum_node_connections", "construction_beam_width", "similarity_function", "optimize_for"];
+    let names =
+        ["maximum_node_connections", "construction_beam_width", "similarity_function", "optimize_for"];
     if names.iter().all(|name| option(name).is_none()) {
         return Ok(());
     }
