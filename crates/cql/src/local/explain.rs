@@ -61,7 +61,7 @@ impl LocalBackend {
         let foreseen = select.foresee(&execution)?;
         let mut memtables = 0;
         let mut probe = Probe::default();
-        if let Some(command) = foreseen.command.as_ref().filter(|_| foreseen.index.is_none()) {
+        if let Some(command) = foreseen.command.as_ref().filter(|_| foreseen.indexes.is_empty()) {
             let view = self.database().view(&command.table)?;
             memtables = view.memtables.len();
             probe = self.database().foresee(command, &view);
@@ -74,7 +74,7 @@ impl LocalBackend {
             probe = counted;
         }
         // Which sources rows come from is known once entries were read.
-        if foreseen.index.is_none() || plan.is_analyzed() {
+        if foreseen.indexes.is_empty() || plan.is_analyzed() {
             steps.extend(source_steps(&foreseen, memtables, &probe));
         }
         steps.extend(counts);

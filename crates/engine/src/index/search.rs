@@ -39,6 +39,8 @@ pub struct IndexSearch {
 /// Entries read at a time: few at first, so that a small answer costs little.
 const ENTRIES_FIRST: u64 = 32;
 const ENTRIES_MAX: u64 = 1024;
+/// Entries of each of several searches that are read in turn to find the one with the fewest.
+const NARROWING: [u64; 4] = [16, 64, 256, 1024];
 /// Entries after which a page ends however few rows they gave: as for tombstones.
 const PAGE_ENTRIES_MAX: u64 = 10_000;
 
@@ -58,21 +60,54 @@ pub(super) struct Hit {
 
 impl Database {
     /// Runs `command` through an index: of its partitions and rows those that the index has entries of. Rows come in the
-    /// order of the table.
+    /// order of the table. Of several searches any would do; the one with the fewest entries is taken.
     ///
     /// # Errors
     /// As `read`, and `IndexNotAvailable` where the index is not built yet or gone.
     pub fn read_indexed(
         &self,
         command: &ReadCommand,
-        search: &IndexSearch,
+        searches: &[IndexSearch],
         request: ReadRequest<'_>,
         sink: &mut dyn RowSink,
-        probe: Option<&mut Probe>,
+        mut probe: Option<&mut Probe>,
     ) -> Result<ReadEnd> {
+        for search in searches {
+            self.attached(&command.table, search)?;
+        }
+        let chosen = match searches {
+            [] | [_] => 0,
+            several => self.narrowest(command, several, request, probe.as_deref_mut())?,
+        };
+        let Some(search) = searches.get(chosen) else { return Ok(ReadEnd::Complete) };
         let index = self.attached(&command.table, search)?;
         let mut searching = Searching { database: self, command, search, index, request, probe, rows: 0 };
         searching.run(sink)
+    }
+
+    /// Which of several searches has the fewest entries: each is read a little further in turn, until one ends. The rows
+    /// of the answer are among those of each, so the shortest way to them is as right as any. Where none ends soon, the
+    /// first is taken.
+    fn narrowest(
+        &self,
+        command: &ReadCommand,
+        searches: &[IndexSearch],
+        request: ReadRequest<'_>,
+        mut probe: Option<&mut Probe>,
+    ) -> Result<usize> {
+        let mut open: Vec<Entries<'_>> = searches
+            .iter()
+            .map(|search| Entries::new(self, command, search, request, &search.shape))
+            .collect();
+        for count in NARROWING {
+            for (at, entries) in open.iter_mut().enumerate() {
+                let (_, is_last) = entries.next(count, probe.as_deref_mut())?;
+                if is_last {
+                    return Ok(at);
+                }
+            }
+        }
+        Ok(0)
     }
 
     fn attached(&self, table: &Table, search: &IndexSearch) -> Result<AttachedIndex> {

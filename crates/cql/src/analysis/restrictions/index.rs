@@ -1,7 +1,7 @@
 //! Which index answers a WHERE clause, if one does (`Index.supportsExpression`, `IndexRestrictions`).
 //!
-//! Cassandra asks the index with the fewest rows by its statistics; whichever it is, the rows and their order are the
-//! same. Here equality goes before ranges, and the first restriction before the others.
+//! Cassandra asks the legacy index with the fewest rows by its statistics, or intersects storage-attached ones; whichever
+//! way, the rows and their order are the same. Here the engine is given all that would do, and takes the shortest.
 
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::Restrictions;
@@ -68,16 +68,15 @@ impl Indexes {
         found.map(|shape| shape.analyzer)
     }
 
-    /// The index for one of these restrictions.
-    pub(super) fn choose<'r>(&self, restrictions: impl Iterator<Item = &'r Restriction>) -> Option<Chosen> {
-        let mut chosen: Option<Chosen> = None;
-        for restriction in restrictions {
-            for shape in self.shapes.iter().filter(|shape| answers(shape, restriction)) {
-                if chosen.as_ref().is_none_or(|best| best.restriction.is_slice() && !restriction.is_slice()) {
-                    chosen = Some(Chosen { shape: shape.clone(), restriction: restriction.clone() });
-                }
-            }
-        }
+    /// The indexes for these restrictions: those of one value before those of ranges, each restriction by one of them.
+    pub(super) fn choose<'r>(&self, restrictions: impl Iterator<Item = &'r Restriction>) -> Vec<Chosen> {
+        let mut chosen: Vec<Chosen> = restrictions
+            .filter_map(|restriction| {
+                let shape = self.shapes.iter().find(|shape| answers(shape, restriction))?;
+                Some(Chosen { shape: shape.clone(), restriction: restriction.clone() })
+            })
+            .collect();
+        chosen.sort_by_key(|chosen| chosen.restriction.is_slice());
         chosen
     }
 
@@ -145,38 +144,42 @@ fn covers(group: &[&Arc<IndexShape>], restriction: &Restriction) -> bool {
 }
 
 impl Restrictions {
-    /// The search through the index that answers the clause; `None` where none does.
+    /// The searches that would answer the clause, each by itself; none where no index does.
     ///
     /// # Errors
     /// Null or unset values, and values too long for the index.
-    pub(crate) fn index_search(&self, bindings: &Bindings<'_>) -> Result<Option<IndexSearch>> {
-        let Some(Chosen { shape, restriction }) = &self.chosen else { return Ok(None) };
-        let lookup = match &restriction.test {
-            Test::Equal(operand) => {
-                let value = value_of(operand, shape, restriction, bindings)?;
-                IndexLookup::Equal(term(shape, None, &value)?)
-            }
-            Test::Slice(start, end) => {
-                let mut terms = Vec::new();
-                for end in [start, end] {
-                    terms.push(match end {
-                        Some(end) => {
-                            let value = value_of(&end.operand, shape, restriction, bindings)?;
-                            Some(term(shape, None, &value)?)
-                        }
-                        None => None,
-                    });
-                }
-                let to = terms.pop().flatten();
-                IndexLookup::Between(terms.pop().flatten(), to)
-            }
-            Test::Contains { values, keys, entries } => {
-                IndexLookup::Equal(contained(shape, (values, keys, entries), bindings)?)
-            }
-            Test::In(_) => return Ok(None),
-        };
-        Ok(Some(IndexSearch { shape: shape.clone(), lookup }))
+    pub(crate) fn index_searches(&self, bindings: &Bindings<'_>) -> Result<Vec<IndexSearch>> {
+        self.chosen.iter().map(|chosen| search(chosen, bindings)).collect()
     }
+}
+
+fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Result<IndexSearch> {
+    let lookup = match &restriction.test {
+        Test::Equal(operand) => {
+            let value = value_of(operand, shape, restriction, bindings)?;
+            IndexLookup::Equal(term(shape, None, &value)?)
+        }
+        Test::Slice(start, end) => {
+            let mut terms = Vec::new();
+            for end in [start, end] {
+                terms.push(match end {
+                    Some(end) => {
+                        let value = value_of(&end.operand, shape, restriction, bindings)?;
+                        Some(term(shape, None, &value)?)
+                    }
+                    None => None,
+                });
+            }
+            let to = terms.pop().flatten();
+            IndexLookup::Between(terms.pop().flatten(), to)
+        }
+        Test::Contains { values, keys, entries } => {
+            IndexLookup::Equal(contained(shape, (values, keys, entries), bindings)?)
+        }
+        // No index answers IN.
+        Test::In(_) => IndexLookup::Between(None, None),
+    };
+    Ok(IndexSearch { shape: shape.clone(), lookup })
 }
 
 fn contained(

@@ -37,8 +37,8 @@ pub(crate) struct Restrictions {
     pub(super) everything: Arc<ClusteringFilter>,
     is_key_range: bool,
     pub(super) indexes: Indexes,
-    /// The index that is read, and for what.
-    pub(super) chosen: Option<Chosen>,
+    /// The indexes that would do, and for what.
+    pub(super) chosen: Vec<Chosen>,
     uses_index: bool,
     /// Whether partition key and clustering are among what rows are tested for.
     tests: (bool, bool),
@@ -67,7 +67,7 @@ impl Restrictions {
             everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             is_key_range: false,
             indexes: Indexes::of(table),
-            chosen: None,
+            chosen: Vec::new(),
             uses_index: false,
             tests: (false, false),
         };

@@ -27,7 +27,8 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         format!("{}.{}: {about}", table.keyspace, table.name),
     )];
     let Some(command) = &foreseen.command else { return steps };
-    if let Some(search) = &foreseen.index {
+    for search in &foreseen.indexes {
+        let several = if foreseen.indexes.len() > 1 { "if it has the fewest: " } else { "" };
         let detail = match &search.lookup {
             IndexLookup::Equal(_) => "entries of one value, in the order of rows; rows are read by key",
             IndexLookup::Between(..) => {
@@ -36,7 +37,7 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         };
         let index = &search.shape.index;
         let target = format!("{} ({})", quote_identifier(&index.name), index.target());
-        steps.push(Step::new("index", target, detail));
+        steps.push(Step::new("index", target, format!("{several}{detail}")));
     }
     steps.push(partitions(foreseen, command));
     if !table.clustering.is_empty() {

@@ -66,9 +66,9 @@ impl SelectPlan {
             };
             let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
             let command = ReadCommand { resume, page_rows: page_rows.filter(|_| !whole), ..command };
-            let search = self.restrictions.index_search(bindings)?;
+            let searches = self.restrictions.index_searches(bindings)?;
             execution.spent(Stage::Plan, began_ns);
-            end = self.read(&command, search.as_ref(), execution, &mut sink)?;
+            end = self.read(&command, &searches, execution, &mut sink)?;
         }
         let began_ns = execution.began_ns();
         match sink.target {
@@ -129,7 +129,7 @@ impl SelectPlan {
     fn read(
         &self,
         command: &ReadCommand,
-        search: Option<&IndexSearch>,
+        searches: &[IndexSearch],
         execution: &Execution<'_>,
         sink: &mut SelectSink<'_>,
     ) -> Result<ReadEnd> {
@@ -145,9 +145,9 @@ impl SelectPlan {
                 let mut probe = request.probe.map(Mutex::lock);
                 let database = execution.database;
                 let probe = probe.as_deref_mut();
-                if let Some(search) = search {
+                if !searches.is_empty() {
                     return database
-                        .read_indexed(command, search, how, sink, probe)
+                        .read_indexed(command, searches, how, sink, probe)
                         .map_err(|error| read_error(error, sink.failure.take(), request));
                 }
                 let view = database.view(&self.table);

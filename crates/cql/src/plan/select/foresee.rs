@@ -42,8 +42,8 @@ pub(crate) struct Foreseen<'p> {
     pub(crate) words: Words,
     /// What the engine is asked for its first page; `None` where it is asked nothing.
     pub(crate) command: Option<ReadCommand>,
-    /// The index that is asked which rows to read, and for what.
-    pub(crate) index: Option<IndexSearch>,
+    /// The indexes that may be asked which rows to read, and for what.
+    pub(crate) indexes: Vec<IndexSearch>,
     /// LIMIT; `u64::MAX` without one.
     pub(crate) limit: u64,
     /// PER PARTITION LIMIT.
@@ -74,11 +74,11 @@ impl SelectPlan {
             }
             _ => None,
         };
-        let index = self.restrictions.index_search(bindings)?;
+        let indexes = self.restrictions.index_searches(bindings)?;
         let kind = match &command {
             None if is_virtual => ReadKind::Virtual,
             None => ReadKind::Nothing,
-            Some(_) if index.is_some() => ReadKind::Index,
+            Some(_) if !indexes.is_empty() => ReadKind::Index,
             Some(command) => self.kind(command),
         };
         Ok(Foreseen {
@@ -86,7 +86,7 @@ impl SelectPlan {
             kind,
             words: self.restrictions.words(bindings)?,
             command,
-            index,
+            indexes,
             limit,
             per_partition,
             is_aggregate: self.selection.is_aggregate(),
