@@ -119,6 +119,7 @@ fn table() -> Table {
         options: TableOptions::default(),
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

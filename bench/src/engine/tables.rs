@@ -123,6 +123,7 @@ fn table(name: &str, key: Column, clustering: Vec<Column>, regulars: Vec<Column>
         options: TableOptions::default(),
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -86,6 +86,18 @@ pub enum Error {
         /// What cannot be stored.
         problem: &'static str,
     },
+    /// A value that an index of its table cannot hold.
+    #[error("{message}")]
+    Unindexable {
+        /// Cassandra's words.
+        message: String,
+    },
+    /// An index that is not whole yet.
+    #[error("The secondary index '{index}' is not yet available")]
+    IndexNotAvailable {
+        /// Its name.
+        index: String,
+    },
     /// Memory for writes is used up, and the flush that should free it does not come through.
     #[error(
         "no memory for more writes ({used} of {limit} bytes in use): {reason}; free space on the disk or write slower"

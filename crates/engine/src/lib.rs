@@ -10,6 +10,7 @@ mod compaction;
 mod database;
 mod error;
 mod folder;
+mod index;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
 pub mod read;
@@ -27,6 +28,7 @@ pub use database::{
     ReadTimeouts, Status, TableStatus, Turn,
 };
 pub use error::{Error, Result};
+pub use index::{Analyzer, AnalyzerOption, IndexBuildStatus, IndexLookup, IndexSearch, IndexShape};
 pub use memtable::{Concurrent, ConcurrentMap};
-pub use schema::{SchemaChange, SchemaChangeKind, is_system_keyspace, parse_type};
+pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
 pub use table::{Unreadable, View};

@@ -19,10 +19,11 @@ impl From<Error> for CqlError {
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
                 "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
             )),
-            Error::Unstorable { .. } => CqlError::Invalid(message),
+            Error::Unstorable { .. } | Error::Unindexable { .. } => CqlError::Invalid(message),
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
             Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
             Error::Table(_)
+            | Error::IndexNotAvailable { .. }
             | Error::Unreadable(_)
             | Error::LogFailed { .. }
             | Error::LogDamaged { .. }

@@ -58,7 +58,7 @@ impl LocalBackend {
         let foreseen = select.foresee(&execution)?;
         let mut memtables = 0;
         let mut probe = Probe::default();
-        if let Some(command) = &foreseen.command {
+        if let Some(command) = foreseen.command.as_ref().filter(|_| foreseen.indexes.is_empty()) {
             let view = self.database().view(&command.table)?;
             memtables = view.memtables.len();
             probe = self.database().foresee(command, &view);
@@ -70,7 +70,10 @@ impl LocalBackend {
             counts = count_steps(&counted, &ran);
             probe = counted;
         }
-        steps.extend(source_steps(&foreseen, memtables, &probe));
+        // Which sources rows come from is known once entries were read.
+        if foreseen.indexes.is_empty() || plan.is_analyzed() {
+            steps.extend(source_steps(&foreseen, memtables, &probe));
+        }
         steps.extend(counts);
         steps.extend(advise_read(&foreseen, &probe, plan.is_analyzed()));
         Ok(steps)

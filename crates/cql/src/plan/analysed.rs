@@ -154,8 +154,6 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
 /// The answer to what the parser knows and nothing runs yet.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
     let what = match kind {
-        StatementKind::CreateIndex(_) => "CREATE INDEX",
-        StatementKind::DropIndex(_) => "DROP INDEX",
         StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
         StatementKind::AlterView(_) => "ALTER MATERIALIZED VIEW",
         StatementKind::DropView(_) => "DROP MATERIALIZED VIEW",
@@ -196,7 +194,9 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         | StatementKind::DropTable(_)
         | StatementKind::CreateType(_)
         | StatementKind::AlterType(_)
-        | StatementKind::DropType(_) => "this statement",
+        | StatementKind::DropType(_)
+        | StatementKind::CreateIndex(_)
+        | StatementKind::DropIndex(_) => "this statement",
     };
     CqlError::Invalid(format!("{what} is not supported yet"))
 }

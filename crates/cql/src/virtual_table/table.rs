@@ -149,6 +149,7 @@ pub fn virtual_definition(
         options: TableOptions { comment: comment.into(), gc_grace_seconds: 0, ..TableOptions::default() },
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     for (index, (name, ty)) in columns.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::announce::Announcer;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use helenus_host::{Host, TaskHandle};
-use helenus_model::mutation::Mutation;
+use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
@@ -205,19 +205,19 @@ impl CommitLog {
     }
 
     /// Appends a mutation. The ticket says when it may be acknowledged.
-    pub fn append(self: &Arc<Self>, mutation: &Mutation) -> Result<Ticket> {
-        let size: usize =
-            mutation.updates.iter().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
+    pub fn append(self: &Arc<Self>, mutation: &Mutation, derived: &[PartitionUpdate]) -> Result<Ticket> {
+        let updates = || mutation.updates.iter().chain(derived);
+        let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
         let mut content = Vec::with_capacity(size + 8);
-        record::put_mutation(mutation, &mut content);
+        record::put_mutation(mutation, derived, &mut content);
         let mut state = self.state.lock();
-        self.make_room(&mut state, content.len() + layout_bytes(mutation))?;
+        self.make_room(&mut state, content.len() + layout_bytes(updates()))?;
         let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
-        for update in &mutation.updates {
+        for update in updates() {
             active.describe(&update.table);
         }
         let position = active.put(&content);
-        for update in &mutation.updates {
+        for update in updates() {
             active.dirty.insert(update.table.id, position);
         }
         let wants_spare = state.wants_spare(self.options.segment_bytes).is_some();
@@ -587,10 +587,10 @@ impl Active {
     }
 }
 
-fn layout_bytes(mutation: &Mutation) -> usize {
+fn layout_bytes<'u>(updates: impl Iterator<Item = &'u PartitionUpdate>) -> usize {
     let table = |table: &Table| {
         let columns = table.statics.iter().chain(&table.regulars);
         32 + columns.map(|column| column.name.len() + 6).sum::<usize>()
     };
-    mutation.updates.iter().map(|update| table(&update.table)).sum()
+    updates.map(|update| table(&update.table)).sum()
 }

@@ -5,7 +5,7 @@
 //! of zeroes.
 
 use helenus_model::cell::ColumnId;
-use helenus_model::mutation::{Changes, Mutation};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::checksum::Crc32;
 use uuid::Uuid;
@@ -79,10 +79,10 @@ pub struct LoggedUpdate {
 }
 
 /// Builds the content of a mutation record, behind `HEAD` bytes left free.
-pub(super) fn put_mutation(mutation: &Mutation, out: &mut Vec<u8>) {
+pub(super) fn put_mutation(mutation: &Mutation, derived: &[PartitionUpdate], out: &mut Vec<u8>) {
     out.push(MUTATION);
-    put_len(out, mutation.updates.len());
-    for update in &mutation.updates {
+    put_len(out, mutation.updates.len() + derived.len());
+    for update in mutation.updates.iter().chain(derived) {
         out.extend_from_slice(update.table.id.0.as_bytes());
         put_bytes(out, &update.key);
         put_bytes(out, update.changes.as_bytes());

@@ -3,6 +3,7 @@
 use super::shared::Database;
 use crate::commitlog::Ticket;
 use crate::error::Error;
+use crate::index::{attach, stored_tables};
 use crate::schema::{SchemaChange, changes_between};
 use crate::table::TableStore;
 use helenus_model::schema::{Schema, Table, TableId};
@@ -53,13 +54,19 @@ impl Database {
         let (added, dropped) = self.stores_after(&next)?;
         let ticket = shared.write(&mutation)?;
         // Only now: a definition that the log has not taken must not get into a file.
-        for table in next.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        for (table, _) in stored_tables(&next) {
             if let Some(store) = added.get(&table.id) {
-                store.redefine(table);
+                store.redefine(&table);
             }
         }
-        shared.tables.store(Arc::new(added));
-        shared.schema.store(Arc::new(next));
+        let new_indexes = {
+            // A write either knows of a new index or is in the memtable that its build reads.
+            let _gate = shared.gate.write();
+            let new_indexes = attach(&next, &added);
+            shared.tables.store(Arc::new(added));
+            shared.schema.store(Arc::new(next));
+            new_indexes
+        };
         if !dropped.is_empty() {
             // Files go only once their record is on the disk, in every mode: a table must not come back empty.
             match (&shared.log, ticket.position()) {
@@ -72,6 +79,9 @@ impl Database {
             if let Some(log) = &shared.log {
                 log.forget(store.table().id)?;
             }
+        }
+        for index in new_indexes {
+            shared.index_builds.add(shared, index, true)?;
         }
         Ok((changes, ticket))
     }
@@ -98,16 +108,18 @@ impl Database {
     ) -> Result<(HashMap<TableId, Arc<TableStore>>, Vec<Arc<TableStore>>), Error> {
         let present = self.shared.tables.load();
         let mut stores = HashMap::new();
-        for table in next.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        for (table, index) in stored_tables(next) {
             let store = match present.get(&table.id) {
                 Some(store) => store.clone(),
-                None => Arc::new(TableStore::open(&self.shared, table)?),
+                None => Arc::new(TableStore::open(&self.shared, &table, index.as_deref())?),
             };
             stores.insert(table.id, store);
         }
         let dropped =
             present.iter().filter(|(id, _)| !stores.contains_key(id)).map(|(_, store)| store.clone());
-        let dropped = dropped.collect();
+        let mut dropped: Vec<Arc<TableStore>> = dropped.collect();
+        // Folders of indexes stand in those of their tables, and go before them.
+        dropped.sort_by_key(|store| std::cmp::Reverse(store.folder().components().count()));
         Ok((stores, dropped))
     }
 }

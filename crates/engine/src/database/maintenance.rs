@@ -49,6 +49,7 @@ impl Database {
             flusher.join();
         }
         self.shared.compactions.join();
+        self.shared.index_builds.join();
         let flushed = match &self.shared.log {
             // Without a log nothing is to survive, so nothing needs to be written.
             None => Ok(0),
@@ -69,6 +70,7 @@ impl Drop for Database {
             flusher.wake();
         }
         self.shared.compactions.wake();
+        self.shared.index_builds.wake();
         if let Some(log) = &self.shared.log {
             log.stop();
         }

@@ -22,6 +22,6 @@ pub use options::{DatabaseOptions, MemoryShares, ReadTimeouts};
 pub use progress::{OpenProgress, OpenStage};
 pub use reading::ReadRequest;
 pub use shared::Database;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Shared, Tables};
 pub use status::{Status, TableStatus};
 pub use turns::Turn;

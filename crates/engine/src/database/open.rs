@@ -13,10 +13,13 @@ use crate::commitlog::{
 use crate::compaction::Compactions;
 use crate::error::{Error, Result};
 use crate::folder::make_folder;
+use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_noted, stored_tables};
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
-use crate::schema::{SchemaRow, changes_between, is_system_keyspace, load_schema, system_keyspaces};
+use crate::schema::{
+    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces,
+};
 use crate::table::{TableStore, Unreadable};
 use crate::timestamps::Timestamps;
 use arc_swap::ArcSwap;
@@ -95,6 +98,7 @@ impl Database {
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
             compactions,
+            index_builds: IndexBuilds::default(),
             turns: Turns::new(),
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
             file_numbers: AtomicU64::new(1),
@@ -139,10 +143,29 @@ impl Database {
             log.keep_tables(|table| shared.table(table).is_some());
         }
         self.describe_system_tables()?;
+        self.bring_up_indexes()?;
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
         let _ = self.flusher.set(task);
         Compactions::start(shared);
         Ok(report)
+    }
+
+    /// Attaches the indexes to their tables, and has those built that are not known to be.
+    fn bring_up_indexes(&self) -> Result<()> {
+        let shared = &self.shared;
+        let schema = shared.schema.load_full();
+        let unknown = attach(&schema, &shared.tables.load());
+        let noted = match schema.table("system", BUILT_TABLE) {
+            Some(table) if !unknown.is_empty() => self.read_rows(table)?,
+            _ => Vec::new(),
+        };
+        IndexBuilds::start(shared);
+        for (base, id) in unknown {
+            if !is_noted(&base, id, &noted) {
+                shared.index_builds.add(shared, (base, id), false)?;
+            }
+        }
+        Ok(())
     }
 
     fn unreadable(&self) -> Vec<(String, String)> {
@@ -163,9 +186,9 @@ impl Database {
     fn open_stores(&self) -> Result<()> {
         let shared = &self.shared;
         let mut stores = HashMap::clone(&shared.tables.load());
-        for table in shared.schema.load().keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        for (table, index) in stored_tables(&shared.schema.load()) {
             if let Entry::Vacant(place) = stores.entry(table.id) {
-                place.insert(Arc::new(TableStore::open(shared, table)?));
+                place.insert(Arc::new(TableStore::open(shared, &table, index.as_deref())?));
             }
         }
         shared.tables.store(Arc::new(stores));
@@ -341,6 +364,8 @@ impl RowSink for RowCollector<'_> {
 
     fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
         let mut found = SchemaRow::new();
+        let written_us = row.row.liveness.timestamp_us.to_be_bytes();
+        found.insert(WRITE_TIME.into(), written_us.to_vec());
         // Schema tables have one partition key column, whose serialised form is the key itself.
         found.extend(self.table.partition_key.iter().map(|column| (column.name.clone(), self.key.clone())));
         for (index, column) in self.table.clustering.iter().enumerate() {

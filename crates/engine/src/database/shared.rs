@@ -6,6 +6,7 @@ use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::compaction::Compactions;
+use crate::index::IndexBuilds;
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::table::TableStore;
@@ -27,13 +28,17 @@ pub struct Database {
     pub(super) flusher: OnceLock<Arc<dyn TaskHandle>>,
 }
 
+/// The storage of tables by their ids.
+pub(crate) type Tables = HashMap<TableId, Arc<TableStore>>;
+
 /// What writers, readers and background work share.
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) options: DatabaseOptions,
     pub(crate) log: Option<Arc<CommitLog>>,
     pub(crate) schema: ArcSwap<Schema>,
-    pub(crate) tables: ArcSwap<HashMap<TableId, Arc<TableStore>>>,
+    /// Hidden tables of indexes among them.
+    pub(crate) tables: ArcSwap<Tables>,
     /// Shared by writes between their log record and their memtable; exclusive to fix a log position to a memtable.
     pub(crate) gate: RwLock<()>,
     /// Changes of the schema, one at a time.
@@ -48,6 +53,7 @@ pub(crate) struct Shared {
     /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
     pub(crate) flush_failure: Mutex<Option<String>>,
     pub(crate) compactions: Compactions,
+    pub(crate) index_builds: IndexBuilds,
     pub(super) turns: Turns,
     pub(super) ids: Mutex<SsTableIds>,
     pub(super) file_numbers: AtomicU64,

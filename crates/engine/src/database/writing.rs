@@ -6,6 +6,7 @@
 use super::shared::{Database, Shared};
 use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
+use crate::index::derived;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::token::Token;
 use helenus_sstable::index_bti::DeletionTimeBytes;
@@ -52,25 +53,33 @@ impl Shared {
         self.check_size(mutation)?;
         check_storable(mutation)?;
         self.check_room()?;
-        let tables = self.tables.load();
         let ticket = {
             let _gate = self.gate.read();
+            // Looked at within the gate: whoever makes an index waits at it until no write knows of none.
+            let tables = self.tables.load();
             if self.closing.load(Ordering::Acquire) {
                 return Err(Error::Closed);
             }
+            let mut is_indexed = false;
             for update in &mutation.updates {
-                if tables.get(&update.table.id).is_none_or(|store| store.is_dropped()) {
+                let store = tables.get(&update.table.id).filter(|store| !store.is_dropped());
+                is_indexed |= store.is_some_and(|store| !store.indexes().is_empty());
+                if store.is_none() {
                     return Err(Error::UnknownTable {
                         keyspace: update.table.keyspace.to_string(),
                         table: update.table.name.to_string(),
                     });
                 }
             }
+            let derived = match is_indexed {
+                true => derived(&tables, mutation, self.timestamps.now_s())?,
+                false => Vec::new(),
+            };
             let ticket = match &self.log {
-                Some(log) => log.append(mutation)?,
+                Some(log) => log.append(mutation, &derived)?,
                 None => Ticket::ready(),
             };
-            for update in &mutation.updates {
+            for update in mutation.updates.iter().chain(&derived) {
                 let Some(store) = tables.get(&update.table.id) else { continue };
                 store.view().current().apply(update, Token::of_key(&update.key))?;
             }

@@ -37,6 +37,7 @@ pub(super) fn small_table() -> Table {
         options: TableOptions::default(),
         dropped: BTreeMap::new(),
         flags: Vec::new(),
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

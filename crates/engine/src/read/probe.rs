@@ -115,6 +115,14 @@ pub struct Probe {
     pub tombstones: u64,
     /// Time by stage.
     pub times: StageTimes,
+    /// Reads of an index's entries.
+    pub index_reads: u64,
+    /// Entries of indexes that were read.
+    pub index_entries: u64,
+    /// Entries among them that led to nothing any more, and were taken out.
+    pub index_stale: u64,
+    /// SSTables of indexes that were asked.
+    pub index_sstables: u64,
     /// Partitions written to.
     pub partitions_written: u64,
     /// Bytes of what was written: keys and changes, as they go to log and memtable.
@@ -125,6 +133,16 @@ impl Probe {
     /// Left out for this reason, summed over partitions.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.tables.iter().map(|table| table.skipped(reason)).sum()
+    }
+
+    /// Adds a read of an index's entries: what it touched and how long it took count, its rows are no rows of the answer.
+    pub(crate) fn add_index(&mut self, index: &Probe, entries: u64) {
+        self.index_reads += index.reads;
+        self.index_entries += entries;
+        self.index_sstables += index.sstables;
+        self.tombstones += index.tombstones;
+        self.touched.add(&index.touched);
+        self.times.add_all(&index.times);
     }
 
     /// Counts a write.

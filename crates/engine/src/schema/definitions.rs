@@ -141,7 +141,11 @@ const SYSTEM_TABLES: &[Definition] = &[
         "peer inet,peer_port int,data_center text,host_id uuid,native_address inet,native_port int,\
          preferred_ip inet,preferred_port int,rack text,release_version text,schema_version uuid,tokens set<text>",
     ),
+    INDEX_INFO,
 ];
+
+const INDEX_INFO: Definition =
+    Definition("IndexInfo", "built column indexes", 1, 1, "table_name text,index_name text,value blob");
 
 const TRACES_TABLES: &[Definition] = &[
     Definition(
@@ -208,6 +212,7 @@ fn table(keyspace: &str, definition: &Definition, gc_grace_seconds: i32) -> Tabl
         options: options(keyspace, comment, gc_grace_seconds),
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     for (index, column) in split_columns(&columns).enumerate() {
@@ -301,6 +306,6 @@ mod tests {
             .flat_map(|ks| ks.tables.values())
             .map(|table| table.columns().count())
             .sum();
-        assert_eq!(columns, 41 + 16 + 107);
+        assert_eq!(columns, 41 + 3 + 16 + 107);
     }
 }

@@ -4,7 +4,7 @@ use super::definitions::SYSTEM_SCHEMA;
 use super::type_text::parse_type;
 use crate::error::{Error, Result};
 use helenus_model::schema::{
-    Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, TableId, TableOptions,
+    Column, ColumnKind, DroppedColumn, Index, IndexKind, Keyspace, Schema, Table, TableId, TableOptions,
 };
 use helenus_model::types::Elements;
 use helenus_model::types::{CqlType, UserType};
@@ -45,6 +45,7 @@ pub(crate) fn load_schema(
     let mut tables = load_tables(&keyspaces, rows("tables")?)?;
     load_columns(&keyspaces, &mut tables, &rows("columns")?)?;
     load_dropped(&keyspaces, &mut tables, &rows("dropped_columns")?)?;
+    load_indexes(&keyspaces, &mut tables, &rows("indexes")?)?;
     for ((keyspace, name), mut table) in tables {
         for key in [&mut table.partition_key, &mut table.clustering] {
             key.sort_by_key(|column| column.position);
@@ -119,6 +120,7 @@ fn load_tables(keyspaces: &Keyspaces, rows: Vec<SchemaRow>) -> Result<Tables> {
             options: table_options(&row),
             dropped: BTreeMap::new(),
             flags: row.texts("flags"),
+            indexes: BTreeMap::new(),
             next_column_id: 0,
         };
         tables.insert((keyspace.name.clone(), table.name.clone()), table);
@@ -196,6 +198,33 @@ fn load_dropped(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
     }
     Ok(())
 }
+
+fn load_indexes(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) -> Result<()> {
+    for row in rows {
+        let row = Fields { table: "indexes", row };
+        let Some((_, table)) = row.find_table(keyspaces, tables)? else { continue };
+        let name: Arc<str> = row.text("index_name")?.into();
+        let kind = IndexKind::of_name(&row.text("kind")?).ok_or_else(|| row.damaged("kind"))?;
+        let made_us = row.get(WRITE_TIME).and_then(|value| value.first_chunk::<8>());
+        let made_us = made_us.map_or(0, |value| i64::from_be_bytes(*value));
+        let id = index_id(table.id, &name, made_us);
+        let index = Index { name: name.clone(), id, kind, options: row.text_map("options") };
+        table.indexes.insert(name, Arc::new(index));
+    }
+    Ok(())
+}
+
+/// The identity of what is stored for an index: of its table, its name, and the timestamp at which its row was written, so
+/// that an index made again under a name finds nothing of the one before.
+pub fn index_id(table: TableId, name: &str, made_us: i64) -> TableId {
+    let mut bytes = table.0.as_bytes().to_vec();
+    bytes.extend_from_slice(&made_us.to_be_bytes());
+    bytes.extend_from_slice(name.as_bytes());
+    TableId(uuid::Builder::from_md5_bytes(md5::compute(&bytes).0).into_uuid())
+}
+
+/// Under what a `SchemaRow` holds the timestamp of its row: no column is called so.
+pub(crate) const WRITE_TIME: &str = "writetime()";
 
 /// A row with typed access by column name.
 struct Fields<'a> {

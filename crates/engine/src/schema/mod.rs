@@ -9,6 +9,7 @@ mod rows;
 mod type_text;
 
 pub use definitions::{is_system_keyspace, system_keyspaces};
-pub(crate) use load::{SchemaRow, load_schema};
+pub use load::index_id;
+pub(crate) use load::{SchemaRow, WRITE_TIME, load_schema};
 pub use rows::{SchemaChange, SchemaChangeKind, changes_between};
 pub use type_text::parse_type;

@@ -135,8 +135,22 @@ impl Writer {
         }
         for column in before.into_iter().flat_map(Table::columns) {
             if table.column(&column.name).is_none() {
-                self.delete_column(table, &column.name);
+                self.delete_of_table("columns", table, &column.name);
             }
+        }
+        let none = BTreeMap::new();
+        let known = before.map_or(&none, |before| &before.indexes);
+        for (name, index) in &table.indexes {
+            if known.get(name) != Some(index) {
+                let values = vec![
+                    ("kind", index.kind.as_str().as_bytes().to_vec()),
+                    ("options", text_map(&index.options)),
+                ];
+                self.put("indexes", &table.keyspace, &[&table.name, name], values);
+            }
+        }
+        for name in known.keys().filter(|name| !table.indexes.contains_key(*name)) {
+            self.delete_of_table("indexes", table, name);
         }
         for (name, dropped) in &table.dropped {
             if before.and_then(|b| b.dropped.get(name)) != Some(dropped) {
@@ -160,11 +174,12 @@ impl Writer {
         }
     }
 
-    fn delete_column(&mut self, table: &Table, column: &Arc<str>) {
+    /// Deletes what stands under a name within a table.
+    fn delete_of_table(&mut self, of_table: &str, table: &Table, name: &Arc<str>) {
         let deletion = self.deletion();
-        let Some(columns) = self.system_table("columns") else { return };
-        let clustering = [Some(table.name.as_bytes()), Some(column.as_bytes())];
-        let changes = self.changes_of(&columns, &table.keyspace);
+        let Some(found) = self.system_table(of_table) else { return };
+        let clustering = [Some(table.name.as_bytes()), Some(name.as_bytes())];
+        let changes = self.changes_of(&found, &table.keyspace);
         changes.row(clustering.into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 

@@ -8,6 +8,7 @@ use crate::compaction::CompactionState;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
+use crate::index::{Attached, IndexShape};
 use arc_swap::ArcSwap;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
@@ -29,6 +30,8 @@ pub struct TableStore {
     /// Held by whoever changes the set of sources: by a flush for all its length, by a compaction for its swap alone.
     pub(super) changing: Mutex<Unfinished>,
     pub(crate) compaction: CompactionState,
+    /// Its secondary indexes.
+    indexes: ArcSwap<Attached>,
     dropped: AtomicBool,
 }
 
@@ -55,8 +58,14 @@ pub(super) struct Replacing {
 impl TableStore {
     /// Opens a table: finishes or undoes what a cut left in its folder, then opens its SSTables. A damaged one makes the
     /// table's reads fail, not the opening: other tables go on.
-    pub(crate) fn open(shared: &Shared, table: &Arc<Table>) -> Result<TableStore> {
-        let folder = shared.data_dir().join(&*table.keyspace).join(table_folder(&table.name, table.id));
+    ///
+    /// `index` is given for a hidden table.
+    pub(crate) fn open(
+        shared: &Shared,
+        table: &Arc<Table>,
+        index: Option<&IndexShape>,
+    ) -> Result<TableStore> {
+        let folder = folder_of(shared, table, index);
         let (mut sstables, mut unreadable) = (Vec::new(), Vec::new());
         let disk = &shared.host.disk;
         if disk.is_dir(&folder) {
@@ -77,6 +86,7 @@ impl TableStore {
             folder,
             changing: Mutex::default(),
             compaction: CompactionState::default(),
+            indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
         })
     }
@@ -94,6 +104,16 @@ impl TableStore {
     /// Takes a changed definition of the same table.
     pub(crate) fn redefine(&self, table: &Arc<Table>) {
         self.table.store(table.clone());
+    }
+
+    /// Its secondary indexes at this moment.
+    pub(crate) fn indexes(&self) -> arc_swap::Guard<Arc<Attached>> {
+        self.indexes.load()
+    }
+
+    /// Puts other indexes in the place of those it has.
+    pub(crate) fn attach(&self, indexes: Attached) {
+        self.indexes.store(Arc::new(indexes));
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -188,28 +208,37 @@ impl TableStore {
         }
     }
 
-    /// Forgets everything: memtables and files.
+    /// Forgets everything: memtables and files, and those of the table's indexes.
     ///
     /// The log's record and the empty view come in one step, so that every write is either before both or after both;
-    /// files go once the record is synced, and then replay is told to pass over what was before.
-    pub(crate) fn truncate(&self, shared: &Shared) -> Result<()> {
-        let mut changing = self.changing.lock();
-        let table = self.table().id;
-        let position = {
+    /// files go once the record is synced, and then replay is told to pass over what was before. The table comes before
+    /// its indexes: what is cut between them leaves entries without rows, never rows without entries.
+    pub(crate) fn truncate(self: &Arc<Self>, shared: &Shared) -> Result<()> {
+        let mut stores = vec![self.clone()];
+        stores.extend(self.indexes().iter().map(|index| index.store.clone()));
+        let mut changing: Vec<_> = stores.iter().map(|store| store.changing.lock()).collect();
+        let mut emptied = 0;
+        let appended = {
             let _gate = shared.gate.write();
-            let ticket = match &shared.log {
-                Some(log) => Some(log.append_truncate(table)?),
-                None => None,
-            };
-            self.empty_view(shared, &mut changing);
-            ticket.and_then(|ticket| ticket.position())
+            stores.iter().zip(&mut changing).try_for_each(|(store, changing)| {
+                let ticket = match &shared.log {
+                    Some(log) => Some(log.append_truncate(store.table().id)?),
+                    None => None,
+                };
+                store.empty_view(shared, changing);
+                changing.files = true;
+                changing.truncated = ticket.and_then(|ticket| ticket.position());
+                emptied += 1;
+                Ok(())
+            })
         };
-        changing.files = true;
-        changing.truncated = position;
-        if let (Some(log), Some(position)) = (&shared.log, position) {
-            log.sync_up_to(position)?;
+        for (store, changing) in stores.iter().zip(&mut changing).take(emptied) {
+            if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
+                log.sync_up_to(position)?;
+            }
+            store.finish(shared, changing)?;
         }
-        self.finish(shared, &mut changing)
+        appended
     }
 
     /// Does what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor being
@@ -293,6 +322,17 @@ impl TableStore {
     /// A transaction of the table's folder.
     pub(crate) fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
         TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
+    }
+}
+
+/// A table's folder; that of a hidden table stands in its table's, under a name that no Cassandra looks at and that is
+/// not used again.
+fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> PathBuf {
+    let base = index.map_or(table, |index| &index.base);
+    let folder = shared.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
+    match index {
+        None => folder,
+        Some(index) => folder.join(format!(".helenus-{}-{}", index.index.name, table.id.0.simple())),
     }
 }
 

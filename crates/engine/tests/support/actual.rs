@@ -63,6 +63,7 @@ pub fn table_of_shape(shape: &Shape) -> Table {
         options,
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -46,6 +46,7 @@ pub fn table(name: &str, id: u128, desc: bool) -> Table {
         options: TableOptions::default(),
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -3,11 +3,15 @@
 //! A `Schema` is replaced whole by a change; whoever holds one keeps a consistent picture.
 
 mod column;
+mod index;
 mod keyspace;
 mod options;
 mod table;
 
 pub use column::{Column, ColumnKind, DroppedColumn};
+pub use index::{
+    CLASS_OPTION, Index, IndexKind, IndexPart, SAI_CLASS, SASI_CLASS, TARGET_OPTION, index_class,
+};
 pub use keyspace::{Keyspace, Schema};
 pub use options::{
     CompressionParams, NoGranularity, ROW_INDEX_GRANULARITY, ROW_INDEX_GRANULARITY_BYTES, TableOptions,

@@ -1,6 +1,7 @@
 //! A table: its columns in their orders, its options, its identity.
 
 use super::column::{Column, ColumnKind, DroppedColumn};
+use super::index::Index;
 use super::options::TableOptions;
 use crate::cell::ColumnId;
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub struct Table {
     pub dropped: BTreeMap<Arc<str>, DroppedColumn>,
     /// `flags` of `system_schema.tables`: `compound`, `dense`, `counter`, `super`.
     pub flags: Vec<String>,
+    /// Secondary indexes, by name.
+    pub indexes: BTreeMap<Arc<str>, Arc<Index>>,
     /// The number the next added column gets.
     pub next_column_id: u16,
 }

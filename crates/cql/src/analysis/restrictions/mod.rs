@@ -2,11 +2,12 @@
 //!
 //! `relation` types one relation, `restriction` says what it is and how two of one column merge, `set` keeps those of
 //! one kind of column, `statement` applies the rules that concern the whole clause. At execution `partition` and
-//! `clustering` turn bound values into ordered bytes, `row_filter` tests what neither can express, `words` says all
-//! of it for EXPLAIN. The rules and texts
-//! are those of `cql3.restrictions` and `cql3.Relation`.
+//! `clustering` turn bound values into ordered bytes, `row_filter` tests what neither can express, `index` chooses the
+//! index that answers a clause, `words` says all of it for EXPLAIN. The rules and texts are those of `cql3.restrictions`
+//! and `cql3.Relation`.
 
 mod clustering;
+mod index;
 mod partition;
 mod relation;
 mod restriction;

@@ -4,6 +4,7 @@ use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::Result;
+use helenus_engine::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
 
@@ -29,6 +30,8 @@ pub(crate) struct BoundFilter {
 struct Expression {
     column: Column,
     test: BoundTest,
+    /// What the column's index does to texts before they are compared.
+    analyzer: Option<Analyzer>,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,15 @@ impl BoundFilter {
             ColumnKind::PartitionKey | ColumnKind::Static => &mut self.partition,
             ColumnKind::Clustering | ColumnKind::Regular => &mut self.row,
         };
-        expressions.push(Expression { column: column.clone(), test });
+        expressions.push(Expression { column: column.clone(), test, analyzer: None });
+    }
+
+    /// Has texts of a column compared as its index compares them.
+    fn analyze(&mut self, column: &Column, analyzer: Analyzer) {
+        let all = self.partition.iter_mut().chain(&mut self.row);
+        for expression in all.filter(|expression| expression.column.name == column.name) {
+            expression.analyzer = Some(analyzer);
+        }
     }
 
     fn add_restriction(&mut self, restriction: &Restriction, bindings: &Bindings<'_>) -> Result<()> {
@@ -159,6 +170,9 @@ impl Restrictions {
         }
         for restriction in self.other.iter() {
             filter.add_restriction(restriction, bindings)?;
+            if let Some(analyzer) = self.indexes.analyzer(restriction, restriction.first()) {
+                filter.analyze(restriction.first(), analyzer);
+            }
         }
         Ok(filter)
     }
@@ -173,11 +187,20 @@ impl Expression {
         if ty.is_multi_cell() {
             return self.holds_of_cells(found);
         }
-        found.compare(&self.column, &mut |value| self.test.holds(ty, value))
+        match (&self.analyzer, &self.test) {
+            (Some(analyzer), BoundTest::Equal(with)) => {
+                let with = analyzer.apply(with);
+                found.compare(&self.column, &mut |value| analyzer.apply(value) == with)
+            }
+            _ => found.compare(&self.column, &mut |value| self.test.holds(ty, value)),
+        }
     }
 
     fn holds_of_cells(&self, found: &dyn Found) -> bool {
-        let equal = |ty: &CqlType, a: &[u8], b: &[u8]| ty.compare(a, b).is_eq();
+        let equal = |ty: &CqlType, a: &[u8], b: &[u8]| match &self.analyzer {
+            Some(analyzer) => analyzer.apply(a) == analyzer.apply(b),
+            None => ty.compare(a, b).is_eq(),
+        };
         found.any_cell(&self.column, &mut |path, cell| match (&self.test, &self.column.ty) {
             (BoundTest::Contains(with), CqlType::Set { element, .. }) => equal(element, path, with),
             (BoundTest::Contains(with), CqlType::List { element, .. }) => equal(element, cell, with),

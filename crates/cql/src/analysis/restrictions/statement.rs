@@ -1,6 +1,7 @@
 //! A whole WHERE clause: its restrictions by kind of column, and the rules that concern them together
 //! (`StatementRestrictions`).
 
+use super::index::{Chosen, Indexes};
 use super::relation::{Typed, Typing, joined, text};
 use super::restriction::{Restriction, Test, invalid};
 use super::set::RestrictionSet;
@@ -8,7 +9,7 @@ use crate::analysis::{Markers, Scope};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Comparison, Relation, RelationKind};
 use helenus_model::filter::{ClusteringFilter, Slice};
-use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::schema::{Column, ColumnKind, IndexKind, Table};
 use std::sync::Arc;
 
 /// What a SELECT says of its WHERE clause.
@@ -35,6 +36,12 @@ pub(crate) struct Restrictions {
     /// All rows of a partition, made once.
     pub(super) everything: Arc<ClusteringFilter>,
     is_key_range: bool,
+    pub(super) indexes: Indexes,
+    /// The indexes that would do, and for what.
+    pub(super) chosen: Vec<Chosen>,
+    uses_index: bool,
+    /// Whether partition key and clustering are among what rows are tested for.
+    tests: (bool, bool),
 }
 
 /// Cassandra's refusal to filter.
@@ -59,10 +66,14 @@ impl Restrictions {
             other: RestrictionSet::new(),
             everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             is_key_range: false,
+            indexes: Indexes::of(table),
+            chosen: Vec::new(),
+            uses_index: false,
+            tests: (false, false),
         };
         let mut typing = Typing { table, scope, markers };
         for relation in clause.relations {
-            refuse_unsupported(relation, &mut typing)?;
+            refuse_unsupported(relation, &mut typing, table)?;
             match typing.relation(relation)? {
                 Typed::Token(test) => found.add_token(test)?,
                 Typed::Columns(restriction) => match restriction.first().kind {
@@ -113,7 +124,9 @@ impl Restrictions {
     fn add_clustering(&mut self, new: Restriction, allow_filtering: bool) -> Result<()> {
         let before = self.clustering.clone();
         self.clustering.add(new.clone())?;
-        let Some(last) = before.last().filter(|_| !allow_filtering) else { return Ok(()) };
+        let Some(last) = before.last().filter(|_| !allow_filtering && !self.indexes.support(&new)) else {
+            return Ok(());
+        };
         let (new_start, last_start) = (new.first(), last.first());
         if last.is_slice() && new_start.position > last_start.position {
             return invalid(format!(
@@ -133,25 +146,36 @@ impl Restrictions {
 
     fn check(&mut self, clause: WhereClause<'_>) -> Result<()> {
         let may_filter = clause.allow_filtering || clause.filters_implicitly;
-        if self.is_on_token() || (self.token.is_none() && self.partition.is_empty()) {
+        let any = |set: &RestrictionSet| set.iter().any(|restriction| self.indexes.support(restriction));
+        let has_clustering_index = any(&self.clustering);
+        let has_index = has_clustering_index || any(&self.partition) || any(&self.other);
+        if self.is_on_token() {
             self.is_key_range = true;
         }
+        if self.token.is_none() && self.partition.is_empty() {
+            self.is_key_range = true;
+            self.uses_index = has_index;
+        }
         if self.filters_partition_key() {
-            if !may_filter {
+            if !may_filter && !has_index {
                 return invalid(REQUIRES_ALLOW_FILTERING.to_owned());
             }
             self.is_key_range = true;
+            self.uses_index = has_index;
         }
+        self.tests.0 = self.uses_index || self.filters_partition_key();
         if clause.only_statics && !self.clustering.is_empty() {
             let text = "Cannot restrict clustering columns when selecting only static columns";
             return invalid(text.to_owned());
         }
-        if self.clustering.has_contains() && !clause.allow_filtering {
+        if self.clustering.has_contains() && !clause.allow_filtering && !has_index {
             let text =
                 "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering";
             return invalid(text.to_owned());
         }
-        if self.filters_clustering() && !clause.allow_filtering {
+        if self.filters_clustering() && has_index {
+            self.uses_index = true;
+        } else if self.filters_clustering() && !clause.allow_filtering {
             for (column, restricted) in self.table.clustering.iter().zip(self.clustering.names()) {
                 if column.name != *restricted {
                     return invalid(format!(
@@ -161,10 +185,46 @@ impl Restrictions {
                 }
             }
         }
-        if !self.other.is_empty() && !may_filter {
+        self.uses_index |= self.is_key_range && has_clustering_index;
+        self.tests.1 = self.uses_index || self.filters_clustering();
+        self.check_others(has_index, may_filter)?;
+        if self.uses_index {
+            if self.key_has_in() {
+                let text =
+                    "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported";
+                return invalid(text.to_owned());
+            }
+            self.chosen = self.indexes.choose(self.tested().into_iter());
+        }
+        Ok(())
+    }
+
+    /// The rules for columns outside of the primary key.
+    fn check_others(&mut self, has_index: bool, may_filter: bool) -> Result<()> {
+        if self.other.is_empty() {
+            return Ok(());
+        }
+        if self.indexes.has_of_vector(self.other.iter()) {
+            return invalid("Vector indexes only support ANN queries".to_owned());
+        }
+        if has_index {
+            self.uses_index = true;
+        } else if !may_filter {
             return invalid(REQUIRES_ALLOW_FILTERING.to_owned());
         }
         Ok(())
+    }
+
+    /// What rows are tested for, by an index or after they were read (`filterRestrictions`).
+    fn tested(&self) -> Vec<&Restriction> {
+        let partition = self.partition.iter().filter(|_| self.tests.0);
+        let clustering = self.clustering.iter().filter(|_| self.tests.1);
+        partition.chain(clustering).chain(self.other.iter()).collect()
+    }
+
+    /// Whether an index is read.
+    pub(crate) fn uses_index(&self) -> bool {
+        self.uses_index
     }
 
     /// The last check of a SELECT: whether it filters without having said so (`checkNeedsFiltering`).
@@ -172,16 +232,19 @@ impl Restrictions {
     /// # Errors
     /// It does.
     pub(crate) fn check_filtering(&self, clause: WhereClause<'_>) -> Result<()> {
-        let filters = self.filters() || !self.clustering.is_empty();
-        if self.is_key_range && filters && !clause.allow_filtering && !clause.filters_implicitly {
+        let tested = self.tested();
+        let filters = match tested.is_empty() {
+            true => !self.clustering.is_empty(),
+            false => self.indexes.leave_to_filter(&tested),
+        };
+        if (self.is_key_range || self.uses_index)
+            && filters
+            && !clause.allow_filtering
+            && !clause.filters_implicitly
+        {
             return Err(CqlError::Invalid(REQUIRES_ALLOW_FILTERING.to_owned()));
         }
         Ok(())
-    }
-
-    /// Whether rows are dropped after they were read.
-    pub(crate) fn filters(&self) -> bool {
-        self.filters_partition_key() || self.filters_clustering() || !self.other.is_empty()
     }
 
     /// Whether the partitions of a range of tokens are read, and not those of given keys.
@@ -267,8 +330,18 @@ pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bo
     false
 }
 
-fn refuse_unsupported(relation: &Relation<'_>, typing: &mut Typing<'_, '_>) -> Result<()> {
+fn refuse_unsupported(relation: &Relation<'_>, typing: &mut Typing<'_, '_>, table: &Table) -> Result<()> {
     match &relation.kind {
+        RelationKind::Custom(name, _) => match table.indexes.get(name.as_str()) {
+            None => Ok(()),
+            Some(index) if index.kind == IndexKind::Custom => {
+                invalid(format!("Index {} does not support custom expressions", name.as_str()))
+            }
+            Some(_) => invalid(format!(
+                "Only CUSTOM indexes may be used in custom index expressions, {} is not valid",
+                name.as_str()
+            )),
+        },
         RelationKind::IsNotNull(_) => invalid(format!("Unsupported restriction: {}", text(relation))),
         RelationKind::Column { comparison: Comparison::Like, .. } => {
             typing.relation(relation)?;

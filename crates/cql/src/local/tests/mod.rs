@@ -4,5 +4,6 @@ mod answers;
 mod crash;
 mod explain;
 mod harness;
+mod indexes;
 mod schema;
 mod writes;

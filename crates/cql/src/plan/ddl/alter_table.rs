@@ -1,6 +1,7 @@
 //! ALTER TABLE.
 
 use super::create_table::invalid;
+use super::index::dependents;
 use super::options::{check_names, table_options};
 use super::properties::Properties;
 use crate::analysis::{resolve_type_in, undefined_column};
@@ -153,6 +154,12 @@ fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -
     {
         return invalid(format!("Cannot drop non-frozen column {} of user type {}", column.name, column.ty));
     }
+    if let Some(names) = dependents(table, &column.name) {
+        return invalid(format!(
+            "Cannot drop column {} because it has dependent secondary indexes ({names})",
+            column.name
+        ));
+    }
     table.statics.retain(|other| other.name != column.name);
     table.regulars.retain(|other| other.name != column.name);
     let dropped = DroppedColumn { name: column.name.clone(), ty: column.ty, kind: column.kind, dropped_us };
@@ -171,6 +178,11 @@ fn rename(from: &Ident<'_>, to: &Ident<'_>, _if_exists: bool, table: &mut Table)
         return invalid(format!(
             "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
             full_name(table)
+        ));
+    }
+    if let Some(names) = dependents(table, from) {
+        return invalid(format!(
+            "Can't rename column {from} because it has dependent secondary indexes ({names})"
         ));
     }
     for column in table.partition_key.iter_mut().chain(&mut table.clustering) {

@@ -5,7 +5,7 @@
 
 use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
-use super::{alter_table, create_table, keyspace, user_type};
+use super::{alter_table, create_table, index, keyspace, user_type};
 use crate::analysis::Scope;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{QualifiedName, StatementKind};
@@ -80,6 +80,9 @@ impl DdlPlan {
             StatementKind::CreateType(create) => (&create.name, Created, P::Create, true),
             StatementKind::AlterType(alter) => (&alter.name, Updated, P::Alter, true),
             StatementKind::DropType(drop) => (&drop.name, Dropped, P::Drop, true),
+            StatementKind::CreateIndex(create) => (&create.table, Updated, P::Alter, false),
+            // The table is known when it is found by the index.
+            StatementKind::DropIndex(drop) => (&drop.name, Updated, P::Alter, false),
             _ => return Ok(None),
         };
         let keyspace = scope.keyspace_of(name)?.into();
@@ -114,12 +117,13 @@ impl DdlPlan {
     pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
         let statement = parse(&self.text)?;
         self.check_keyspace()?;
+        let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
         let changed = database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
             within = self.dropped_within(schema);
-            self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
-            warnings = self.warnings(schema, &next, settings);
+            self.apply(&statement.kind, &mut next, (settings, timestamp_us), &mut warnings)?;
+            warnings.extend(self.warnings(schema, &next, settings));
             Ok(next)
         });
         let (mut changes, ticket) = changed.map_err(|error| match error {
@@ -130,7 +134,10 @@ impl DdlPlan {
         if changes.is_empty() && self.event.kind != SchemaChangeKind::Updated {
             warnings.clear();
         }
-        let event = (!changes.is_empty()).then(|| self.event.clone());
+        let event = match changes.first() {
+            Some(change) if is_index => Some(change.clone()),
+            first => first.map(|_| self.event.clone()),
+        };
         if event.is_some() {
             changes.splice(0..0, within);
         }
@@ -200,8 +207,8 @@ impl DdlPlan {
         &self,
         statement: &StatementKind<'_>,
         schema: &mut Schema,
-        settings: &DdlSettings,
-        timestamp_us: i64,
+        (settings, timestamp_us): (&DdlSettings, i64),
+        warnings: &mut Vec<String>,
     ) -> Result<()> {
         let in_keyspace = &*self.event.keyspace;
         let plain = |name: &QualifiedName<'_>| name.name.as_str().to_owned();
@@ -222,6 +229,12 @@ impl DdlPlan {
             StatementKind::AlterType(alter) => user_type::alter(alter, in_keyspace, schema),
             StatementKind::DropType(drop) => {
                 user_type::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
+            }
+            StatementKind::CreateIndex(create) => {
+                index::create(create, in_keyspace, schema, timestamp_us, warnings)
+            }
+            StatementKind::DropIndex(drop) => {
+                index::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
             }
             _ => invalid("this statement does not change the schema"),
         }

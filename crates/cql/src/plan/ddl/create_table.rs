@@ -146,6 +146,7 @@ impl Builder<'_> {
             options,
             dropped: BTreeMap::new(),
             flags,
+            indexes: BTreeMap::new(),
             next_column_id: 0,
         };
         self.add_columns(key, types, &mut table);

@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP: each turns the present schema into the next.
 //!
-//! `change` runs a statement; `keyspace`, `create_table`, `alter_table` and `user_type` are the statements; `properties`
+//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements; `properties`
 //! reads WITH, `options`, `compaction`, `compression`, `replication` and `retry` check what it gives.
 
 mod alter_table;
@@ -8,6 +8,7 @@ mod change;
 mod compaction;
 mod compression;
 mod create_table;
+mod index;
 mod keyspace;
 mod options;
 mod properties;

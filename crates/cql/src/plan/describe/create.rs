@@ -1,7 +1,9 @@
 //! The statements that make things of the schema again (`TableMetadata.toCqlString` and its like).
 
 use crate::plan::select::is_virtual_keyspace;
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Table, TableOptions};
+use helenus_model::schema::{
+    CLASS_OPTION, Column, ColumnKind, Index, IndexKind, Keyspace, TARGET_OPTION, Table, TableOptions,
+};
 use helenus_model::types::{CqlType, UserType, quote_identifier, to_cql_literal};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -74,6 +76,25 @@ pub(super) fn table(table: &Table, internals: bool) -> String {
     if internals {
         dropped(table, &mut out);
     }
+    out
+}
+
+/// CREATE INDEX.
+pub(super) fn index(table: &Table, index: &Index) -> String {
+    let custom = if index.kind == IndexKind::Custom { "CUSTOM " } else { "" };
+    let (name, target) = (quote_identifier(&index.name), index.target());
+    let mut out = format!("CREATE {custom}INDEX {name} ON {} ({target})", full_name(table));
+    if index.kind == IndexKind::Custom {
+        let class = index.options.get(CLASS_OPTION).map_or("", String::as_str);
+        _ = write!(out, " USING {}", quoted(class));
+        let own = index.options.iter().filter(|(key, _)| *key != CLASS_OPTION && *key != TARGET_OPTION);
+        let own: Vec<String> =
+            own.map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
+        if !own.is_empty() {
+            _ = write!(out, " WITH OPTIONS = {{{}}}", own.join(", "));
+        }
+    }
+    out.push(';');
     out
 }
 

@@ -1,7 +1,7 @@
 //! Things that DESCRIBE shows.
 
 use super::create;
-use helenus_model::schema::{Keyspace, Table};
+use helenus_model::schema::{Index, Keyspace, Table};
 use helenus_model::types::{UserType, quote_identifier};
 
 /// A thing of the schema.
@@ -10,6 +10,7 @@ pub(super) enum Element<'s> {
     Keyspace(&'s Keyspace),
     Table(&'s Keyspace, &'s Table),
     Type(&'s Keyspace, &'s UserType),
+    Index(&'s Table, &'s Index),
 }
 
 impl<'s> Element<'s> {
@@ -18,21 +19,19 @@ impl<'s> Element<'s> {
             Element::Keyspace(keyspace) => &keyspace.name,
             Element::Table(_, table) => &table.name,
             Element::Type(_, ty) => &ty.name,
+            Element::Index(_, index) => &index.name,
         }
     }
 
     /// Keyspace, kind and name, as a listing shows them.
     pub(super) fn listed(self) -> [String; 3] {
         let (keyspace, kind) = match self {
-            Element::Keyspace(keyspace) => (keyspace, "keyspace"),
-            Element::Table(keyspace, _) => (keyspace, "table"),
-            Element::Type(keyspace, _) => (keyspace, "type"),
+            Element::Keyspace(keyspace) => (&keyspace.name, "keyspace"),
+            Element::Table(keyspace, _) => (&keyspace.name, "table"),
+            Element::Type(keyspace, _) => (&keyspace.name, "type"),
+            Element::Index(table, _) => (&table.keyspace, "index"),
         };
-        [
-            quote_identifier(&keyspace.name).into_owned(),
-            kind.to_owned(),
-            quote_identifier(self.name()).into_owned(),
-        ]
+        [quote_identifier(keyspace).into_owned(), kind.to_owned(), quote_identifier(self.name()).into_owned()]
     }
 
     /// The statement that makes it again. `internals`: with id and dropped columns.
@@ -41,6 +40,7 @@ impl<'s> Element<'s> {
             Element::Keyspace(keyspace) => create::keyspace(keyspace),
             Element::Table(_, table) => create::table(table, internals),
             Element::Type(_, ty) => create::user_type(ty),
+            Element::Index(table, index) => create::index(table, index),
         }
     }
 }
@@ -81,6 +81,21 @@ fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
 pub(super) fn whole(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_by_use(keyspace));
-    elements.extend(tables(keyspace));
+    elements.extend(tables(keyspace).into_iter().flat_map(with_indexes));
     elements
+}
+
+/// A table and its indexes.
+pub(super) fn with_indexes(element: Element<'_>) -> Vec<Element<'_>> {
+    let mut elements = vec![element];
+    if let Element::Table(_, table) = element {
+        elements.extend(sorted(table.indexes.values().map(|index| Element::Index(table, index))));
+    }
+    elements
+}
+
+/// An index of a keyspace.
+pub(super) fn find_index<'s>(keyspace: &'s Keyspace, name: &str) -> Option<Element<'s>> {
+    let found = |table: &'s Table| table.indexes.get(name).map(|index| Element::Index(table, index));
+    keyspace.tables.values().find_map(|table| found(table))
 }

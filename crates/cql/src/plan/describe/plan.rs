@@ -1,7 +1,7 @@
 //! What is described, and the rows of it.
 
 use super::cluster;
-use super::element::{Element, sorted, tables, types, whole};
+use super::element::{Element, find_index, sorted, tables, types, whole, with_indexes};
 use crate::analysis::Scope;
 use crate::analysis::selection::result_columns;
 use crate::backend::{Outcome, ResultColumn, ResultColumns, RowsOut};
@@ -46,6 +46,7 @@ enum What {
     Table(Name),
     Types,
     Type(Name),
+    Index(Name),
     /// Functions and aggregates: there are none.
     Nothing,
     /// Of a kind that does not exist here; the text says so, with the names in it.
@@ -78,9 +79,7 @@ impl DescribePlan {
             DescribeWhat::Types => What::Types,
             DescribeWhat::Type(ty) => What::Type(name(ty)),
             DescribeWhat::Functions | DescribeWhat::Aggregates => What::Nothing,
-            DescribeWhat::Index(index) => What::Missing(name(index), |ks, name| {
-                format!("Table for existing index '{name}' not found in '{ks}'")
-            }),
+            DescribeWhat::Index(index) => What::Index(name(index)),
             DescribeWhat::View(view) => What::Missing(name(view), |ks, name| {
                 format!("Materialized view '{name}' not found in '{ks}'")
             }),
@@ -163,7 +162,13 @@ impl DescribePlan {
             What::Table(name) => {
                 let keyspace = self.keyspace_of(name.keyspace.as_deref(), schema, session)?;
                 let missing = || format!("Table '{}' not found in keyspace '{}'", name.name, keyspace.name);
-                find_table(keyspace, &name.name)
+                find_table(keyspace, &name.name).ok_or_else(|| CqlError::Invalid(missing())).map(with_indexes)
+            }
+            What::Index(name) => {
+                let keyspace = self.keyspace_of(name.keyspace.as_deref(), schema, session)?;
+                let missing =
+                    || format!("Table for existing index '{}' not found in '{}'", name.name, keyspace.name);
+                find_index(keyspace, &name.name)
                     .ok_or_else(|| CqlError::Invalid(missing()))
                     .map(|found| vec![found])
             }
@@ -188,8 +193,9 @@ impl DescribePlan {
                 let keyspace = find_keyspace(schema, keyspace)?;
                 let missing = || format!("'{}' not found in keyspace '{}'", name.name, keyspace.name);
                 find_table(keyspace, &name.name)
+                    .map(with_indexes)
+                    .or_else(|| find_index(keyspace, &name.name).map(|found| vec![found]))
                     .ok_or_else(|| CqlError::Invalid(missing()))
-                    .map(|found| vec![found])
             }
         }
     }

@@ -42,6 +42,13 @@ fn reading(probe: &Probe) -> Vec<Step> {
     let touched = &probe.touched;
     let us = |stage| probe.times.us(stage);
     let mut steps = Vec::new();
+    if probe.index_reads > 0 {
+        let detail = format!(
+            "read from the index and {} of its SSTables; {} stale ones taken out",
+            probe.index_sstables, probe.index_stale
+        );
+        steps.push(Step::new("index", "entries", detail).count(probe.index_entries));
+    }
     let considered = probe.sstables + probe.sstables_skipped;
     let sources = format!("{} asked, {} skipped{}", probe.sstables, probe.sstables_skipped, reasons(probe));
     steps.push(Step::new("sources", "sstables", sources).count(considered).time(us(Stage::Sources)));

@@ -2,6 +2,7 @@
 
 use super::step::{Step, counted};
 use crate::plan::select::{Foreseen, ReadKind};
+use helenus_engine::IndexLookup;
 use helenus_engine::read::{Partitions, ReadCommand};
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::types::quote_identifier;
@@ -18,6 +19,7 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         ReadKind::Partition => "whole partitions",
         ReadKind::TokenRange => "all partitions of a range of tokens",
         ReadKind::RangeScan => "every partition of the table",
+        ReadKind::Index => "rows that an index leads to",
     };
     let mut steps = vec![Step::new(
         "read",
@@ -25,6 +27,18 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         format!("{}.{}: {about}", table.keyspace, table.name),
     )];
     let Some(command) = &foreseen.command else { return steps };
+    for search in &foreseen.indexes {
+        let several = if foreseen.indexes.len() > 1 { "if it has the fewest: " } else { "" };
+        let detail = match &search.lookup {
+            IndexLookup::Equal(_) => "entries of one value, in the order of rows; rows are read by key",
+            IndexLookup::Between(..) => {
+                "entries of a range of values, gathered and sorted; rows are read by key"
+            }
+        };
+        let index = &search.shape.index;
+        let target = format!("{} ({})", quote_identifier(&index.name), index.target());
+        steps.push(Step::new("index", target, format!("{several}{detail}")));
+    }
     steps.push(partitions(foreseen, command));
     if !table.clustering.is_empty() {
         steps.push(rows(foreseen, command));
@@ -55,6 +69,7 @@ fn kind_word(kind: ReadKind) -> &'static str {
         ReadKind::Partition => "partition",
         ReadKind::TokenRange => "token range",
         ReadKind::RangeScan => "range scan",
+        ReadKind::Index => "index",
     }
 }
 

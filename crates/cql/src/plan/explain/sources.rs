@@ -79,6 +79,7 @@ fn index(kind: ReadKind, reversed: bool) -> Step {
         }
         ReadKind::Partition if reversed => ("Partitions.db, Rows.db", "to the last block of the partition"),
         ReadKind::Partition => ("Partitions.db", "to the start of the partition"),
+        ReadKind::Index => ("Partitions.db, Rows.db", "to the partitions and rows that the entries name"),
         ReadKind::RangeScan | ReadKind::TokenRange | ReadKind::Nothing | ReadKind::Virtual => {
             ("Partitions.db", "to the first partition; then the files are read through, past the cache")
         }

@@ -8,12 +8,12 @@ use super::sink::{Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::PartitionSelection;
 use crate::analysis::{Bound, Term};
-use crate::backend::{Answer, Outcome, RowsOut};
+use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
-use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
+use helenus_engine::{Error as EngineError, IndexSearch, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -66,8 +66,9 @@ impl SelectPlan {
             };
             let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
             let command = ReadCommand { resume, page_rows: page_rows.filter(|_| !whole), ..command };
+            let searches = self.restrictions.index_searches(bindings)?;
             execution.spent(Stage::Plan, began_ns);
-            end = self.read(&command, execution, &mut sink)?;
+            end = self.read(&command, &searches, execution, &mut sink)?;
         }
         let began_ns = execution.began_ns();
         match sink.target {
@@ -128,6 +129,7 @@ impl SelectPlan {
     fn read(
         &self,
         command: &ReadCommand,
+        searches: &[IndexSearch],
         execution: &Execution<'_>,
         sink: &mut SelectSink<'_>,
     ) -> Result<ReadEnd> {
@@ -141,19 +143,18 @@ impl SelectPlan {
             Some(rows) => virtual_table::read(command, &rows, sink),
             None => {
                 let mut probe = request.probe.map(Mutex::lock);
-                let view = execution.database.view(&self.table);
-                view.and_then(|view| execution.database.read(command, &view, how, sink, probe.as_deref_mut()))
+                let database = execution.database;
+                let probe = probe.as_deref_mut();
+                if !searches.is_empty() {
+                    return database
+                        .read_indexed(command, searches, how, sink, probe)
+                        .map_err(|error| read_error(error, sink.failure.take(), request));
+                }
+                let view = database.view(&self.table);
+                view.and_then(|view| database.read(command, &view, how, sink, probe))
             }
         };
-        read.map_err(|error| match (sink.failure.take(), error) {
-            (Some(failure), _) => failure,
-            (None, EngineError::TimedOut) => CqlError::ReadTimeout { consistency: request.consistency },
-            (
-                None,
-                failed @ (EngineError::Table(_) | EngineError::Unreadable(_) | EngineError::Io { .. }),
-            ) => CqlError::ReadFailure { consistency: request.consistency, reason: failed.to_string() },
-            (None, error) => CqlError::from(error),
-        })
+        read.map_err(|error| read_error(error, sink.failure.take(), request))
     }
 
     pub(super) fn is_virtual(&self, execution: &Execution<'_>) -> bool {
@@ -195,6 +196,23 @@ impl SelectPlan {
             bound => Ok(bound.bytes().map(<[u8]>::to_vec)),
         };
         self.selection.terms.iter().map(bind).collect()
+    }
+}
+
+/// The error of a read; `failure` is what the sink ended it for.
+fn read_error(error: EngineError, failure: Option<CqlError>, request: &Request<'_>) -> CqlError {
+    let consistency = request.consistency;
+    match (failure, error) {
+        (Some(failure), _) => failure,
+        (None, EngineError::TimedOut) => CqlError::ReadTimeout { consistency },
+        (
+            None,
+            failed @ (EngineError::Table(_)
+            | EngineError::Unreadable(_)
+            | EngineError::Io { .. }
+            | EngineError::IndexNotAvailable { .. }),
+        ) => CqlError::ReadFailure { consistency, reason: failed.to_string() },
+        (None, error) => CqlError::from(error),
     }
 }
 

@@ -4,6 +4,7 @@ use super::prepare::SelectPlan;
 use crate::analysis::restrictions::{PartitionSelection, Words};
 use crate::error::Result;
 use crate::plan::Execution;
+use helenus_engine::IndexSearch;
 use helenus_engine::read::{Partitions, ReadCommand};
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::schema::Table;
@@ -27,6 +28,8 @@ pub(crate) enum ReadKind {
     TokenRange,
     /// Every partition.
     RangeScan,
+    /// The rows that an index has entries of.
+    Index,
 }
 
 /// What is known of a SELECT under the values of one execution.
@@ -39,6 +42,8 @@ pub(crate) struct Foreseen<'p> {
     pub(crate) words: Words,
     /// What the engine is asked for its first page; `None` where it is asked nothing.
     pub(crate) command: Option<ReadCommand>,
+    /// The indexes that may be asked which rows to read, and for what.
+    pub(crate) indexes: Vec<IndexSearch>,
     /// LIMIT; `u64::MAX` without one.
     pub(crate) limit: u64,
     /// PER PARTITION LIMIT.
@@ -69,9 +74,11 @@ impl SelectPlan {
             }
             _ => None,
         };
+        let indexes = self.restrictions.index_searches(bindings)?;
         let kind = match &command {
             None if is_virtual => ReadKind::Virtual,
             None => ReadKind::Nothing,
+            Some(_) if !indexes.is_empty() => ReadKind::Index,
             Some(command) => self.kind(command),
         };
         Ok(Foreseen {
@@ -79,6 +86,7 @@ impl SelectPlan {
             kind,
             words: self.restrictions.words(bindings)?,
             command,
+            indexes,
             limit,
             per_partition,
             is_aggregate: self.selection.is_aggregate(),

@@ -69,6 +69,9 @@ impl SelectPlan {
         }
         let mut reversed = false;
         if !ordering.is_empty() {
+            if restrictions.uses_index() {
+                return invalid("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
+            }
             if restrictions.is_key_range() {
                 return invalid(
                     "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",

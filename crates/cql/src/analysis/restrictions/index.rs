@@ -1,0 +1,226 @@
+//! Which index answers a WHERE clause, if one does (`Index.supportsExpression`, `IndexRestrictions`).
+//!
+//! Cassandra asks the legacy index with the fewest rows by its statistics, or intersects storage-attached ones; whichever
+//! way, the rows and their order are the same. Here the engine is given all that would do, and takes the shortest.
+
+use super::restriction::{Operand, Restriction, Test, invalid};
+use super::statement::Restrictions;
+use crate::analysis::{Bindings, Bound, Term};
+use crate::error::{CqlError, Result};
+use helenus_engine::{Analyzer, IndexLookup, IndexSearch, IndexShape};
+use helenus_model::schema::{Column, IndexPart, Table};
+use helenus_model::types::CqlType;
+use std::sync::Arc;
+
+/// Longest value that is looked for in a legacy index (`CassandraIndex.validate`).
+const VALUE_BYTES_MAX: usize = 0xFFFF;
+
+/// What a restriction asks of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    In,
+    Range,
+    Contains,
+    ContainsKey,
+}
+
+/// The indexes of a clause's table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Indexes {
+    shapes: Vec<Arc<IndexShape>>,
+}
+
+/// An index, and the restriction that it answers.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    shape: Arc<IndexShape>,
+    restriction: Restriction,
+}
+
+impl Indexes {
+    pub(super) fn of(table: &Arc<Table>) -> Indexes {
+        let shapes = table.indexes.values().filter_map(|index| IndexShape::new(table, index).map(Arc::new));
+        Indexes { shapes: shapes.collect() }
+    }
+
+    /// Whether some index answers a restriction.
+    pub(super) fn support(&self, restriction: &Restriction) -> bool {
+        self.shapes.iter().any(|shape| answers(shape, restriction))
+    }
+
+    /// Whether rows have to be filtered though there are indexes: no single legacy index, and not the storage-attached
+    /// ones together, answer all restrictions.
+    pub(super) fn leave_to_filter(&self, restrictions: &[&Restriction]) -> bool {
+        let (sai, legacy): (Vec<_>, Vec<_>) = self.shapes.iter().partition(|shape| shape.index.is_sai());
+        let mut groups: Vec<Vec<&Arc<IndexShape>>> = legacy.into_iter().map(|shape| vec![shape]).collect();
+        if !sai.is_empty() {
+            groups.push(sai);
+        }
+        !groups.iter().any(|group| restrictions.iter().all(|restriction| covers(group, restriction)))
+    }
+
+    /// What is done to the texts of a column before they are compared, where a restriction goes to an index.
+    pub(super) fn analyzer(&self, restriction: &Restriction, column: &Column) -> Option<Analyzer> {
+        let found = self.shapes.iter().find(|shape| {
+            shape.column.name == column.name && !shape.analyzer.is_none() && answers(shape, restriction)
+        });
+        found.map(|shape| shape.analyzer)
+    }
+
+    /// The indexes for these restrictions: those of one value before those of ranges, each restriction by one of them.
+    pub(super) fn choose<'r>(&self, restrictions: impl Iterator<Item = &'r Restriction>) -> Vec<Chosen> {
+        let mut chosen: Vec<Chosen> = restrictions
+            .filter_map(|restriction| {
+                let shape = self.shapes.iter().find(|shape| answers(shape, restriction))?;
+                Some(Chosen { shape: shape.clone(), restriction: restriction.clone() })
+            })
+            .collect();
+        chosen.sort_by_key(|chosen| chosen.restriction.is_slice());
+        chosen
+    }
+
+    /// Whether a vector column has an index.
+    pub(super) fn has_of_vector<'r>(&self, mut restrictions: impl Iterator<Item = &'r Restriction>) -> bool {
+        restrictions.any(|restriction| {
+            let column = restriction.first();
+            matches!(column.ty, CqlType::Vector { .. })
+                && self.shapes.iter().any(|shape| shape.column.name == column.name)
+        })
+    }
+}
+
+fn operators(restriction: &Restriction) -> Vec<Operator> {
+    match &restriction.test {
+        Test::Equal(_) => vec![Operator::Equal],
+        Test::In(_) => vec![Operator::In],
+        Test::Slice(..) => vec![Operator::Range],
+        Test::Contains { values, keys, entries } => [
+            (!values.is_empty()).then_some(Operator::Contains),
+            (!keys.is_empty()).then_some(Operator::ContainsKey),
+            (!entries.is_empty()).then_some(Operator::Equal),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    }
+}
+
+fn answers(shape: &IndexShape, restriction: &Restriction) -> bool {
+    let is_of = restriction.columns.iter().any(|column| column.name == shape.column.name);
+    is_of && operators(restriction).into_iter().any(|operator| supports(shape, operator))
+}
+
+fn supports(shape: &IndexShape, operator: Operator) -> bool {
+    let column = &shape.column;
+    match (&column.ty, shape.part) {
+        (CqlType::Set { frozen: false, .. }, _) => operator == Operator::Contains,
+        (ty, IndexPart::Keys) if ty.is_multi_cell() => operator == Operator::ContainsKey,
+        (ty, IndexPart::Entries) if ty.is_multi_cell() => operator == Operator::Equal,
+        (ty, _) if ty.is_multi_cell() => operator == Operator::Contains,
+        _ => {
+            operator == Operator::Equal
+                || operator == Operator::Range && shape.index.is_sai() && shape.is_ordered()
+        }
+    }
+}
+
+/// Whether indexes that are asked together answer a restriction whole.
+fn covers(group: &[&Arc<IndexShape>], restriction: &Restriction) -> bool {
+    if restriction.columns.len() > 1 {
+        let of = |column: &Column| {
+            group.iter().any(|shape| {
+                shape.column.name == column.name
+                    && operators(restriction).into_iter().any(|operator| supports(shape, operator))
+            })
+        };
+        return restriction.columns.iter().all(of);
+    }
+    let is_multiple = match &restriction.test {
+        Test::Contains { values, keys, entries } => values.len() + keys.len() + entries.len() > 1,
+        _ => false,
+    };
+    group.iter().any(|shape| answers(shape, restriction) && (!is_multiple || shape.index.is_sai()))
+}
+
+impl Restrictions {
+    /// The searches that would answer the clause, each by itself; none where no index does.
+    ///
+    /// # Errors
+    /// Null or unset values, and values too long for the index.
+    pub(crate) fn index_searches(&self, bindings: &Bindings<'_>) -> Result<Vec<IndexSearch>> {
+        self.chosen.iter().map(|chosen| search(chosen, bindings)).collect()
+    }
+}
+
+fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Result<IndexSearch> {
+    let lookup = match &restriction.test {
+        Test::Equal(operand) => {
+            let value = value_of(operand, shape, restriction, bindings)?;
+            IndexLookup::Equal(term(shape, None, &value)?)
+        }
+        Test::Slice(start, end) => {
+            let mut terms = Vec::new();
+            for end in [start, end] {
+                terms.push(match end {
+                    Some(end) => {
+                        let value = value_of(&end.operand, shape, restriction, bindings)?;
+                        Some(term(shape, None, &value)?)
+                    }
+                    None => None,
+                });
+            }
+            let to = terms.pop().flatten();
+            IndexLookup::Between(terms.pop().flatten(), to)
+        }
+        Test::Contains { values, keys, entries } => {
+            IndexLookup::Equal(contained(shape, (values, keys, entries), bindings)?)
+        }
+        // No index answers IN.
+        Test::In(_) => IndexLookup::Between(None, None),
+    };
+    Ok(IndexSearch { shape: shape.clone(), lookup })
+}
+
+fn contained(
+    shape: &IndexShape,
+    (values, keys, entries): (&[Term], &[Term], &[(Term, Term)]),
+    bindings: &Bindings<'_>,
+) -> Result<Vec<u8>> {
+    let column = &shape.column;
+    let bind = |term: &Term| match term.bind(bindings)? {
+        Bound::Bytes(bytes) => Ok(bytes.into_owned()),
+        Bound::Null => invalid(format!("Unsupported null value for column {}", column.name)),
+        Bound::Unset => invalid(format!("Unsupported unset value for column {}", column.name)),
+    };
+    match (shape.part, entries.first(), keys.first(), values.first()) {
+        (IndexPart::Entries, Some((key, value)), _, _) => {
+            let key = bind(key)?;
+            term(shape, Some(&key), &bind(value)?)
+        }
+        (IndexPart::Keys, _, Some(key), _) => term(shape, None, &bind(key)?),
+        (_, _, _, Some(value)) => term(shape, None, &bind(value)?),
+        _ => invalid(format!("Unsupported null value for column {}", column.name)),
+    }
+}
+
+fn value_of(
+    operand: &Operand,
+    shape: &IndexShape,
+    restriction: &Restriction,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<u8>> {
+    let values = operand.bind(bindings, ("Unsupported", restriction.first()))?;
+    let at = restriction.columns.iter().position(|column| column.name == shape.column.name);
+    match at.and_then(|at| values.get(at)).and_then(|value| value.as_deref()) {
+        Some(value) => Ok(value.to_vec()),
+        None => invalid(format!("Unsupported null value for column {}", shape.column.name)),
+    }
+}
+
+fn term(shape: &IndexShape, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>> {
+    if !shape.index.is_sai() && value.len() > VALUE_BYTES_MAX {
+        return invalid("Index expression values may not be larger than 64K".to_owned());
+    }
+    shape.term(key, value).map_err(|error| CqlError::Invalid(error.to_string()))
+}

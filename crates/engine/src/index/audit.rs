@@ -1,0 +1,233 @@
+//! Takes out entries that led a search to nothing: rows that were deleted with others, or whose value was replaced after
+//! their first value had been flushed.
+//!
+//! While a search runs only rows are counted. Where entries gave fewer rows than there were of them, their rows are read
+//! once more after the search and held against them; what has no row any more is deleted with the entry's own timestamp,
+//! so that the same entry written since stays. Entries of partition keys are left: a partition is found empty more easily
+//! than it is known to stay so.
+
+use super::attached::AttachedIndex;
+use super::entries::{EntryWriter, entries_of};
+use super::search::{Hit, damaged};
+use super::shape::IndexShape;
+use crate::database::{Database, ReadRequest};
+use crate::error::Result;
+use crate::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};
+use helenus_model::byte_comparable::{clustering_key, decode_decorated_key};
+use helenus_model::deletion::{DeletionTime, Liveness};
+use helenus_model::filter::{ClusteringFilter, Limits};
+use helenus_model::mutation::Mutation;
+use helenus_model::row::RowView;
+use helenus_model::schema::ColumnKind;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Entries that one search looks at again; the next search finds the rest.
+const SUSPECTS_MAX: usize = 2048;
+
+/// Passes the rows of one partition on and counts them.
+pub(super) struct Group<'a> {
+    sink: &'a mut dyn RowSink,
+    shape: &'a IndexShape,
+    /// Terms of the entries.
+    terms: Vec<&'a [u8]>,
+    /// Rows that the sink counted, a static row alone among them.
+    pub(super) counted: u64,
+    /// The same without it.
+    pub(super) given: u64,
+    /// Rows that still have one of the terms.
+    found: usize,
+    key: Vec<u8>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(sink: &'a mut dyn RowSink, shape: &'a IndexShape, hits: &'a [Hit]) -> Group<'a> {
+        let mut terms: Vec<&[u8]> = hits.iter().map(|hit| &hit.term[..]).collect();
+        terms.dedup();
+        Group { sink, shape, terms, counted: 0, given: 0, found: 0, key: Vec::new() }
+    }
+
+    /// Tells the audit of entries that fewer rows were found for than there are rows in them.
+    pub(super) fn tell(&self, hits: &[Hit], audit: &mut Audit) {
+        let mut names: Vec<&[u8]> = hits.iter().map(|hit| &hit.clustering[..]).collect();
+        names.dedup();
+        let room = SUSPECTS_MAX.saturating_sub(audit.suspects.len());
+        if self.found < names.len() && self.shape.column.kind != ColumnKind::PartitionKey {
+            audit.suspects.extend(hits.iter().take(room).cloned());
+        }
+    }
+
+    fn has_term(&self, row: RowView<'_>) -> Result<bool> {
+        let mut has = false;
+        entries_of(self.shape, (&self.key, row), &mut |entry| {
+            has |= self.terms.contains(&&entry.term[..]);
+            Ok(())
+        })?;
+        Ok(has)
+    }
+}
+
+impl RowSink for Group<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        if self.shape.column.kind == ColumnKind::Static
+            && let Some(row) = static_row
+        {
+            self.found += usize::from(self.has_term(row)?);
+        }
+        self.sink.partition(key, static_row)
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+        let taken = self.sink.row(row)?;
+        let is_counted = taken == Taken::Counted;
+        self.counted += u64::from(is_counted);
+        self.given += u64::from(is_counted);
+        if !self.shape.is_of_partitions() {
+            // A row that the filter took has what was asked for.
+            self.found += usize::from(is_counted || self.has_term(row)?);
+        }
+        Ok(taken)
+    }
+
+    fn partition_end(&mut self, rows: u64) -> Result<Taken> {
+        let taken = self.sink.partition_end(rows)?;
+        self.counted += u64::from(taken == Taken::Counted);
+        Ok(taken)
+    }
+
+    fn is_full(&self) -> bool {
+        self.sink.is_full()
+    }
+}
+
+/// Entries of a search that may be stale.
+#[derive(Default)]
+pub(super) struct Audit {
+    suspects: Vec<Hit>,
+}
+
+impl Audit {
+    /// Looks at the suspects and takes out those that are stale; how many. What cannot be looked at now is left.
+    pub(super) fn finish(
+        self,
+        database: &Database,
+        index: &AttachedIndex,
+        command: &ReadCommand,
+        request: ReadRequest<'_>,
+    ) -> Result<u64> {
+        // Who reads with a clock of his own must not decide what is over.
+        if self.suspects.is_empty() || command.now_s > database.now_s() {
+            return Ok(0);
+        }
+        let mut writer = EntryWriter::default();
+        let mut stale = 0;
+        let mut rest = &self.suspects[..];
+        while let Some(first) = rest.first() {
+            let count = rest.iter().take_while(|hit| hit.position == first.position).count();
+            let (group, after) = rest.split_at(count);
+            rest = after;
+            stale += audit_group(group, (database, index), command, request, &mut writer).unwrap_or(0);
+        }
+        if !writer.updates.is_empty() {
+            // The answer does not hang on it: a full log leaves the entries for the next search.
+            let _ = database.shared.write(&Mutation { updates: writer.updates });
+        }
+        Ok(stale)
+    }
+}
+
+fn audit_group(
+    hits: &[Hit],
+    (database, index): (&Database, &AttachedIndex),
+    command: &ReadCommand,
+    request: ReadRequest<'_>,
+    writer: &mut EntryWriter,
+) -> Result<u64> {
+    let shape = &index.shape;
+    let Some(first) = hits.first() else { return Ok(0) };
+    let mut key = Vec::new();
+    decode_decorated_key(&first.position, &mut key).map_err(|error| damaged(shape, &error))?;
+    let mut names: Vec<Vec<u8>> = hits.iter().map(|hit| hit.clustering.clone()).collect();
+    names.dedup();
+    if shape.is_of_partitions() {
+        names.clear();
+    }
+    let base = ReadCommand {
+        table: command.table.clone(),
+        partitions: Partitions::Keys(vec![PartitionKey::new(key)]),
+        filter: Arc::new(ClusteringFilter::Names(names)),
+        reversed: false,
+        statics: shape.is_of_partitions(),
+        limits: Limits::NONE,
+        now_s: command.now_s,
+        resume: None,
+        page_rows: None,
+    };
+    let view = database.view(&command.table)?;
+    let mut sink = Present { shape, key: Vec::new(), entries: BTreeSet::new() };
+    database.read(&base, &view, request, &mut sink, None)?;
+    let local_s = database.now_s();
+    let mut stale = 0;
+    for hit in hits {
+        let entry = (hit.clustering.clone(), hit.term.clone(), hit.path.clone());
+        if !sink.entries.contains(&entry) {
+            let deletion = DeletionTime { timestamp_us: hit.timestamp_us, local_s };
+            let values = hit.values.iter().map(Option::as_deref);
+            writer.put_at(
+                shape,
+                (&hit.position, values),
+                (&hit.term, hit.path.as_deref()),
+                (Liveness::NONE, deletion),
+            );
+            stale += 1;
+        }
+    }
+    Ok(stale)
+}
+
+/// The entries that rows have: ordered clustering, term, path.
+struct Present<'a> {
+    shape: &'a IndexShape,
+    key: Vec<u8>,
+    entries: BTreeSet<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Present<'_> {
+    fn note(&mut self, row: RowView<'_>, is_static: bool) -> Result<()> {
+        let mut name = Vec::new();
+        if !is_static {
+            let columns = &self.shape.base.clustering;
+            let values = (0..columns.len()).map(|index| row.clustering(index));
+            clustering_key(values, columns, &mut name).map_err(|error| damaged(self.shape, &error))?;
+        }
+        let entries = &mut self.entries;
+        entries_of(self.shape, (&self.key, row), &mut |entry| {
+            entries.insert((name.clone(), entry.term, entry.path.map(<[u8]>::to_vec)));
+            Ok(())
+        })
+    }
+}
+
+impl RowSink for Present<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        match static_row.filter(|_| self.shape.is_of_partitions()) {
+            Some(row) => self.note(row, true),
+            None => Ok(()),
+        }
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+        if !self.shape.is_of_partitions() {
+            self.note(row, false)?;
+        }
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}

@@ -1,0 +1,325 @@
+//! Fills new indexes from the rows that their tables have, in the background, a page of rows a step.
+//!
+//! What is built is not logged: it goes to the index's memtable, and the index counts as built only when all of that was
+//! flushed and a row of `system."IndexInfo"` says so. A build that was cut begins anew after a restart; the entries that it
+//! made meanwhile do no harm, since entries are added and never taken out by it. Writes of the meantime add theirs.
+
+use super::attached::{AttachedIndex, IndexBuilds};
+use super::entries::{Entry, EntryWriter, entries_of};
+use super::shape::IndexShape;
+use crate::database::{Database, Shared};
+use crate::error::{Error, Result};
+use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, execute};
+use crate::schema::SchemaRow;
+use crate::table::TableStore;
+use helenus_host::{Next, Worker};
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::row::RowView;
+use helenus_model::schema::{ColumnKind, TableId};
+use helenus_model::token::Token;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// Rows of a step.
+const ROWS_PER_STEP: u64 = 1000;
+/// Pause where memory is full or a step failed.
+const PAUSE_NS: u64 = 500_000_000;
+/// Tables of up to so many bytes in memory and no file are indexed by whoever makes the index, before its answer.
+const INLINE_BYTES_MAX: usize = 4 << 20;
+
+/// A build under way, or waiting for its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexBuildStatus {
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// Partitions that there were when it began, about.
+    pub partitions: u64,
+    /// Partitions that were looked at.
+    pub partitions_done: u64,
+    /// Entries made.
+    pub entries: u64,
+}
+
+impl Database {
+    /// The builds of indexes that are not done.
+    pub fn index_builds(&self) -> Vec<IndexBuildStatus> {
+        let status = |(base, id): &(Arc<TableStore>, TableId)| {
+            let index = find(base, *id)?;
+            let get = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+            let state = &index.state;
+            (!index.is_built()).then(|| IndexBuildStatus {
+                keyspace: index.shape.base.keyspace.to_string(),
+                table: index.shape.base.name.to_string(),
+                index: index.shape.index.name.to_string(),
+                partitions: get(&state.partitions),
+                partitions_done: get(&state.partitions_done),
+                entries: get(&state.entries),
+            })
+        };
+        self.shared.index_builds.queue.lock().iter().filter_map(status).collect()
+    }
+
+    /// Blocks until every index is built.
+    pub fn wait_for_indexes(&self) {
+        let shared = &self.shared;
+        let mut ready = || self.index_builds().is_empty();
+        shared.host.tasks.wait_until(&shared.announcer.changed, &mut ready);
+    }
+}
+
+impl IndexBuilds {
+    /// Starts the worker.
+    pub(crate) fn start(shared: &Arc<Shared>) {
+        let worker = IndexBuilder { shared: Arc::downgrade(shared), job: None };
+        let task = shared.host.tasks.start("index-builder", Box::new(worker));
+        *shared.index_builds.task.lock() = Some(task);
+    }
+
+    /// Has an index built: at once where there is little or nothing to do and `at_once` allows it.
+    pub(crate) fn add(
+        &self,
+        shared: &Shared,
+        (base, id): (Arc<TableStore>, TableId),
+        at_once: bool,
+    ) -> Result<()> {
+        let view = base.view();
+        let bytes: usize = view.memtables.iter().map(|memtable| memtable.bytes()).sum();
+        let is_empty = view.sstables.is_empty()
+            && view.unreadable.is_empty()
+            && view.memtables.iter().all(|memtable| memtable.is_empty());
+        if let Some(index) = find(&base, id) {
+            let tables = view.sstables.iter().map(|table| table.partition_count());
+            let memtables = view.memtables.iter().map(|memtable| memtable.stats().partitions);
+            index.state.partitions.store(tables.chain(memtables).sum(), Ordering::Relaxed);
+        }
+        let mut job = Job { base, id, resume: None };
+        if is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX) {
+            while !job.step(shared)? {}
+            return Ok(());
+        }
+        self.queue.lock().push((job.base, id));
+        self.wake();
+        Ok(())
+    }
+
+    fn forget(&self, id: TableId) {
+        self.queue.lock().retain(|(_, queued)| *queued != id);
+    }
+}
+
+fn find(base: &TableStore, id: TableId) -> Option<AttachedIndex> {
+    base.indexes().iter().find(|index| index.shape.index.id == id).cloned()
+}
+
+struct IndexBuilder {
+    shared: Weak<Shared>,
+    job: Option<Job>,
+}
+
+impl Worker for IndexBuilder {
+    fn step(&mut self) -> Next {
+        let Some(shared) = self.shared.upgrade() else { return Next::Done };
+        if shared.closing.load(Ordering::Acquire) {
+            return Next::Done;
+        }
+        if self.job.is_none() {
+            let queue = shared.index_builds.queue.lock();
+            self.job = queue.first().map(|(base, id)| Job { base: base.clone(), id: *id, resume: None });
+        }
+        let Some(job) = &mut self.job else { return Next::Wait };
+        if shared.memory.bytes() >= shared.options.memory.memtables {
+            return Next::WaitAtMost(PAUSE_NS);
+        }
+        match job.step(&shared) {
+            Ok(false) => Next::Again,
+            Ok(true) => {
+                shared.index_builds.forget(job.id);
+                self.job = None;
+                shared.announcer.announce();
+                Next::Again
+            }
+            Err(_) => {
+                // The reason stands in what failed (a full disk, a damaged file); what is queued behind goes on.
+                let id = job.id;
+                self.job = None;
+                let mut queue = shared.index_builds.queue.lock();
+                if let Some(at) = queue.iter().position(|(_, queued)| *queued == id) {
+                    let failed = queue.remove(at);
+                    queue.push(failed);
+                }
+                Next::WaitAtMost(PAUSE_NS)
+            }
+        }
+    }
+}
+
+/// The build of one index.
+struct Job {
+    base: Arc<TableStore>,
+    id: TableId,
+    resume: Option<Resume>,
+}
+
+impl Job {
+    /// Indexes a page of rows. True when the index is built, or gone.
+    fn step(&mut self, shared: &Shared) -> Result<bool> {
+        let Some(index) = find(&self.base, self.id).filter(|_| !self.base.is_dropped()) else {
+            return Ok(true);
+        };
+        let command = ReadCommand {
+            table: self.base.table(),
+            partitions: Partitions::Range(KeyRange::all()),
+            filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+            reversed: false,
+            statics: true,
+            limits: Limits::NONE,
+            now_s: shared.timestamps.now_s(),
+            resume: self.resume.take(),
+            page_rows: Some(ROWS_PER_STEP),
+        };
+        let view = self.base.view();
+        view.check_whole()?;
+        let mut sink = BuildSink::new(&index.shape);
+        let interrupt = || match shared.closing.load(Ordering::Acquire) {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        };
+        let mut scratch = shared.scratches.take();
+        (scratch.cx.may_block, scratch.cx.fill_cache) = (true, false);
+        (scratch.cx.touched, scratch.cx.stopwatch) = (Default::default(), None);
+        let end = execute(&command, &view, &mut sink, (&mut scratch, None), &interrupt);
+        shared.scratches.give_back(scratch);
+        let end = end?;
+        index.state.partitions_done.fetch_add(sink.partitions, Ordering::Relaxed);
+        index.state.entries.fetch_add(sink.entries, Ordering::Relaxed);
+        {
+            // Nobody seals the memtable meanwhile: an entry is in a memtable that its flush will see.
+            let _gate = shared.gate.read();
+            let view = index.store.view();
+            for update in &sink.writer.updates {
+                view.current().apply(update, Token::of_key(&update.key))?;
+            }
+        }
+        match end {
+            ReadEnd::Page(at) => {
+                self.resume = Some(at);
+                Ok(false)
+            }
+            ReadEnd::Complete => {
+                if shared.log.is_some() {
+                    index.store.flush(shared)?;
+                }
+                note_built(shared, &index.shape)?;
+                index.state.is_built.store(true, Ordering::Release);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Name of the table that says which indexes are built.
+pub(crate) const BUILT_TABLE: &str = "IndexInfo";
+
+/// Says in `system."IndexInfo"` that an index is built. The value is the identity of what is stored, so that an index made
+/// again under the name is none of it.
+fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
+    let schema = shared.schema.load();
+    let Some(table) = schema.table("system", BUILT_TABLE) else { return Ok(()) };
+    let timestamp_us = shared.timestamps.next(shared.log.as_ref())?;
+    let mut changes = Changes::default();
+    let name = [Some(shape.index.name.as_bytes())];
+    let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+    changes.row(name.into_iter(), head, &[], |row| {
+        if let Some(column) = table.column("value") {
+            let cell = Cell {
+                column: column.id,
+                ttl_s: 0,
+                timestamp_us,
+                local_deletion_s: NO_EXPIRY,
+                path: Span::NULL,
+                value: Span::EMPTY,
+            };
+            row.cell(&cell, None, shape.index.id.0.as_bytes());
+        }
+    });
+    let key = shape.base.keyspace.as_bytes().to_vec();
+    let update = PartitionUpdate { table: table.clone(), key, changes };
+    drop(shared.write(&Mutation { updates: vec![update] })?);
+    Ok(())
+}
+
+/// Whether the rows of `system."IndexInfo"` say that an index is built, which is noted in its state then.
+pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
+    let Some(index) = find(base, id) else { return true };
+    let is =
+        |row: &SchemaRow, column: &str, value: &[u8]| row.get(column).is_some_and(|found| found == value);
+    let noted = rows.iter().any(|row| {
+        is(row, "table_name", index.shape.base.keyspace.as_bytes())
+            && is(row, "index_name", index.shape.index.name.as_bytes())
+            && is(row, "value", id.0.as_bytes())
+    });
+    index.state.is_built.store(noted, Ordering::Release);
+    noted
+}
+
+/// Collects the entries of the rows of a page.
+struct BuildSink<'a> {
+    shape: &'a IndexShape,
+    writer: EntryWriter,
+    key: Vec<u8>,
+    /// Its entry is made: of a partition key there is one a partition.
+    is_entered: bool,
+    partitions: u64,
+    entries: u64,
+}
+
+impl<'a> BuildSink<'a> {
+    fn new(shape: &'a IndexShape) -> BuildSink<'a> {
+        let (key, writer) = (Vec::new(), EntryWriter::default());
+        BuildSink { shape, writer, key, is_entered: false, partitions: 0, entries: 0 }
+    }
+
+    fn enter(&mut self, row: RowView<'_>) -> Result<()> {
+        let BuildSink { shape, writer, key, entries, is_entered, .. } = self;
+        entries_of(shape, (key, row), &mut |entry: Entry<'_>| {
+            writer.add(shape, (key, row), &entry);
+            *entries += 1;
+            *is_entered = true;
+            Ok(())
+        })
+    }
+}
+
+impl RowSink for BuildSink<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.is_entered = false;
+        let kind = self.shape.column.kind;
+        match static_row {
+            Some(row) if matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey) => self.enter(row),
+            _ => Ok(()),
+        }
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+        match self.shape.column.kind {
+            ColumnKind::Static => {}
+            ColumnKind::PartitionKey if self.is_entered => {}
+            _ => self.enter(row)?,
+        }
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+        self.partitions += 1;
+        Ok(Taken::Skipped)
+    }
+}

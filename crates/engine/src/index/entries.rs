@@ -1,0 +1,138 @@
+//! The entries that a row has in an index.
+
+use super::shape::IndexShape;
+use crate::error::{Error, Result};
+use helenus_model::byte_comparable::decorated_key;
+use helenus_model::cell::Cell;
+use helenus_model::deletion::{DeletionTime, Liveness};
+use helenus_model::mutation::{Changes, PartitionUpdate};
+use helenus_model::row::RowView;
+use helenus_model::schema::ColumnKind;
+use helenus_model::token::Token;
+use helenus_model::types::TypeError;
+
+/// One entry that a row has: its term, the path of its cell, and the marker that it is to have.
+pub(super) struct Entry<'r> {
+    pub(super) term: Vec<u8>,
+    pub(super) path: Option<&'r [u8]>,
+    pub(super) liveness: Liveness,
+}
+
+/// Whether a row changes what an index holds of it: a quick look before its entries are made.
+pub(super) fn concerns(shape: &IndexShape, row: RowView<'_>, is_static: bool) -> bool {
+    match shape.column.kind {
+        ColumnKind::PartitionKey => true,
+        ColumnKind::Clustering => !is_static,
+        ColumnKind::Static => is_static && !row.cells_of(shape.column.id).is_empty(),
+        ColumnKind::Regular => !is_static && !row.cells_of(shape.column.id).is_empty(),
+    }
+}
+
+/// Calls `each` with every entry of a row of the partition `key`. Dead cells have none; expiring ones have entries that
+/// expire with them. A row that is alive by its key alone has an entry that does not expire: one of its cells may outlive
+/// another, and a stale entry costs less than a missing one.
+pub(super) fn entries_of<'r>(
+    shape: &IndexShape,
+    (key, row): (&[u8], RowView<'r>),
+    each: &mut dyn FnMut(Entry<'r>) -> Result<()>,
+) -> Result<()> {
+    match shape.column.kind {
+        ColumnKind::PartitionKey | ColumnKind::Clustering => {
+            let Some(timestamp_us) = newest_of(row) else { return Ok(()) };
+            let value = if shape.column.kind == ColumnKind::Clustering {
+                row.clustering(shape.column.position)
+            } else {
+                shape.key_part(key)
+            };
+            let Some(value) = value else { return Ok(()) };
+            let term = shape.term(None, value).map_err(|error| unindexable(shape, &error))?;
+            each(Entry { term, path: None, liveness: Liveness::at(timestamp_us) })
+        }
+        ColumnKind::Static | ColumnKind::Regular => {
+            for cell in row.cells_of(shape.column.id).iter().filter(|cell| !cell.is_tombstone()) {
+                each(entry_of_cell(shape, row, cell)?)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The entry of one cell.
+pub(super) fn entry_of_cell<'r>(shape: &IndexShape, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
+    let term = shape.cell_term(row, cell).map_err(|error| unindexable(shape, &error))?;
+    let liveness =
+        Liveness { timestamp_us: cell.timestamp_us, ttl_s: cell.ttl_s, expires_s: cell.local_deletion_s };
+    Ok(Entry { term, path: shape.has_path().then(|| row.path(cell)), liveness })
+}
+
+/// The greatest timestamp of what keeps a row alive.
+fn newest_of(row: RowView<'_>) -> Option<i64> {
+    let liveness = (!row.row.liveness.is_none()).then_some(row.row.liveness.timestamp_us);
+    let cells = row.row.cells.iter().filter(|cell| !cell.is_tombstone()).map(|cell| cell.timestamp_us);
+    cells.chain(liveness).max()
+}
+
+fn unindexable(shape: &IndexShape, error: &TypeError) -> Error {
+    Error::Unindexable { message: format!("index {}: {error}", shape.index.name) }
+}
+
+/// Collects what is to be written to hidden tables.
+#[derive(Default)]
+pub(super) struct EntryWriter {
+    pub(super) updates: Vec<PartitionUpdate>,
+    position: Vec<u8>,
+}
+
+impl EntryWriter {
+    /// Adds an entry of the row with this clustering in partition `key`.
+    pub(super) fn add(&mut self, shape: &IndexShape, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
+        self.put(shape, (key, row), (&entry.term, entry.path), (entry.liveness, DeletionTime::LIVE));
+    }
+
+    /// Takes an entry out, if it is not newer than `deletion`.
+    pub(super) fn remove(
+        &mut self,
+        shape: &IndexShape,
+        (key, row): (&[u8], RowView<'_>),
+        (term, path): (&[u8], Option<&[u8]>),
+        deletion: DeletionTime,
+    ) {
+        self.put(shape, (key, row), (term, path), (Liveness::NONE, deletion));
+    }
+
+    fn put(
+        &mut self,
+        shape: &IndexShape,
+        (key, row): (&[u8], RowView<'_>),
+        (term, path): (&[u8], Option<&[u8]>),
+        head: (Liveness, DeletionTime),
+    ) {
+        let clustering = (0..shape.base.clustering.len()).map(|index| row.clustering(index));
+        let mut position = std::mem::take(&mut self.position);
+        position.clear();
+        decorated_key(Token::of_key(key), key, &mut position);
+        self.put_at(shape, (&position, clustering), (term, path), head);
+        self.position = position;
+    }
+
+    /// As `put`, for an entry whose position and clustering are known.
+    pub(super) fn put_at<'v>(
+        &mut self,
+        shape: &IndexShape,
+        (position, clustering): (&'v [u8], impl Iterator<Item = Option<&'v [u8]>>),
+        (term, path): (&'v [u8], Option<&'v [u8]>),
+        head: (Liveness, DeletionTime),
+    ) {
+        let key = shape.key_of(term);
+        let is_last = |update: &PartitionUpdate| update.table.id == shape.table.id && update.key == key;
+        if !self.updates.last().is_some_and(is_last) {
+            let changes = Changes::default();
+            self.updates.push(PartitionUpdate { table: shape.table.clone(), key, changes });
+        }
+        let Some(update) = self.updates.last_mut() else { return };
+        let value = shape.is_ordered().then_some(Some(term));
+        let rows = if shape.is_of_partitions() { 0 } else { usize::MAX };
+        let values = value.into_iter().chain([Some(position)]);
+        update.changes.row(values.chain(clustering.take(rows)).chain(path.map(Some)), head, &[], |_| {});
+    }
+}

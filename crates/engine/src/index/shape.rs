@@ -1,0 +1,208 @@
+//! How an index's hidden table is laid out.
+//!
+//! An entry is a row without cells; its marker has the timestamp and expiry of the cell that it came from. The clustering
+//! is the partition's position in the ring (`byte_comparable::decorated_key`), then the row's own clustering in its own
+//! order, then, for values of lists and maps, the path of the cell: so the entries of one value are in the order of the
+//! rows, and a search by one value is a walk.
+//!
+//! The partition is the value in ordered encoding, or a digest in the place of what is long. Where values are compared by
+//! order (storage-attached indexes of numbers, times and the like) there is one partition for all, and the value in
+//! ordered encoding is the first part of the clustering: a range of values is a slice.
+//!
+//! Cassandra's own files of legacy indexes are sorted by the value's order and hold no position; these are not made for
+//! it to read. It builds its indexes anew where it finds none (docs/decisions).
+
+use super::analyzer::Analyzer;
+use helenus_model::byte_comparable::component;
+use helenus_model::cell::Cell;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, ColumnKind, Index, IndexPart, Table, TableOptions};
+use helenus_model::types::{CqlType, TypeError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes of a term that are kept as they are; a longer one ends with a digest or is cut.
+const TERM_BYTES_MAX: usize = 1024;
+const DIGEST_BYTES: usize = 16;
+
+/// Key of the only partition of an index in the order of its values.
+const ORDERED_KEY: [u8; 1] = [0];
+
+/// An index with everything that is derived from its table.
+#[derive(Debug)]
+pub struct IndexShape {
+    /// The index.
+    pub index: Arc<Index>,
+    /// The table that it is of.
+    pub base: Arc<Table>,
+    /// The column.
+    pub column: Column,
+    /// Which part of it.
+    pub part: IndexPart,
+    /// What is done to texts before they are compared.
+    pub analyzer: Analyzer,
+    /// The hidden table.
+    pub(crate) table: Arc<Table>,
+    /// Whether entries are in the order of their values.
+    is_ordered: bool,
+}
+
+/// The name of an index's hidden table, as Cassandra names it.
+fn index_table_name(table: &str, index: &str) -> String {
+    format!("{table}.{index}")
+}
+
+impl IndexShape {
+    /// The shape of an index; `None` if its column is not there (a damaged schema).
+    pub fn new(base: &Arc<Table>, index: &Arc<Index>) -> Option<IndexShape> {
+        let column = index.column(base)?.clone();
+        let (part, _) = index.part();
+        let is_vector = matches!(column.ty, CqlType::Vector { .. });
+        let is_ordered = index.is_sai() && index.term_type(&column).is_some_and(has_ranges) || is_vector;
+        let mut shape = IndexShape {
+            analyzer: Analyzer::of(&index.options),
+            table: base.clone(),
+            index: index.clone(),
+            base: base.clone(),
+            column,
+            part,
+            is_ordered,
+        };
+        shape.table = Arc::new(shape.hidden_table());
+        Some(shape)
+    }
+
+    fn hidden_table(&self) -> Table {
+        let blob = |name: &str, position| Column {
+            name: name.into(),
+            kind: ColumnKind::Clustering,
+            position,
+            ty: CqlType::Blob,
+            reversed: false,
+            id: Table::UNNUMBERED,
+        };
+        let mut clustering = Vec::new();
+        if self.is_ordered {
+            clustering.push(blob("value", 0));
+        }
+        clustering.push(blob("position", clustering.len()));
+        if !self.is_of_partitions() {
+            let columns = self.base.clustering.iter().cloned().enumerate();
+            let shift = clustering.len();
+            clustering.extend(columns.map(|(at, column)| Column { position: shift + at, ..column }));
+        }
+        if self.has_path() {
+            clustering.push(blob("path", clustering.len()));
+        }
+        let name = index_table_name(&self.base.name, &self.index.name);
+        Table {
+            id: self.index.id,
+            keyspace: self.base.keyspace.clone(),
+            name: name.as_str().into(),
+            partition_key: vec![Column { kind: ColumnKind::PartitionKey, ..blob("term", 0) }],
+            clustering,
+            statics: Vec::new(),
+            regulars: Vec::new(),
+            options: TableOptions {
+                gc_grace_seconds: self.base.options.gc_grace_seconds,
+                ..TableOptions::default()
+            },
+            dropped: BTreeMap::new(),
+            flags: vec!["compound".into()],
+            indexes: BTreeMap::new(),
+            next_column_id: 0,
+        }
+    }
+
+    /// Whether entries lead to partitions and not to rows.
+    pub fn is_of_partitions(&self) -> bool {
+        Index::is_of_partitions(&self.column)
+    }
+
+    /// Whether ranges of values can be searched.
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Whether the path of a cell is part of its entry: where two cells of a row may hold one value.
+    pub(super) fn has_path(&self) -> bool {
+        self.part == IndexPart::Values
+            && matches!(
+                self.column.ty,
+                CqlType::List { frozen: false, .. } | CqlType::Map { frozen: false, .. }
+            )
+    }
+
+    /// The ordered term of a value, as entries hold it. `key` is given for entries of maps.
+    ///
+    /// # Errors
+    /// The value is none of the type.
+    pub fn term(&self, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>, TypeError> {
+        let mut term = Vec::with_capacity(value.len() + 4);
+        if let (Some(key), CqlType::Map { key: key_type, value: value_type, .. }) = (key, &self.column.ty) {
+            component((&**key_type, false), Some(key), &mut term)?;
+            component((&**value_type, false), Some(value), &mut term)?;
+        } else {
+            let ty = self.index.term_type(&self.column).unwrap_or(&self.column.ty);
+            let value = self.analyzer.apply(value);
+            component((ty, false), Some(&value), &mut term)?;
+        }
+        if term.len() > TERM_BYTES_MAX {
+            let digest = md5::compute(&term).0;
+            term.truncate(if self.is_ordered { TERM_BYTES_MAX } else { TERM_BYTES_MAX - DIGEST_BYTES });
+            if !self.is_ordered {
+                term.extend_from_slice(&digest);
+            }
+        }
+        Ok(term)
+    }
+
+    /// The term of a cell of the column.
+    pub(super) fn cell_term(&self, row: RowView<'_>, cell: &Cell) -> Result<Vec<u8>, TypeError> {
+        match (self.part, &self.column.ty) {
+            (IndexPart::Entries, _) => self.term(Some(row.path(cell)), row.value(cell)),
+            (IndexPart::Keys, _) => self.term(None, row.path(cell)),
+            (_, CqlType::Set { frozen: false, .. }) => self.term(None, row.path(cell)),
+            _ => self.term(None, row.value(cell)),
+        }
+    }
+
+    /// Key of the partition that holds the entries of a term.
+    pub(super) fn key_of(&self, term: &[u8]) -> Vec<u8> {
+        if self.is_ordered { ORDERED_KEY.to_vec() } else { term.to_vec() }
+    }
+
+    /// The value of the indexed column in a partition key.
+    pub(super) fn key_part<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        if self.base.partition_key.len() == 1 {
+            return Some(key);
+        }
+        let mut rest = key;
+        for _ in 0..self.column.position {
+            let (length, after) = rest.split_first_chunk::<2>()?;
+            rest = after.get(usize::from(u16::from_be_bytes(*length)) + 1..)?;
+        }
+        let (length, after) = rest.split_first_chunk::<2>()?;
+        after.get(..usize::from(u16::from_be_bytes(*length)))
+    }
+}
+
+/// Whether storage-attached indexes of this type answer ranges (`IndexTermType`: not literal, not of equality alone).
+fn has_ranges(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::TinyInt
+        | CqlType::SmallInt
+        | CqlType::Int
+        | CqlType::BigInt
+        | CqlType::Varint
+        | CqlType::Decimal
+        | CqlType::Float
+        | CqlType::Double
+        | CqlType::Date
+        | CqlType::Time
+        | CqlType::Timestamp
+        | CqlType::TimeUuid
+        | CqlType::Inet => true,
+        _ => false,
+    }
+}

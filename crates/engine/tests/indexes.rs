@@ -1,0 +1,319 @@
+//! Random writes, deletions, TTLs, flushes, compactions, truncates, restarts and crashes over tables whose indexes come
+//! and go: what a search through an index finds is what reading the table and testing each row finds, page by page.
+//!
+//! `INDEX_RUNS` and `INDEX_SEED` run more, or one.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::read::{ReadEnd, RowSink, Taken};
+use helenus_engine::{
+    Database, DatabaseOptions, Error, IndexLookup, IndexSearch, IndexShape, ReadRequest, index_id,
+};
+use helenus_host::sim::{Machine, Survives};
+use helenus_model::mutation::Mutation;
+use helenus_model::row::RowView;
+use helenus_model::schema::{CLASS_OPTION, Index, IndexKind, Keyspace, TARGET_OPTION, Table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use support::actual::{command_of, read, table_of_shape, update};
+use support::judge::{Ask, Kind, Maker, Shape, Timed};
+use support::random::{Random, from_environment};
+use support::{create, table_of};
+
+const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "a\0"];
+/// Indexes that a table may have: name, target, and whether it is storage-attached.
+const INDEXES: &[(&str, &str, bool)] = &[
+    ("on_v", "v", false),
+    ("on_w", "w", true),
+    ("on_c", "c0", false),
+    ("on_s", "s", false),
+    ("on_keys", "keys(m)", false),
+    ("on_values", "values(m)", true),
+    ("on_entries", "entries(m)", false),
+];
+
+/// A row found: its partition and clustering.
+type Found = (Vec<u8>, Vec<Vec<u8>>);
+
+struct Run {
+    seed: u64,
+    shape: Shape,
+    machine: Machine,
+    database: Option<Arc<Database>>,
+}
+
+fn options(seed: u64) -> DatabaseOptions {
+    let mut options = DatabaseOptions::new("/db");
+    options.segment_bytes = 256 << 10;
+    options.compaction.purge.grace_s = if seed.is_multiple_of(2) { 0 } else { i64::MAX / 4 };
+    options
+}
+
+fn change_indexes(database: &Database, change: impl FnOnce(&mut Table, i64)) {
+    let changed = database.change_schema::<()>(|schema, made_us| {
+        let mut next = schema.clone();
+        let keyspace = next.keyspaces.get_mut("ks").unwrap();
+        let mut table = Table::clone(&keyspace.tables["t"]);
+        change(&mut table, made_us);
+        let mut changed = Keyspace::clone(keyspace);
+        changed.tables.insert("t".into(), Arc::new(table));
+        *keyspace = Arc::new(changed);
+        Ok(next)
+    });
+    changed.map_err(|_| "the schema changes").unwrap().1.wait().unwrap();
+}
+
+/// Takes the rows that have what is asked for.
+struct Finder<'a> {
+    table: &'a Table,
+    name: &'a str,
+    value: &'a [u8],
+    path: &'a [u8],
+    /// The row must have a value at or after `value`, not equal to it.
+    is_range: bool,
+    now_s: i64,
+    key: Vec<u8>,
+    in_static: bool,
+    found: Vec<Found>,
+    counted: u64,
+}
+
+impl Finder<'_> {
+    fn holds(&self, row: RowView<'_>, column: &str) -> bool {
+        let column = self.table.column(column).unwrap();
+        let mut cells = row.cells_of(column.id).iter().filter(|cell| cell.is_live(self.now_s));
+        cells.any(|cell| match self.name {
+            "on_keys" => row.path(cell) == self.value,
+            "on_entries" => row.path(cell) == self.path && row.value(cell) == self.value,
+            _ if self.is_range => column.ty.compare(row.value(cell), self.value).is_ge(),
+            _ => row.value(cell) == self.value,
+        })
+    }
+}
+
+impl RowSink for Finder<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        self.key = key.to_vec();
+        self.in_static = self.name == "on_s" && static_row.is_some_and(|row| self.holds(row, "s"));
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        let takes = match self.name {
+            "on_s" => self.in_static,
+            "on_c" => row.clustering(0).unwrap() == self.value,
+            "on_v" => self.holds(row, "v"),
+            "on_w" => self.holds(row, "w"),
+            _ => self.holds(row, "m"),
+        };
+        if !takes {
+            return Ok(Taken::Skipped);
+        }
+        let clustering =
+            (0..self.table.clustering.len()).map(|index| row.clustering(index).unwrap().to_vec()).collect();
+        self.found.push((self.key.clone(), clustering));
+        self.counted += 1;
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}
+
+impl Run {
+    fn new(seed: u64, shape: Shape) -> Run {
+        let machine = Machine::new(seed);
+        let database = Database::open(machine.host(), options(seed)).unwrap().0;
+        create(&database, vec![table_of_shape(&shape)]);
+        Run { seed, shape, machine, database: Some(database) }
+    }
+
+    fn database(&self) -> &Arc<Database> {
+        self.database.as_ref().unwrap()
+    }
+
+    /// Makes or drops an index, if the table has its column.
+    fn toggle(&self, (name, target, is_sai): (&str, &str, bool)) {
+        let column = target.trim_end_matches(')').rsplit('(').next().unwrap();
+        if table_of(self.database(), "t").column(column).is_none() {
+            return;
+        }
+        change_indexes(self.database(), |table, made_us| {
+            if table.indexes.remove(name).is_some() {
+                return;
+            }
+            let mut options = BTreeMap::from([(TARGET_OPTION.to_owned(), target.to_owned())]);
+            if is_sai {
+                options.insert(CLASS_OPTION.to_owned(), "sai".to_owned());
+            }
+            let kind = if is_sai { IndexKind::Custom } else { IndexKind::Composites };
+            let index = Index { name: name.into(), id: index_id(table.id, name, made_us), kind, options };
+            table.indexes.insert(name.into(), Arc::new(index));
+        });
+    }
+
+    fn restart(&mut self, clean: bool) {
+        let database = self.database.take().unwrap();
+        if clean {
+            database.close().unwrap();
+            drop(database);
+        } else {
+            let after = self.machine.crash_image(Survives::OnlySynced);
+            self.machine.end_tasks();
+            drop(database);
+            self.machine = after;
+        }
+        self.database = Some(Database::open(self.machine.host(), options(self.seed)).unwrap().0);
+    }
+
+    /// Looks for a value that is there, or for one that is not.
+    fn find(&self, random: &mut Random) {
+        let database = self.database();
+        let table = table_of(database, "t");
+        let indexes: Vec<_> = table.indexes.values().cloned().collect();
+        if indexes.is_empty() {
+            return;
+        }
+        let index = random.pick(&indexes).clone();
+        let name = &*index.name;
+        let now_s = database.now_s();
+        let all = read(database, &table, &Ask::everything(), now_s).unwrap();
+        let column = ["v", "w", "s", "m"].into_iter().find(|column| index.target().contains(column));
+        let mut values: Vec<(Vec<u8>, Vec<u8>)> = vec![(Vec::new(), b"\0\0\0\x01".to_vec())];
+        for partition in &all {
+            let cells = partition.rows.iter().flat_map(|row| &row.cells).chain(&partition.statics);
+            values.extend(
+                cells
+                    .filter(|((name, _), _)| Some(*name) == column)
+                    .map(|((_, path), cell)| (path.clone().unwrap_or_default(), cell.value.clone())),
+            );
+            if name == "on_c" {
+                values.extend(partition.rows.iter().map(|row| (Vec::new(), row.clustering[0].clone())));
+            }
+        }
+        let (path, value) = random.pick(&values).clone();
+        let value = if name == "on_keys" { path.clone() } else { value };
+        let shape = Arc::new(IndexShape::new(&table, &index).unwrap());
+        let key = (name == "on_entries").then_some(&path[..]);
+        let Ok(term) = shape.term(key, &value) else { return };
+        let is_range = name == "on_w" && random.chance(50);
+        let lookup = match is_range {
+            true => IndexLookup::Between(Some(term), None),
+            false => IndexLookup::Equal(term),
+        };
+        let search = [IndexSearch { shape, lookup }];
+        let page_rows = *random.pick(&[None, Some(1), Some(2), Some(5)]);
+        let keys = random.chance(30).then(|| vec![random.pick(KEYS).as_bytes().to_vec()]);
+        let ask = Ask { page_rows, keys, ..Ask::everything() };
+        let finder = || Finder {
+            table: &table,
+            name,
+            value: &value,
+            path: &path,
+            is_range,
+            now_s,
+            key: Vec::new(),
+            in_static: false,
+            found: Vec::new(),
+            counted: 0,
+        };
+        let mut plain = finder();
+        let command = command_of(&table, &Ask { page_rows: None, ..ask.clone() }, now_s);
+        let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+        let view = database.view(&table).unwrap();
+        database.read(&command, &view, request, &mut plain, None).unwrap();
+        let mut found = Vec::new();
+        let mut command = command_of(&table, &ask, now_s);
+        for page in 0.. {
+            assert!(page < 10_000, "a search without an end");
+            let mut sink = finder();
+            let end = match database.read_indexed(&command, &search, request, &mut sink, None) {
+                Err(Error::IndexNotAvailable { .. }) => return,
+                end => end.unwrap(),
+            };
+            assert!(page_rows.is_none_or(|rows| sink.counted <= rows), "a page has at most its rows");
+            found.append(&mut sink.found);
+            match end {
+                ReadEnd::Complete => break,
+                ReadEnd::Page(at) => command.resume = Some(at),
+            }
+        }
+        assert_eq!(found, plain.found, "{name} {path:?} {value:?} range {is_range} {ask:?}");
+    }
+
+    fn step(&mut self, random: &mut Random, clock_us: &mut i64) {
+        let table = table_of(self.database(), "t");
+        match random.below(100) {
+            0..50 => {
+                let mut maker = Maker { random, shape: &self.shape, keys: KEYS };
+                let key = maker.key();
+                let count = 1 + maker.random.below(4);
+                let mut changes: Vec<Timed> = (0..count).map(|_| maker.change()).collect();
+                for timed in changes.iter_mut().filter(|_| self.seed.is_multiple_of(2)) {
+                    *clock_us += 10;
+                    timed.timestamp_us = *clock_us;
+                }
+                let update = update(&table, &key, &changes, self.database().now_s());
+                self.database().write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
+            }
+            50..80 => self.find(random),
+            80..84 => self.toggle(*random.pick(INDEXES)),
+            84..87 => _ = self.database().flush(table.id).unwrap(),
+            87..89 => _ = self.database().flush_all().unwrap(),
+            89..90 => self.database().compact(vec![table.id]).wait().unwrap(),
+            90..94 => (0..random.below(12)).for_each(|_| _ = self.machine.step()),
+            94..95 => self.database().truncate(&table).unwrap(),
+            95..97 => self.restart(random.chance(50)),
+            _ => self.machine.advance((1 + random.below(30) as u64) * 1_000_000_000),
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.machine.end_tasks();
+    }
+}
+
+fn shape(random: &mut Random) -> Shape {
+    let count = *random.pick(&[0, 1, 1, 2]);
+    let kind = |random: &mut Random| *random.pick(&[Kind::Text, Kind::Int, Kind::Blob]);
+    Shape {
+        name: "t",
+        id: 0x20,
+        has_static: count > 0 && random.chance(60),
+        has_map: random.chance(60),
+        compressed: random.chance(50),
+        value_bytes: 0,
+        width: 0,
+        strategy: random.below(4),
+        clustering: (0..count).map(|_| (kind(random), random.chance(50))).collect(),
+    }
+}
+
+#[test]
+fn a_search_finds_what_testing_every_row_finds() {
+    let runs = from_environment("INDEX_RUNS", 60);
+    let first = from_environment("INDEX_SEED", 1);
+    for seed in first..first + runs {
+        let mut random = Random::new(seed);
+        let mut run = Run::new(seed, shape(&mut random));
+        let mut clock_us = 1_700_000_000_000_000;
+        for index in INDEXES {
+            if random.chance(60) {
+                run.toggle(*index);
+            }
+        }
+        eprintln!("seed {seed}");
+        for _ in 0..150 {
+            run.step(&mut random, &mut clock_us);
+        }
+        run.database().wait_for_indexes();
+        for _ in 0..20 {
+            run.find(&mut random);
+        }
+    }
+}
