@@ -71,6 +71,18 @@ pub enum CqlError {
         /// What failed, and what to do.
         reason: String,
     },
+    /// 0x1400: a function or an operator failed on its values.
+    #[error("{message}")]
+    FunctionFailure {
+        /// The function's keyspace.
+        keyspace: String,
+        /// The function.
+        function: String,
+        /// The types of its arguments.
+        argument_types: Vec<String>,
+        /// Cassandra's text.
+        message: String,
+    },
     /// 0x0000: the server failed, otherwise than in a read or write of data.
     #[error("{0}")]
     Server(String),

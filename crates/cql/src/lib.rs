@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod backend;
 mod error;
 pub mod functions;
+mod json;
 mod local;
 pub(crate) mod plan;
 pub mod syntax;

@@ -1,12 +1,14 @@
 //! Whether a term may stand where a value of some type is needed, and what type it has by itself
 //! (`AssignmentTestable`, `Term.Raw.getExactTypeIfKnown`).
 
-use super::data_type::{native_type, resolve_type};
+use super::data_type::resolve_type;
 use super::names::Scope;
 use super::receiver::Receiver;
-use crate::functions::{Argument, find};
-use crate::syntax::ast::{FunctionName, Ident, Literal, LiteralKind, Pos, Term};
-use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, test_constant};
+use super::term_text::operand_text;
+use crate::error::Result;
+use crate::functions::{NEGATION, Scalar, Testable, find, function_name, is_made};
+use crate::syntax::ast::{ArithmeticOperator, FunctionName, Ident, Literal, LiteralKind, Pos, Term};
+use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, preferred_type, test_constant};
 use std::sync::Arc;
 
 /// How well a term suits a receiver.
@@ -62,13 +64,9 @@ pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) 
             Ok(hinted) => compatible(ty, &hinted),
             Err(_) => Assignment::Weak,
         },
-        Term::Function(call) => test_call(&call.name, &terms(&call.arguments), receiver, scope),
-        Term::Cast(inner, to, pos) => {
-            let name = operation(&format!("castas{}", to.as_str()), *pos);
-            test_call(&name, &[Argument::Term(inner)], receiver, scope)
+        Term::Function(..) | Term::Cast(..) | Term::Negation(..) | Term::Arithmetic(..) => {
+            Operand::Term(term).test_as_call(receiver, scope)
         }
-        // Errors about operators name the operator, which preparing the term does.
-        Term::Negation(..) | Term::Arithmetic(..) => Assignment::Weak,
     }
 }
 
@@ -76,10 +74,9 @@ pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) 
 pub fn exact_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
     match term {
         Term::Hint(hint, _) => resolve_type(&hint.0, keyspace, scope).ok(),
-        Term::Function(call) => find(&call.name, &terms(&call.arguments), None, scope)
-            .ok()
-            .map(|found| found.return_type().clone()),
-        Term::Cast(_, to, _) => Some(native_type(*to)),
+        Term::Function(..) | Term::Cast(..) | Term::Negation(..) | Term::Arithmetic(..) => {
+            Operand::Term(term).returned_type(scope)
+        }
         Term::Tuple(items, _) => {
             let types: Option<Vec<_>> = items.iter().map(|item| exact_type(item, keyspace, scope)).collect();
             types.map(|types| CqlType::Tuple(types.into()))
@@ -97,6 +94,42 @@ pub fn exact_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<
     }
 }
 
+/// The type that a term is taken for where nothing else tells (`Term.Raw.getCompatibleTypeIfKnown`).
+pub(crate) fn compatible_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
+    let of = |items: &[&Term<'_>]| {
+        common_type(items.iter().filter_map(|item| compatible_type(item, keyspace, scope)).collect())
+    };
+    match term {
+        Term::Literal(literal) => preferred_type(constant_kind(literal), &literal.text),
+        Term::Set(items, _) => {
+            let element = of(&items.iter().collect::<Vec<_>>())?.into();
+            Some(CqlType::Set { element, frozen: true })
+        }
+        Term::Map(pairs, _) => {
+            let key = of(&pairs.iter().map(|(key, _)| key).collect::<Vec<_>>())?.into();
+            let value = of(&pairs.iter().map(|(_, value)| value).collect::<Vec<_>>())?.into();
+            Some(CqlType::Map { key, value, frozen: true })
+        }
+        other => exact_type(other, keyspace, scope),
+    }
+}
+
+/// The first of some types that takes values of all of them.
+pub(crate) fn common_type(types: Vec<CqlType>) -> Option<CqlType> {
+    let takes_all = |ty: &&CqlType| types.iter().all(|given| assignable(ty, given) != Assignment::Refused);
+    types.iter().find(takes_all).cloned()
+}
+
+/// Whether a value of one type may stand where another is asked for (`AbstractType.testAssignment`).
+pub(crate) fn assignable(receiver: &CqlType, given: &CqlType) -> Assignment {
+    if receiver == given {
+        return Assignment::Exact;
+    }
+    // Functions see collections whole, however they are stored.
+    let given = given.freeze();
+    if receiver.freeze() == given { Assignment::Exact } else { compatible(receiver, &given) }
+}
+
 /// Whether a value of one type may go where another is declared (`AbstractType.isValueCompatibleWith`).
 pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
     use CqlType as T;
@@ -107,7 +140,11 @@ pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
         (T::Blob, _) => !given.is_multi_cell(),
         (T::Text, T::Ascii) | (T::Uuid, T::TimeUuid) | (T::Timestamp, T::BigInt) => true,
         (T::BigInt, T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
-        (T::Varint, T::Int | T::BigInt | T::TinyInt | T::SmallInt) => true,
+        (T::Varint, T::Int | T::BigInt | T::Timestamp) => true,
+        // A tuple may have grown.
+        (T::Tuple(a), T::Tuple(b)) => {
+            b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| compatible(a, b) != Assignment::Refused)
+        }
         (T::Set { element: a, .. }, T::Set { element: b, .. })
         | (T::List { element: a, .. }, T::List { element: b, .. }) => compatible(a, b) != Assignment::Refused,
         (T::Map { key: ka, value: va, .. }, T::Map { key: kb, value: vb, .. }) => {
@@ -130,11 +167,6 @@ pub(crate) fn constant_kind(literal: &Literal<'_>) -> ConstantKind {
         LiteralKind::Uuid => ConstantKind::Uuid,
         LiteralKind::Hex => ConstantKind::Hex,
     }
-}
-
-/// Arguments of a call as its resolution sees them.
-pub(crate) fn terms<'a>(arguments: &'a [Term<'a>]) -> Vec<Argument<'a>> {
-    arguments.iter().map(Argument::Term).collect()
 }
 
 /// The name of a function that stands for an operator or a cast.
@@ -174,16 +206,98 @@ fn test_fields(
     if refused { Assignment::Refused } else { Assignment::Weak }
 }
 
-fn test_call(
-    name: &FunctionName<'_>,
-    arguments: &[Argument<'_>],
-    receiver: &Receiver,
-    scope: &Scope<'_>,
-) -> Assignment {
-    match find(name, arguments, Some(receiver), scope) {
-        Ok(function) => compatible(&receiver.ty, function.return_type()),
-        // Preparing the term gives the better error.
-        Err(_) => Assignment::Weak,
+/// A term, or the front part of a chain of operators of one precedence: `a + b` of `a + b - c`.
+#[derive(Clone, Copy)]
+pub(super) enum Operand<'t, 'a> {
+    Term(&'t Term<'a>),
+    Chain(&'t Term<'a>, &'t [(ArithmeticOperator, Term<'a>)]),
+}
+
+/// The function of a call, or why there is none, and the call's arguments.
+type Resolved<'t, 'a> = (Result<Arc<dyn Scalar>>, Vec<Operand<'t, 'a>>);
+
+impl<'t, 'a> Operand<'t, 'a> {
+    fn chain(first: &'t Term<'a>, rest: &'t [(ArithmeticOperator, Term<'a>)]) -> Operand<'t, 'a> {
+        if rest.is_empty() { Operand::Term(first) } else { Operand::Chain(first, rest) }
+    }
+
+    /// A term as the call that it is, with its arguments; `None` for other terms.
+    pub(super) fn as_call(self) -> Option<(FunctionName<'t>, Vec<Operand<'t, 'a>>)> {
+        let (first, rest) = match self {
+            Operand::Term(Term::Function(call)) => {
+                return Some((call.name.clone(), call.arguments.iter().map(Operand::Term).collect()));
+            }
+            Operand::Term(Term::Cast(inner, to, pos)) => {
+                return Some((
+                    operation(&format!("cast_as_{}", to.as_str()), *pos),
+                    vec![Operand::Term(inner)],
+                ));
+            }
+            Operand::Term(Term::Negation(inner, pos)) => {
+                return Some((operation(NEGATION, *pos), vec![Operand::Term(inner)]));
+            }
+            Operand::Term(Term::Arithmetic(first, rest)) => (&**first, &rest[..]),
+            Operand::Term(_) => return None,
+            Operand::Chain(first, rest) => (first, rest),
+        };
+        let ((operator, last), front) = rest.split_last()?;
+        let operands = vec![Operand::chain(first, front), Operand::Term(last)];
+        Some((operation(function_name(*operator), last.pos()), operands))
+    }
+
+    /// The function that a call means.
+    pub(super) fn resolve(self, receiver: Option<&Receiver>, scope: &Scope<'_>) -> Option<Resolved<'t, 'a>> {
+        let (name, arguments) = self.as_call()?;
+        let given: Vec<&dyn Testable> = arguments.iter().map(|argument| argument as &dyn Testable).collect();
+        Some((find(&name, &given, receiver, scope), arguments))
+    }
+
+    /// How well a call suits a receiver. Preparing it gives the better error, so that one which cannot be is taken here.
+    fn test_as_call(self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
+        // A call within a call is asked about once for every overload around it, and asks about its own.
+        let key = (operand_text(self), receiver.keyspace.to_string(), receiver.ty.clone());
+        if let Some(known) = scope.memo.get(&key) {
+            return known;
+        }
+        let found = match self.resolve(Some(receiver), scope) {
+            Some((Ok(_), _)) if self.as_call().is_some_and(|(name, _)| is_made(&name)) => Assignment::Weak,
+            Some((Ok(function), _)) if receiver.ty.freeze() == function.return_type().freeze() => {
+                Assignment::Exact
+            }
+            Some((Ok(function), _)) => compatible(&receiver.ty, function.return_type()),
+            _ => Assignment::Weak,
+        };
+        scope.memo.put(key, found);
+        found
+    }
+
+    fn returned_type(self, scope: &Scope<'_>) -> Option<CqlType> {
+        let (found, _) = self.resolve(None, scope)?;
+        found.ok().map(|function| function.return_type().clone())
+    }
+}
+
+impl Testable for Operand<'_, '_> {
+    fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
+        match self {
+            Operand::Term(term) => test_assignment(term, receiver, scope),
+            Operand::Chain(..) => self.test_as_call(receiver, scope),
+        }
+    }
+
+    fn compatible_type(&self, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
+        match self {
+            Operand::Term(term) => compatible_type(term, keyspace, scope),
+            Operand::Chain(..) => self.returned_type(scope),
+        }
+    }
+
+    fn text(&self) -> String {
+        operand_text(*self)
+    }
+
+    fn is_marker(&self) -> bool {
+        matches!(self, Operand::Term(Term::Marker(_)))
     }
 }
 

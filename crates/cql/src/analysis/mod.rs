@@ -5,6 +5,7 @@
 mod assignment;
 mod data_type;
 mod durations;
+mod json_row;
 mod literal;
 mod names;
 mod receiver;
@@ -14,14 +15,16 @@ mod term;
 mod term_text;
 mod values;
 
-pub(crate) use assignment::compatible;
+pub(crate) use assignment::{assignable, common_type, compatible_type};
 pub use assignment::{exact_type, test_assignment};
 pub(crate) use data_type::native_type;
 pub use data_type::resolve_type;
 pub(crate) use data_type::resolve_type_in;
 pub(crate) use durations::{check_slice_type, references_duration};
+pub use json_row::JsonRow;
+pub(crate) use json_row::json_columns;
 pub(crate) use names::existing_column;
-pub use names::{Scope, undefined_column};
+pub use names::{Memo, Scope, undefined_column};
 pub use receiver::{Markers, Receiver};
 pub use term::Term;
 pub use term_text::term_text;

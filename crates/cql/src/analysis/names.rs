@@ -3,7 +3,9 @@
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Ident, QualifiedName};
 use helenus_model::schema::{Column, Keyspace, Schema, Table};
-use helenus_model::types::quote_identifier;
+use helenus_model::types::{Assignment, CqlType, quote_identifier};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Where names of a statement are looked up: the schema it is analysed under, and the keyspace of names without one.
@@ -13,6 +15,25 @@ pub struct Scope<'a> {
     pub schema: &'a Arc<Schema>,
     /// The keyspace of the request or session.
     pub keyspace: Option<&'a str>,
+    /// What has been found out about calls so far.
+    pub memo: &'a Memo,
+}
+
+/// Which calls suit which types, as far as it has been asked while a statement is analysed: by the call's text, the
+/// keyspace and the type.
+#[derive(Debug, Default)]
+pub struct Memo(RefCell<HashMap<MemoKey, Assignment>>);
+
+pub(super) type MemoKey = (String, String, CqlType);
+
+impl Memo {
+    pub(super) fn get(&self, key: &MemoKey) -> Option<Assignment> {
+        self.0.borrow().get(key).copied()
+    }
+
+    pub(super) fn put(&self, key: MemoKey, found: Assignment) {
+        self.0.borrow_mut().insert(key, found);
+    }
 }
 
 impl<'a> Scope<'a> {

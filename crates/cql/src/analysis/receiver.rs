@@ -1,7 +1,8 @@
 //! What a term is for, and the description of bind markers.
 
+use super::term::Term;
 use crate::backend::ResultColumn;
-use crate::syntax::ast::{BindMarker, Marker};
+use crate::syntax::ast::{BindMarker, Marker, Pos};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ impl Receiver {
 pub struct Markers {
     names: Vec<Option<Arc<str>>>,
     specs: Vec<Option<Receiver>>,
+    own: Vec<Term>,
 }
 
 impl Markers {
@@ -68,7 +70,21 @@ impl Markers {
                 .map(|marker| marker.name.as_ref().map(|name| name.as_str().into()))
                 .collect(),
             specs: vec![None; markers.len()],
+            own: Vec::new(),
         }
+    }
+
+    /// A marker behind those of the statement, for a term that no client knows of.
+    pub(crate) fn add_own(&mut self, term: Term, pos: Pos) -> Marker {
+        let index = self.specs.len() + self.own.len();
+        self.own.push(term);
+        Marker { index: u32::try_from(index).unwrap_or(u32::MAX), pos }
+    }
+
+    /// The term that a marker stands for, if no client knows of it.
+    pub(super) fn own(&self, marker: Marker) -> Option<&Term> {
+        let index = (marker.index as usize).checked_sub(self.specs.len())?;
+        self.own.get(index)
     }
 
     /// Notes what a marker is for. A marker looked at twice keeps the last, as in `VariableSpecifications`.

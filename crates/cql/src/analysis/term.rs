@@ -1,7 +1,8 @@
 //! Terms with types: constants already values, the rest ready to become one when the request's values are there.
 
-use super::assignment::{compatible, constant_kind, operation, test_assignment};
+use super::assignment::{Operand, assignable, compatible, constant_kind, test_assignment};
 use super::data_type::resolve_type;
+use super::json_row::JsonRow;
 use super::literal;
 use super::names::Scope;
 use super::receiver::{Markers, Receiver};
@@ -9,8 +10,8 @@ use super::term_text::term_text;
 use super::values::{Bindings, Bound};
 use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
-use crate::functions::{Argument, Scalar, find};
-use crate::syntax::ast::{self, FunctionName};
+use crate::functions::Scalar;
+use crate::syntax::ast;
 use crate::syntax::print_type;
 use helenus_model::types::{Assignment, CqlType, TypeError, normalise, parse_constant};
 use std::borrow::Cow;
@@ -33,6 +34,8 @@ pub enum Term {
     Fields(CqlType, Vec<Term>),
     /// The timestamp constant `'now'`.
     Now,
+    /// A column of a row that comes as JSON.
+    Json(Arc<JsonRow>, usize),
     /// A call of a function.
     Call(Arc<dyn Scalar>, Vec<Term>),
 }
@@ -61,6 +64,9 @@ impl Term {
             }
             ast::Term::Null(_) => Ok(Term::Null),
             ast::Term::Marker(marker) => {
+                if let Some(own) = markers.own(*marker) {
+                    return Ok(own.clone());
+                }
                 markers.add(*marker, receiver);
                 let index = u16::try_from(marker.index).map_err(|_| {
                     CqlError::Invalid("Too many markers(?). markers must be at most 65535".into())
@@ -73,17 +79,10 @@ impl Term {
             ast::Term::Udt(fields, _) => literal::udt(fields, receiver, scope, markers),
             ast::Term::Tuple(items, _) => literal::tuple(items, receiver, scope, markers),
             ast::Term::Hint(hint, _) => Self::prepare_hint(term, hint, receiver, scope, markers),
-            ast::Term::Function(call) => {
-                let arguments: Vec<&ast::Term<'_>> = call.arguments.iter().collect();
-                Self::prepare_call(&call.name, &arguments, receiver, scope, markers)
-            }
-            ast::Term::Cast(inner, to, pos) => {
-                let name = operation(&format!("castas{}", to.as_str()), *pos);
-                Self::prepare_call(&name, &[inner], receiver, scope, markers)
-            }
-            ast::Term::Negation(..) | ast::Term::Arithmetic(..) => {
-                Err(CqlError::Invalid(format!("arithmetic is not supported yet: {}", term_text(term))))
-            }
+            ast::Term::Function(..)
+            | ast::Term::Cast(..)
+            | ast::Term::Negation(..)
+            | ast::Term::Arithmetic(..) => Self::prepare_call(Operand::Term(term), receiver, scope, markers),
         }
     }
 
@@ -115,18 +114,25 @@ impl Term {
     }
 
     fn prepare_call(
-        name: &FunctionName<'_>,
-        arguments: &[&ast::Term<'_>],
+        operand: Operand<'_, '_>,
         receiver: &Receiver,
         scope: &Scope<'_>,
         markers: &mut Markers,
     ) -> Result<Term> {
-        let given: Vec<Argument<'_>> = arguments.iter().map(|argument| Argument::Term(argument)).collect();
-        let function = find(name, &given, Some(receiver), scope)?;
-        if compatible(&receiver.ty, function.return_type()) == Assignment::Refused {
+        let Some((function, arguments)) = operand.resolve(Some(receiver), scope) else {
+            // Every operand that is no call is a term.
+            let Operand::Term(term) = operand else { return Ok(Term::Null) };
+            return Self::prepare(term, receiver, scope, markers);
+        };
+        let function = function?;
+        if assignable(&receiver.ty, function.return_type()) == Assignment::Refused {
+            let operator = function.operator();
+            let (what, name) = match operator {
+                Some(operator) => ("operation", operator.as_char().to_string()),
+                None => ("function", function.name().to_owned()),
+            };
             return Err(CqlError::Invalid(format!(
-                "Type error: cannot assign result of function {} (type {}) to {} (type {})",
-                function.name(),
+                "Type error: cannot assign result of {what} {name} (type {}) to {} (type {})",
                 function.return_type(),
                 receiver.name,
                 receiver.ty
@@ -134,9 +140,12 @@ impl Term {
         }
         let types = function.argument_types();
         let mut prepared = Vec::with_capacity(arguments.len());
-        for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
+        for (index, (argument, ty)) in arguments.into_iter().zip(types).enumerate() {
             let spec = receiver.part(format!("arg{index}({})", function.name()), ty.clone());
-            prepared.push(Self::prepare(argument, &spec, scope, markers)?);
+            prepared.push(match argument {
+                Operand::Term(term) => Self::prepare(term, &spec, scope, markers)?,
+                chain => Self::prepare_call(chain, &spec, scope, markers)?,
+            });
         }
         Ok(Term::Call(function, prepared))
     }
@@ -150,6 +159,7 @@ impl Term {
     pub fn has_marker(&self) -> bool {
         match self {
             Term::Value(_) | Term::Null | Term::Now => false,
+            Term::Json(row, _) => row.has_marker(),
             Term::Marker(..) => true,
             Term::Elements(_, parts)
             | Term::Entries(_, parts)
@@ -181,6 +191,7 @@ impl Term {
                     Ok(Bound::Bytes(normalise(ty, bytes)))
                 }
             },
+            Term::Json(row, column) => row.bind(*column, bindings),
             Term::Elements(ty, parts) => literal::bind_elements(ty, parts, bindings),
             Term::Entries(ty, parts) => literal::bind_entries(ty, parts, bindings),
             Term::Fields(ty, parts) => literal::bind_fields(ty, parts, bindings),

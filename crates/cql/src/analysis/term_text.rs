@@ -1,5 +1,6 @@
 //! Terms as Cassandra's messages quote them (`Term.Raw.getText`), which is not quite how they are written.
 
+use super::assignment::Operand;
 use crate::syntax::ast::{LiteralKind, Term};
 use crate::syntax::print_type;
 use helenus_model::types::quote_identifier;
@@ -52,22 +53,21 @@ fn write(term: &Term<'_>, out: &mut String) {
             _ = write!(out, "({})", print_type(&hint.0));
             write(&hint.1, out);
         }
-        Term::Cast(inner, to, _) => {
-            _ = write!(out, "castas{}(", to.as_str());
-            write(inner, out);
-            out.push(')');
+        Term::Cast(..) | Term::Negation(..) | Term::Arithmetic(..) => {
+            out.push_str(&operand_text(Operand::Term(term)))
         }
-        Term::Negation(inner, _) => {
-            out.push('-');
-            write(inner, out);
+    }
+}
+
+/// The text of an operand: operators, casts and the minus sign show as the calls that they are.
+pub(super) fn operand_text(operand: Operand<'_, '_>) -> String {
+    match (operand, operand.as_call()) {
+        (Operand::Term(term @ Term::Function(_)), _) | (Operand::Term(term), None) => term_text(term),
+        (_, Some((name, arguments))) => {
+            let arguments: Vec<String> = arguments.into_iter().map(operand_text).collect();
+            format!("system.{}({})", quote_identifier(name.name.as_str()), arguments.join(", "))
         }
-        Term::Arithmetic(first, rest) => {
-            write(first, out);
-            for (operator, term) in rest {
-                _ = write!(out, " {} ", operator.as_char());
-                write(term, out);
-            }
-        }
+        (Operand::Chain(first, _), None) => term_text(first),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Functions over many rows (`AggregateFcts`).
 
+use super::decimal::{Decimal, Rounding};
 use crate::error::{CqlError, Result};
 use helenus_model::types::CqlType;
 use num_bigint::BigInt;
@@ -21,19 +22,6 @@ pub(crate) enum Aggregate {
     /// `avg(x)`
     Avg(CqlType),
 }
-
-/// The types that `sum` and `avg` take.
-pub(super) const NUMBERS: &[CqlType] = &[
-    CqlType::TinyInt,
-    CqlType::SmallInt,
-    CqlType::Int,
-    CqlType::BigInt,
-    CqlType::Float,
-    CqlType::Double,
-    CqlType::Decimal,
-    CqlType::Varint,
-    CqlType::Counter,
-];
 
 impl Aggregate {
     /// Type of the argument, if there is one.
@@ -96,6 +84,8 @@ enum Sum {
         simple: f64,
     },
     Decimal(Decimal),
+    /// An average so far: each number moves it by its distance, divided and rounded, as Cassandra does.
+    Average(Decimal),
 }
 
 impl Fold {
@@ -103,6 +93,7 @@ impl Fold {
     pub(crate) fn new(function: Aggregate) -> Fold {
         let sum = match function.argument() {
             Some(CqlType::Float | CqlType::Double) => Sum::Real { sum: 0.0, compensation: 0.0, simple: 0.0 },
+            Some(CqlType::Decimal) if matches!(function, Aggregate::Avg(_)) => Sum::Average(Decimal::ZERO),
             Some(CqlType::Decimal) => Sum::Decimal(Decimal::ZERO),
             _ => Sum::Whole(BigInt::ZERO),
         };
@@ -123,7 +114,7 @@ impl Fold {
             Aggregate::CountRows | Aggregate::Count(_) => {}
             Aggregate::Min(ty) => self.keep(value, ty.clone(), Ordering::Less),
             Aggregate::Max(ty) => self.keep(value, ty.clone(), Ordering::Greater),
-            Aggregate::Sum(ty) | Aggregate::Avg(ty) => self.sum.add(ty, value),
+            Aggregate::Sum(ty) | Aggregate::Avg(ty) => self.sum.add(ty, value, self.count),
         }
     }
 
@@ -153,10 +144,17 @@ impl Fold {
 }
 
 impl Sum {
-    fn add(&mut self, ty: &CqlType, value: &[u8]) {
+    fn add(&mut self, ty: &CqlType, value: &[u8], count: u64) {
         match self {
             Sum::Whole(sum) => *sum += BigInt::from_signed_bytes_be(value),
-            Sum::Decimal(sum) => sum.add(&Decimal::from_bytes(value)),
+            Sum::Decimal(sum) => *sum = sum.plus(&Decimal::from_bytes(value)),
+            Sum::Average(average) => {
+                let distance = Decimal::from_bytes(value).minus(average);
+                let count = Decimal { unscaled: BigInt::from(count), scale: 0 };
+                if let Ok(step) = distance.quotient(&count, distance.scale, Rounding::HalfEven) {
+                    *average = average.plus(&step);
+                }
+            }
             Sum::Real { sum, compensation, simple } => {
                 let real = match ty {
                     CqlType::Float => f64::from(f32::from_be_bytes(value.try_into().unwrap_or_default())),
@@ -179,7 +177,7 @@ impl Sum {
     fn total(&self, ty: &CqlType) -> Result<Vec<u8>> {
         match self {
             Sum::Whole(sum) => whole(ty, sum),
-            Sum::Decimal(sum) => Ok(sum.to_bytes()),
+            Sum::Decimal(sum) | Sum::Average(sum) => Ok(sum.to_bytes()),
             Sum::Real { sum, compensation, simple } => Ok(real(ty, Self::real(*sum, *compensation, *simple))),
         }
     }
@@ -188,7 +186,7 @@ impl Sum {
         let divisor = count.max(1);
         match self {
             Sum::Whole(sum) => whole(ty, &(sum / BigInt::from(divisor))),
-            Sum::Decimal(sum) => Ok(sum.divided(divisor).to_bytes()),
+            Sum::Decimal(average) | Sum::Average(average) => Ok(average.to_bytes()),
             Sum::Real { sum, compensation, simple } => {
                 Ok(real(ty, Self::real(*sum, *compensation, *simple) / divisor as f64))
             }
@@ -218,69 +216,4 @@ fn whole(ty: &CqlType, value: &BigInt) -> Result<Vec<u8>> {
     let mut wide = vec![sign; length];
     wide.extend_from_slice(&bytes);
     Ok(wide.split_off(wide.len() - length))
-}
-
-/// A decimal: an unscaled number and how many of its digits are behind the point.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decimal {
-    unscaled: BigInt,
-    scale: i32,
-}
-
-/// Scales further apart than this are not brought together: no sum of numbers that people write needs it.
-const SCALE_DISTANCE_MAX: u32 = 100_000;
-
-impl Decimal {
-    const ZERO: Decimal = Decimal { unscaled: BigInt::ZERO, scale: 0 };
-
-    /// From a serialised value; too few bytes are zero.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Decimal {
-        match bytes.split_first_chunk::<4>() {
-            Some((scale, unscaled)) => Decimal {
-                unscaled: BigInt::from_signed_bytes_be(unscaled),
-                scale: i32::from_be_bytes(*scale),
-            },
-            None => Decimal::ZERO,
-        }
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        [&self.scale.to_be_bytes()[..], &self.unscaled.to_signed_bytes_be()].concat()
-    }
-
-    /// Without what is behind the point.
-    pub(super) fn whole(&self) -> BigInt {
-        let distance = self.scale.unsigned_abs().min(SCALE_DISTANCE_MAX);
-        let power = BigInt::from(10).pow(distance);
-        if self.scale > 0 { &self.unscaled / power } else { &self.unscaled * power }
-    }
-
-    fn add(&mut self, other: &Decimal) {
-        let scale = self.scale.max(other.scale);
-        self.unscaled = self.at(scale) + other.at(scale);
-        self.scale = scale;
-    }
-
-    fn at(&self, scale: i32) -> BigInt {
-        let distance = scale.abs_diff(self.scale).min(SCALE_DISTANCE_MAX);
-        &self.unscaled * BigInt::from(10).pow(distance)
-    }
-
-    /// Divided, rounded to even at the scale it has.
-    fn divided(&self, by: u64) -> Decimal {
-        let by = BigInt::from(by);
-        let (mut quotient, rest) = (&self.unscaled / &by, &self.unscaled % &by);
-        let twice = BigInt::from(rest.magnitude() * 2_u32);
-        let is_odd = quotient.bit(0);
-        match twice.cmp(&by) {
-            Ordering::Greater => quotient += signed_one(rest.sign()),
-            Ordering::Equal if is_odd => quotient += signed_one(rest.sign()),
-            _ => {}
-        }
-        Decimal { unscaled: quotient, scale: self.scale }
-    }
-}
-
-fn signed_one(sign: num_bigint::Sign) -> BigInt {
-    BigInt::from_biguint(sign, num_bigint::BigUint::from(1_u32))
 }

@@ -1,8 +1,9 @@
 //! The seam between terms and functions: what a function is, what a call may ask for, how one is found.
 
+use crate::analysis::{Receiver, Scope};
 use crate::error::Result;
-use crate::syntax::ast;
-use helenus_model::types::CqlType;
+use crate::syntax::ast::ArithmeticOperator;
+use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
 
 /// A scalar function with fixed types, as one call uses it.
@@ -13,9 +14,21 @@ pub trait Scalar: fmt::Debug + Send + Sync {
     fn argument_types(&self) -> &[CqlType];
     /// Type of what it returns.
     fn return_type(&self) -> &CqlType;
+    /// What a result column of it is called, by what its arguments are called.
+    fn column_name(&self, arguments: &[&str]) -> String {
+        format!("{}({})", self.name(), arguments.join(", "))
+    }
+    /// The operator that it stands for.
+    fn operator(&self) -> Option<ArithmeticOperator> {
+        None
+    }
     /// Whether the same arguments always give the same value: such a call is computed once, at prepare, if its
     /// arguments are constants.
     fn is_pure(&self) -> bool;
+    /// Whether a greater first argument never gives a lesser value, the others being the same.
+    fn is_monotonic(&self) -> bool {
+        false
+    }
     /// Computes the value. Arguments are valid values of their types.
     ///
     /// # Errors
@@ -68,11 +81,21 @@ impl fmt::Debug for CallContext<'_> {
     }
 }
 
-/// What stands as an argument of a call: a term, or in a selection something whose type is known.
-#[derive(Clone, Copy, Debug)]
-pub enum Argument<'a> {
-    /// A term.
-    Term(&'a ast::Term<'a>),
-    /// A value of this type, called so in errors.
-    Typed(&'a CqlType, &'a str),
+/// What stands as an argument of a call: a term, or in a selection anything that can be selected
+/// (`AssignmentTestable`).
+pub trait Testable {
+    /// How well it suits a receiver.
+    fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment;
+    /// The type that it has or, if it may have several, that it is taken for.
+    fn compatible_type(&self, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType>;
+    /// What errors call it.
+    fn text(&self) -> String;
+    /// How many elements it has, if it is a list that may as well be a vector.
+    fn array_length(&self) -> Option<usize> {
+        None
+    }
+    /// Whether it is a bind marker.
+    fn is_marker(&self) -> bool {
+        false
+    }
 }

@@ -1,5 +1,6 @@
 //! CAST between native types (`CastFcts`).
 
+use super::number::{NUMBERS, Number};
 use crate::error::{CqlError, Result};
 use helenus_model::types::{ConstantKind, CqlType, parse_constant, to_cql_literal};
 use num_bigint::BigInt;
@@ -14,18 +15,6 @@ pub(super) enum Cast {
     /// Between times.
     Time,
 }
-
-const NUMBERS: &[CqlType] = &[
-    CqlType::TinyInt,
-    CqlType::SmallInt,
-    CqlType::Int,
-    CqlType::BigInt,
-    CqlType::Float,
-    CqlType::Double,
-    CqlType::Decimal,
-    CqlType::Counter,
-    CqlType::Varint,
-];
 
 /// The types that can be cast to `to`, and how.
 pub(super) fn sources(to: &CqlType) -> impl Iterator<Item = (CqlType, Cast)> + use<> {
@@ -72,55 +61,21 @@ pub(super) fn cast(how: Cast, from: &CqlType, to: &CqlType, value: &[u8]) -> Res
     }
 }
 
+/// `byteValue` to `doubleValue`; fractions become decimals by their text (`CastFcts.getDecimalConversionFunction`).
 fn number(from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Vec<u8>> {
-    if let (CqlType::Decimal | CqlType::Varint, _) | (_, CqlType::Decimal) = (from, to) {
-        return through_text(from, to, value);
-    }
-    let bytes = |value: &[u8]| -> i64 {
-        let negative = value.first().is_some_and(|first| first & 0x80 != 0);
-        value.iter().fold(if negative { -1 } else { 0 }, |all, byte| all << 8 | i64::from(*byte))
-    };
-    let (whole, real) = match from {
-        CqlType::Float => {
-            let real = f64::from(f32::from_be_bytes(value.try_into().unwrap_or_default()));
-            (real as i64, real)
-        }
-        CqlType::Double => {
-            let real = f64::from_be_bytes(value.try_into().unwrap_or_default());
-            (real as i64, real)
-        }
-        _ => (bytes(value), bytes(value) as f64),
-    };
-    let is_real = matches!(from, CqlType::Float | CqlType::Double);
+    let Some(number) = Number::read(from, value) else { return Ok(Vec::new()) };
     Ok(match to {
-        // Java narrows a fraction to 32 bits first, and those to fewer.
-        CqlType::TinyInt => vec![if is_real { real as i32 as i8 } else { whole as i8 } as u8],
-        CqlType::SmallInt => (if is_real { real as i32 as i16 } else { whole as i16 }).to_be_bytes().to_vec(),
-        CqlType::Int => (if is_real { real as i32 } else { whole as i32 }).to_be_bytes().to_vec(),
-        CqlType::Float if is_real => (real as f32).to_be_bytes().to_vec(),
-        CqlType::Float => (whole as f32).to_be_bytes().to_vec(),
-        CqlType::Double => real.to_be_bytes().to_vec(),
-        CqlType::Varint => BigInt::from(whole).to_signed_bytes_be(),
-        _ => whole.to_be_bytes().to_vec(),
-    })
-}
-
-/// Numbers of any size go by their text.
-fn through_text(from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Vec<u8>> {
-    let text = to_cql_literal(from, Some(value));
-    let refused = || CqlError::Invalid(format!("{text} cannot be cast to {to}"));
-    match to {
-        CqlType::Decimal => parse_constant(to, ConstantKind::Float, &text).map_err(|_| refused()),
-        CqlType::Float => Ok(text.parse::<f32>().map_err(|_| refused())?.to_be_bytes().to_vec()),
-        CqlType::Double => Ok(text.parse::<f64>().map_err(|_| refused())?.to_be_bytes().to_vec()),
-        _ => {
-            let whole = match from {
-                CqlType::Varint => BigInt::from_signed_bytes_be(value),
-                _ => super::aggregate::Decimal::from_bytes(value).whole(),
-            };
-            let low = whole.iter_u64_digits().next().unwrap_or(0) as i64;
-            let low = if whole.sign() == num_bigint::Sign::Minus { low.wrapping_neg() } else { low };
-            number(&CqlType::BigInt, to, &low.to_be_bytes())
+        CqlType::TinyInt => vec![number.int() as u8],
+        CqlType::SmallInt => (number.int() as i16).to_be_bytes().to_vec(),
+        CqlType::Int => number.int().to_be_bytes().to_vec(),
+        CqlType::Float => number.float().to_be_bytes().to_vec(),
+        CqlType::Double => number.double().to_be_bytes().to_vec(),
+        CqlType::Varint => BigInt::from(number.whole()).to_signed_bytes_be(),
+        CqlType::Decimal => {
+            let text = to_cql_literal(from, Some(value));
+            let refused = |_| CqlError::Invalid(format!("{text} cannot be cast to {to}"));
+            parse_constant(to, ConstantKind::Float, &text).map_err(refused)?
         }
-    }
+        _ => number.whole().to_be_bytes().to_vec(),
+    })
 }

@@ -1,17 +1,30 @@
 //! Functions that terms and selections call.
 //!
 //! `call` is the seam: what a function is and what a call may ask for. `resolve` chooses a function by name and
-//! arguments; `native` lists those there are, `time`, `token`, `cast` compute them; `aggregate` makes one value of many
-//! rows.
+//! arguments: from those of fixed types, which `native` lists and computes, and from those that `factory` makes for the
+//! types at hand. What they compute stands by subject: `time`, `cast`, `operation` (the operators), `math`, `collection`,
+//! `mask`, `similarity`; `number`, `decimal` and `logarithm` are the arithmetic, with Java's rules. `aggregate` makes
+//! one value of many rows.
 
 mod aggregate;
 mod call;
 mod cast;
+mod collection;
+mod decimal;
+mod digest;
+mod factory;
+mod logarithm;
+mod mask;
+mod math;
 mod native;
+mod number;
+mod operation;
 mod resolve;
+mod similarity;
 mod time;
 
 pub(crate) use aggregate::{Aggregate, Fold};
-pub use call::{Argument, CallContext, Scalar};
+pub use call::{CallContext, Scalar, Testable};
+pub(crate) use operation::{NEGATION, function_name};
 pub use resolve::find;
-pub(crate) use resolve::{CallPlace, Found, lookup};
+pub(crate) use resolve::{CallPlace, Found, is_made, lookup, quoted_name};

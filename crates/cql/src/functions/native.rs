@@ -1,12 +1,19 @@
 //! The native functions, by name (`NativeFunctions`).
 
+use super::aggregate::Aggregate;
 use super::call::{CallContext, Scalar};
 use super::cast::{self, Cast};
-use super::time;
+use super::math::Math;
+use super::number::NUMBERS;
+use super::operation::{self, NEGATION};
+use super::similarity::Similarity;
+use super::{collection, mask, time};
 use crate::error::{CqlError, Result};
+use crate::json::{Json, Mismatch, from_json, parse};
+use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
-use helenus_model::types::CqlType;
+use helenus_model::types::{CqlType, to_json};
 use std::sync::Arc;
 
 /// A native function with fixed types.
@@ -19,20 +26,38 @@ pub(super) struct Native {
     does: Does,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Does {
+/// What a function computes.
+#[derive(Clone, Debug)]
+pub(super) enum Does {
     Now,
     Uuid,
     MinTimeUuid,
     MaxTimeUuid,
     /// From the argument's type over milliseconds to that of the result.
     Time,
+    Floor,
     /// The bytes as they are.
     ToBlob,
     /// The same bytes, if they are a value of the type.
     FromBlob,
     Token,
     Cast(Cast),
+    Operation(ArithmeticOperator),
+    Negation,
+    Math(Math),
+    MapKeys,
+    MapValues,
+    CountCollection,
+    FoldCollection(Aggregate),
+    MaskNull,
+    MaskDefault,
+    MaskReplace,
+    MaskHash,
+    /// The inner characters, or the outer.
+    MaskPartial(bool),
+    Similarity(Similarity),
+    ToJson,
+    FromJson,
 }
 
 impl Scalar for Native {
@@ -48,40 +73,129 @@ impl Scalar for Native {
         &self.returns
     }
 
+    fn column_name(&self, arguments: &[&str]) -> String {
+        match (&self.does, arguments) {
+            (Does::Operation(operator), [left, right]) => format!("{left} {} {right}", operator.as_char()),
+            (Does::Negation, [only]) => format!("-{only}"),
+            (Does::Cast(_), [only]) => format!("cast({only} as {})", self.returns),
+            _ => format!("{}({})", self.name, arguments.join(", ")),
+        }
+    }
+
+    fn operator(&self) -> Option<ArithmeticOperator> {
+        match self.does {
+            Does::Operation(operator) => Some(operator),
+            _ => None,
+        }
+    }
+
     fn is_pure(&self) -> bool {
         !matches!(self.does, Does::Now | Does::Uuid)
     }
 
+    fn is_monotonic(&self) -> bool {
+        matches!(self.does, Does::Time | Does::Floor)
+    }
+
     fn call(&self, arguments: &[Option<&[u8]>], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>> {
-        if matches!(self.does, Does::Now) {
-            return Ok(Some(time::now(&self.returns, cx)));
-        }
-        if matches!(self.does, Does::Uuid) {
-            return Ok(Some(random_uuid(cx)));
-        }
-        if matches!(self.does, Does::Token) {
-            return Ok(token_of(arguments).map(|token| token.0.to_be_bytes().to_vec()));
-        }
-        let (Some(Some(value)), Some(ty)) = (arguments.first(), self.arguments.first()) else {
-            return Ok(None);
-        };
-        match self.does {
-            Does::ToBlob => Ok(Some(value.to_vec())),
-            Does::FromBlob => self.checked(value).map(Some),
-            // To every other function an empty value is no value.
-            _ if value.is_empty() => Ok(None),
-            Does::MinTimeUuid => Ok(time::millis_of(ty, value).map(time::min_time_uuid)),
-            Does::MaxTimeUuid => Ok(time::millis_of(ty, value).map(time::max_time_uuid)),
-            Does::Time => {
-                Ok(time::millis_of(ty, value).map(|millis| time::from_millis(&self.returns, millis)))
+        let first = arguments.first().copied().flatten();
+        match &self.does {
+            Does::Now => Ok(Some(time::now(&self.returns, cx))),
+            Does::Uuid => Ok(Some(random_uuid(cx))),
+            Does::Token => Ok(token_of(arguments).map(|token| token.0.to_be_bytes().to_vec())),
+            Does::ToBlob => Ok(first.map(<[u8]>::to_vec)),
+            Does::FromBlob => first.map(|value| self.checked(value)).transpose(),
+            Does::CountCollection => Ok(first.map(collection::count)),
+            Does::FoldCollection(function) => {
+                first.map_or(Ok(None), |elements| collection::fold(function, elements))
             }
-            Does::Cast(cast) => cast::cast(cast, ty, &self.returns, value).map(Some),
-            Does::Now | Does::Uuid | Does::Token => Ok(None),
+            Does::MaskNull => Ok(None),
+            Does::MaskDefault => Ok(Some(mask::default_of(&self.returns))),
+            Does::MaskReplace => Ok(arguments.get(1).copied().flatten().map(<[u8]>::to_vec)),
+            Does::MaskHash => mask::hash(first, arguments.get(1).copied().flatten()),
+            Does::MaskPartial(inner) => mask::partial(*inner, &self.name, arguments),
+            _ => self.of_values(arguments, cx),
         }
     }
 }
 
 impl Native {
+    /// Functions to which an empty value is no value where its type has no use for one.
+    fn of_values(&self, arguments: &[Option<&[u8]>], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>> {
+        let mut values: Vec<&[u8]> = Vec::with_capacity(arguments.len());
+        for (argument, ty) in arguments.iter().zip(&self.arguments) {
+            match argument {
+                Some(value) if !value.is_empty() || !ty.is_empty_meaningless() => values.push(value),
+                _ if matches!(self.does, Does::ToJson) => return Ok(Some(b"null".to_vec())),
+                _ => return Ok(None),
+            }
+        }
+        let (Some(value), Some(ty)) = (values.first(), self.arguments.first()) else { return Ok(None) };
+        match &self.does {
+            Does::MinTimeUuid => Ok(time::millis_of(ty, value).map(time::min_time_uuid)),
+            Does::MaxTimeUuid => Ok(time::millis_of(ty, value).map(time::max_time_uuid)),
+            Does::Time => {
+                Ok(time::millis_of(ty, value).map(|millis| time::from_millis(&self.returns, millis)))
+            }
+            Does::Floor => time::floor(&self.arguments, &self.returns, &values),
+            Does::Cast(cast) => cast::cast(*cast, ty, &self.returns, value).map(Some),
+            Does::Operation(operator) => self.operate(*operator, &values),
+            Does::Negation => Ok(operation::negated(ty, value)),
+            Does::Math(math) => {
+                let failed = |text| CqlError::Server(format!("java.lang.ArithmeticException: {text}"));
+                math.of(ty, value).map_err(failed)
+            }
+            Does::MapKeys => Ok(Some(collection::map_keys(value))),
+            Does::MapValues => Ok(Some(collection::map_values(value))),
+            Does::Similarity(similarity) => {
+                let other = values.get(1).copied().unwrap_or_default();
+                similarity.of(&self.name, value, other).map(Some)
+            }
+            Does::ToJson => Ok(Some(to_json(ty, Some(value)).into_bytes())),
+            Does::FromJson => self.read_json(value, cx),
+            _ => Ok(None),
+        }
+    }
+
+    fn operate(&self, operator: ArithmeticOperator, values: &[&[u8]]) -> Result<Option<Vec<u8>>> {
+        let ([left, right], [left_type, right_type]) = (values, &self.arguments[..]) else { return Ok(None) };
+        operation::operate(operator, (left_type, right_type, &self.returns), (left, right)).map_err(|why| {
+            let sign = operator.as_char();
+            self.failed(format!("the operation '{left_type} {sign} {right_type}' failed: {why}"))
+        })
+    }
+
+    fn read_json(&self, text: &[u8], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>> {
+        let text = String::from_utf8_lossy(text);
+        let undecodable = |why: String| {
+            self.failed(format!(
+                "execution of '{}[text]' failed: Could not decode JSON string '{text}': {why}",
+                self.name
+            ))
+        };
+        let json = match parse(&text) {
+            Ok(Json::Null) => return Ok(None),
+            Ok(json) => json,
+            Err(error) => return Err(undecodable(error.java_text())),
+        };
+        let marshal = |why: Mismatch| match why {
+            Mismatch::Invalid(text) => CqlError::Invalid(text),
+            Mismatch::Marshal(why) => {
+                self.failed(format!("org.apache.cassandra.serializers.MarshalException: {why}"))
+            }
+        };
+        from_json(&self.returns, &json, cx.now_us.div_euclid(1000)).map(Some).map_err(marshal)
+    }
+
+    fn failed(&self, message: String) -> CqlError {
+        CqlError::FunctionFailure {
+            keyspace: "system".to_owned(),
+            function: self.name.strip_prefix("system.").unwrap_or(&self.name).to_owned(),
+            argument_types: self.arguments.iter().map(CqlType::to_string).collect(),
+            message,
+        }
+    }
+
     fn checked(&self, value: &[u8]) -> Result<Vec<u8>> {
         if self.returns.validate(value).is_ok() {
             return Ok(value.to_vec());
@@ -93,7 +207,7 @@ impl Native {
         )))
     }
 
-    fn shared(name: &str, arguments: &[CqlType], returns: CqlType, does: Does) -> Arc<dyn Scalar> {
+    pub(super) fn shared(name: &str, arguments: &[CqlType], returns: CqlType, does: Does) -> Arc<dyn Scalar> {
         Arc::new(Native { name: format!("system.{name}"), arguments: arguments.to_vec(), returns, does })
     }
 
@@ -136,7 +250,7 @@ fn converted(name: &str) -> Option<&'static CqlType> {
 
 /// The functions of a name, in Cassandra's old or new spelling.
 pub(super) fn functions(name: &str) -> Vec<Arc<dyn Scalar>> {
-    use CqlType::{Blob, Date, Time, TimeUuid, Timestamp, Uuid};
+    use CqlType::{Date, Time, TimeUuid, Timestamp, Uuid};
     let now = |ty| vec![Native::shared(name, &[], ty, Does::Now)];
     let of_times = |from: &[CqlType], to: CqlType| {
         from.iter().map(|ty| Native::shared(name, std::slice::from_ref(ty), to.clone(), Does::Time)).collect()
@@ -156,22 +270,64 @@ pub(super) fn functions(name: &str) -> Vec<Arc<dyn Scalar>> {
         "to_date" | "todate" => of_times(&[Timestamp, TimeUuid], Date),
         "to_timestamp" | "totimestamp" => of_times(&[Date, TimeUuid], Timestamp),
         "to_unix_timestamp" | "tounixtimestamp" => of_times(&[Date, TimeUuid, Timestamp], CqlType::BigInt),
-        _ => {
-            let to_blob = name.strip_suffix("_as_blob").or_else(|| name.strip_suffix("asblob"));
-            if let Some(from) = to_blob.and_then(converted) {
-                return vec![Native::shared(name, std::slice::from_ref(from), Blob, Does::ToBlob)];
-            }
-            let from_blob = name.strip_prefix("blob_as_").or_else(|| name.strip_prefix("blobas"));
-            if let Some(to) = from_blob.and_then(converted) {
-                return vec![Native::shared(name, &[Blob], to.clone(), Does::FromBlob)];
-            }
-            let cast_to = name.strip_prefix("cast_as_").or_else(|| name.strip_prefix("castas"));
-            let Some(to) = cast_to.and_then(converted) else { return Vec::new() };
-            let name = format!("cast_as_{}", cast_to.unwrap_or_default());
-            let from = cast::sources(to);
-            from.map(|(from, does)| Native::shared(&name, &[from], to.clone(), Does::Cast(does))).collect()
-        }
+        "floor" => floors(),
+        NEGATION => of_numbers(name, Does::Negation),
+        _ => by_pattern(name),
     }
+}
+
+fn of_numbers(name: &str, does: Does) -> Vec<Arc<dyn Scalar>> {
+    let of = |ty: &CqlType| Native::shared(name, std::slice::from_ref(ty), ty.clone(), does.clone());
+    NUMBERS.iter().map(of).collect()
+}
+
+fn floors() -> Vec<Arc<dyn Scalar>> {
+    use CqlType::{Date, Duration, Time, TimeUuid, Timestamp};
+    let of = |(arguments, returns): (&[CqlType], CqlType)| {
+        Native::shared("floor", arguments, returns, Does::Floor)
+    };
+    let all: [(&[CqlType], CqlType); 7] = [
+        (&[Timestamp, Duration], Timestamp),
+        (&[Timestamp, Duration, Timestamp], Timestamp),
+        (&[TimeUuid, Duration], Timestamp),
+        (&[TimeUuid, Duration, Timestamp], Timestamp),
+        (&[Date, Duration], Date),
+        (&[Date, Duration, Date], Date),
+        (&[Time, Duration], Time),
+    ];
+    all.into_iter().map(of).collect()
+}
+
+/// Functions of which there is one a type or an operator.
+fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
+    if let Some(operator) = operation::operator_of(name) {
+        let of = |(arguments, returns): ([CqlType; 2], CqlType)| {
+            Native::shared(name, &arguments, returns, Does::Operation(operator))
+        };
+        return operation::signatures(operator).into_iter().map(of).collect();
+    }
+    if let Some(math) = Math::named(name) {
+        return of_numbers(name, Does::Math(math));
+    }
+    let to_blob = name.strip_suffix("_as_blob").or_else(|| name.strip_suffix("asblob"));
+    if let Some(from) = to_blob.and_then(converted) {
+        return vec![Native::shared(name, std::slice::from_ref(from), CqlType::Blob, Does::ToBlob)];
+    }
+    let from_blob = name.strip_prefix("blob_as_").or_else(|| name.strip_prefix("blobas"));
+    if let Some(to) = from_blob.and_then(converted) {
+        return vec![Native::shared(name, &[CqlType::Blob], to.clone(), Does::FromBlob)];
+    }
+    let cast_to = name.strip_prefix("cast_as_").map(str::to_owned);
+    let cast_to = cast_to.or_else(|| name.strip_prefix("castAs").map(str::to_lowercase));
+    // Casts know a type by one name only.
+    let Some(to) =
+        cast_to.as_deref().filter(|name| *name != "varchar" && *name != "counter").and_then(converted)
+    else {
+        return Vec::new();
+    };
+    cast::sources(to)
+        .map(|(from, does)| Native::shared(name, &[from], to.clone(), Does::Cast(does)))
+        .collect()
 }
 
 /// The token of a partition key of these values; `None` if one is null.

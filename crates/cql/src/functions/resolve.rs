@@ -1,12 +1,15 @@
 //! Chooses the function that a call means (`FunctionResolver`).
 
-use super::aggregate::{Aggregate, NUMBERS};
-use super::call::{Argument, Scalar};
-use super::native::{Native, functions};
-use crate::analysis::{Receiver, Scope, compatible, exact_type, term_text, test_assignment};
+use super::aggregate::Aggregate;
+use super::call::{Scalar, Testable};
+use super::native::functions;
+use super::number::NUMBERS;
+use super::operation::NEGATION;
+use super::{factory, operation};
+use crate::analysis::{Receiver, Scope, assignable};
 use crate::error::{CqlError, Result};
-use crate::syntax::ast::FunctionName;
-use helenus_model::types::{Assignment, CqlType};
+use crate::syntax::ast::{ArithmeticOperator, FunctionName};
+use helenus_model::types::{Assignment, CqlType, quote_identifier};
 use std::sync::Arc;
 
 /// Where a call stands.
@@ -30,30 +33,41 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    fn name(&self) -> &str {
+    /// Its name, with its keyspace.
+    pub(crate) fn name(&self) -> &str {
         match self {
             Found::Scalar(function) => function.name(),
             Found::Aggregate(function) => function.name(),
         }
     }
 
-    fn arguments(&self) -> &[CqlType] {
+    /// Types of its arguments.
+    pub(crate) fn arguments(&self) -> &[CqlType] {
         match self {
             Found::Scalar(function) => function.argument_types(),
             Found::Aggregate(function) => function.argument().map_or(&[], std::slice::from_ref),
         }
     }
 
-    fn returns(&self) -> CqlType {
+    /// Type of what it returns.
+    pub(crate) fn returns(&self) -> CqlType {
         match self {
             Found::Scalar(function) => function.return_type().clone(),
             Found::Aggregate(function) => function.return_type(),
         }
     }
 
+    /// What a result column of it is called, by what its arguments are called.
+    pub(crate) fn column_name(&self, arguments: &[&str]) -> String {
+        match self {
+            Found::Scalar(function) => function.column_name(arguments),
+            Found::Aggregate(function) => function.column_name(&arguments.join(", ")),
+        }
+    }
+
     fn signature(&self) -> String {
         let arguments: Vec<String> = self.arguments().iter().map(CqlType::to_string).collect();
-        format!("{} : ({}) -> {}", self.name(), arguments.join(", "), self.returns())
+        format!("{} : ({}) -> {}", quoted_name(self.name()), arguments.join(", "), self.returns())
     }
 }
 
@@ -63,7 +77,7 @@ impl Found {
 /// There is no such function, none of its overloads fits, or it is an aggregate.
 pub fn find(
     name: &FunctionName<'_>,
-    arguments: &[Argument<'_>],
+    arguments: &[&dyn Testable],
     receiver: Option<&Receiver>,
     scope: &Scope<'_>,
 ) -> Result<Arc<dyn Scalar>> {
@@ -84,20 +98,32 @@ pub fn find(
     }
 }
 
+/// Whether the functions of a name are made for their arguments.
+pub(crate) fn is_made(name: &FunctionName<'_>) -> bool {
+    is_native(name) && factory::is_made(name.name.as_str())
+}
+
+fn is_native(name: &FunctionName<'_>) -> bool {
+    name.keyspace.as_ref().is_none_or(|keyspace| keyspace.as_str() == "system")
+}
+
 /// The function that a call means; `None` if there is none of that name.
 ///
 /// # Errors
 /// None of its overloads fits, or more than one does.
 pub(crate) fn lookup(
     name: &FunctionName<'_>,
-    arguments: &[Argument<'_>],
+    arguments: &[&dyn Testable],
     place: &CallPlace,
     scope: &Scope<'_>,
 ) -> Result<Option<Found>> {
-    if name.keyspace.as_ref().is_some_and(|keyspace| keyspace.as_str() != "system") {
+    if !is_native(name) {
         return Ok(None);
     }
-    let candidates = candidates(name.name.as_str(), arguments, place, scope)?;
+    let candidates = match factory::make(name.name.as_str(), arguments, place, scope)? {
+        Some(made) => vec![made],
+        None => fixed(name.name.as_str()),
+    };
     match &candidates[..] {
         [] => Ok(None),
         [only] => {
@@ -108,60 +134,22 @@ pub(crate) fn lookup(
     }
 }
 
-fn candidates(
-    name: &str,
-    arguments: &[Argument<'_>],
-    place: &CallPlace,
-    scope: &Scope<'_>,
-) -> Result<Vec<Found>> {
+/// The functions of a name whose types are fixed.
+fn fixed(name: &str) -> Vec<Found> {
     let of_numbers = |make: fn(CqlType) -> Aggregate| {
         NUMBERS.iter().map(|ty| Found::Aggregate(make(ty.clone()))).collect()
     };
-    let of_any = |make: fn(CqlType) -> Aggregate| -> Result<Vec<Found>> {
-        let [argument] = arguments else {
-            return Err(CqlError::Invalid(format!(
-                "Invalid number of arguments for function system.{name}({})",
-                "any"
-            )));
-        };
-        let ty = match argument {
-            Argument::Typed(ty, _) => Some((*ty).clone()),
-            Argument::Term(term) => exact_type(term, &place.keyspace, scope),
-        };
-        let Some(ty) = ty else {
-            return Err(CqlError::Invalid(format!(
-                "Cannot infer type of argument {}",
-                argument_text(argument)
-            )));
-        };
-        Ok(vec![Found::Aggregate(make(ty))])
-    };
-    Ok(match name {
-        "count_rows" | "countrows" => vec![Found::Aggregate(Aggregate::CountRows)],
+    match name {
+        "count_rows" | "countRows" => vec![Found::Aggregate(Aggregate::CountRows)],
         "count" => vec![Found::Aggregate(Aggregate::Count(CqlType::Blob))],
-        "min" => of_any(Aggregate::Min)?,
-        "max" => of_any(Aggregate::Max)?,
         "sum" => of_numbers(Aggregate::Sum),
         "avg" => of_numbers(Aggregate::Avg),
-        "token" => {
-            if place.keyspace.is_empty() {
-                let text = "No receiver keyspace has been specified for function token";
-                return Err(CqlError::Invalid(text.to_owned()));
-            }
-            let Some(table) = scope.schema.table(&place.keyspace, &place.table) else {
-                return Err(CqlError::Invalid(format!(
-                    "The receiver table {}.{} specified by call to function token hasn't been found",
-                    place.keyspace, place.table
-                )));
-            };
-            vec![Found::Scalar(Native::token(table))]
-        }
         other => functions(other).into_iter().map(Found::Scalar).collect(),
-    })
+    }
 }
 
 /// Checks the arguments of the only function of a name, with better texts than a choice could give.
-fn check(function: &Found, arguments: &[Argument<'_>], place: &CallPlace, scope: &Scope<'_>) -> Result<()> {
+fn check(function: &Found, arguments: &[&dyn Testable], place: &CallPlace, scope: &Scope<'_>) -> Result<()> {
     let (name, types) = (function.name(), function.arguments());
     if arguments.len() != types.len() {
         return Err(CqlError::Invalid(format!(
@@ -171,10 +159,10 @@ fn check(function: &Found, arguments: &[Argument<'_>], place: &CallPlace, scope:
         )));
     }
     for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
-        if assignment(argument, index, name, (ty, place), scope) == Assignment::Refused {
+        if assignment(*argument, index, name, (ty, place), scope) == Assignment::Refused {
             return Err(CqlError::Invalid(format!(
                 "Type error: {} cannot be passed as argument {index} of function {name} of type {ty}",
-                argument_text(argument)
+                argument.text()
             )));
         }
     }
@@ -184,74 +172,130 @@ fn check(function: &Found, arguments: &[Argument<'_>], place: &CallPlace, scope:
 fn best(
     name: &FunctionName<'_>,
     candidates: &[Found],
-    arguments: &[Argument<'_>],
+    arguments: &[&dyn Testable],
     place: &CallPlace,
     scope: &Scope<'_>,
 ) -> Result<Found> {
     let mut fitting = Vec::new();
+    // Overloads share their types: each is asked about once an argument.
+    let mut asked: Vec<(usize, &CqlType, Assignment)> = Vec::new();
     for candidate in candidates {
-        let returned = place.ty.as_ref().map(|ty| compatible(ty, &candidate.returns()));
+        let returned = place.ty.as_ref().map(|ty| assignable(ty, &candidate.returns()));
         let types = candidate.arguments();
         if returned == Some(Assignment::Refused) || types.len() != arguments.len() {
             continue;
         }
-        let each: Vec<Assignment> = arguments
-            .iter()
-            .zip(types)
-            .enumerate()
-            .map(|(index, (argument, ty))| assignment(argument, index, candidate.name(), (ty, place), scope))
-            .collect();
-        if each.contains(&Assignment::Refused) {
+        let mut exact = true;
+        let mut fits = true;
+        for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
+            let known = asked.iter().find(|(of, asked, _)| *of == index && *asked == ty);
+            let found = known.map(|(_, _, found)| *found).unwrap_or_else(|| {
+                let found = assignment(*argument, index, candidate.name(), (ty, place), scope);
+                asked.push((index, ty, found));
+                found
+            });
+            exact &= found == Assignment::Exact;
+            fits &= found != Assignment::Refused;
+            if !fits {
+                break;
+            }
+        }
+        if !fits {
             continue;
         }
-        if !each.contains(&Assignment::Weak) {
+        if exact {
             return Ok(candidate.clone());
         }
         fitting.push(candidate);
     }
-    let signatures = |found: &[&Found]| found.iter().map(|f| f.signature()).collect::<Vec<_>>().join(", ");
     match &fitting[..] {
         [only] => Ok((*only).clone()),
-        [] => Err(CqlError::Invalid(format!(
-            "Invalid call to function {}, none of its type signatures match (known type signatures: {})",
-            text(name),
-            signatures(&candidates.iter().collect::<Vec<_>>())
-        ))),
-        several => Err(CqlError::Invalid(format!(
-            "Ambiguous call to function {} (can be matched by following signatures: {}): use type casts to disambiguate",
-            text(name),
-            signatures(several)
-        ))),
+        [] => Err(no_overload(name, candidates, arguments)),
+        several => ambiguous(name, several, arguments, place),
     }
 }
 
+fn no_overload(name: &FunctionName<'_>, candidates: &[Found], arguments: &[&dyn Testable]) -> CqlError {
+    if let (Some(operator), [left, right]) = (operator_of(name), arguments) {
+        return CqlError::Invalid(format!(
+            "the '{}' operation is not supported between {} and {}",
+            operator.as_char(),
+            left.text(),
+            right.text()
+        ));
+    }
+    CqlError::Invalid(format!(
+        "Invalid call to function {}, none of its type signatures match (known type signatures: {})",
+        text(name),
+        signatures(candidates.iter())
+    ))
+}
+
+fn ambiguous(
+    name: &FunctionName<'_>,
+    several: &[&Found],
+    arguments: &[&dyn Testable],
+    place: &CallPlace,
+) -> Result<Found> {
+    let refused = |text: String| Err(CqlError::Invalid(text));
+    if let (Some(operator), [left, right]) = (operator_of(name), arguments) {
+        // What the result is for decides, if the operands may be of that type.
+        if let Some(ty) = place.ty.as_ref().filter(|_| !left.is_marker() && !right.is_marker()) {
+            let of_type =
+                several.iter().find(|found| found.arguments().iter().all(|argument| argument == ty));
+            if let Some(found) = of_type {
+                return Ok((*found).clone());
+            }
+        }
+        return refused(format!(
+            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+            operator.as_char(),
+            left.text(),
+            right.text()
+        ));
+    }
+    if name.keyspace.is_some() && name.name.as_str() == NEGATION {
+        return refused("Ambiguous negation: use type casts to disambiguate".to_owned());
+    }
+    refused(format!(
+        "Ambiguous call to function {} (can be matched by following signatures: {}): use type casts to disambiguate",
+        text(name),
+        signatures(several.iter().copied())
+    ))
+}
+
+/// The operator that a call stands for; one by the function's name alone is none.
+fn operator_of(name: &FunctionName<'_>) -> Option<ArithmeticOperator> {
+    name.keyspace.as_ref()?;
+    operation::operator_of(name.name.as_str())
+}
+
+fn signatures<'f>(found: impl Iterator<Item = &'f Found>) -> String {
+    found.map(Found::signature).collect::<Vec<_>>().join(", ")
+}
+
 fn assignment(
-    argument: &Argument<'_>,
+    argument: &dyn Testable,
     index: usize,
     function: &str,
     (ty, place): (&CqlType, &CallPlace),
     scope: &Scope<'_>,
 ) -> Assignment {
-    match argument {
-        // Functions see collections whole, however they are stored.
-        Argument::Typed(given, _) => compatible(ty, &given.freeze()),
-        Argument::Term(term) => {
-            let receiver = Receiver {
-                keyspace: place.keyspace.clone(),
-                table: place.table.clone(),
-                name: format!("arg{index}({function})").into(),
-                ty: ty.clone(),
-                key_position: None,
-            };
-            test_assignment(term, &receiver, scope)
-        }
-    }
+    let receiver = Receiver {
+        keyspace: place.keyspace.clone(),
+        table: place.table.clone(),
+        name: format!("arg{index}({function})").into(),
+        ty: ty.clone(),
+        key_position: None,
+    };
+    argument.test(&receiver, scope)
 }
 
-fn argument_text(argument: &Argument<'_>) -> String {
-    match argument {
-        Argument::Typed(_, name) => (*name).to_owned(),
-        Argument::Term(term) => term_text(term),
+/// A function's name with its keyspace, each quoted where CQL needs it.
+pub(crate) fn quoted_name(name: &str) -> String {
+    match name.split_once('.') {
+        Some((keyspace, name)) => format!("{}.{}", quote_identifier(keyspace), quote_identifier(name)),
+        None => quote_identifier(name).into_owned(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Times in the types of times (`TimeFcts`, `TimeUUID`).
 
 use super::call::CallContext;
-use helenus_model::types::CqlType;
+use super::operation::duration_text;
+use crate::error::{CqlError, Result};
+use helenus_model::types::{CqlType, Duration, floor_instant, floor_time};
 
 /// The start of the Gregorian calendar, where time UUIDs begin, in milliseconds from 1970.
 const GREGORIAN_MS: i64 = -12_219_292_800_000;
@@ -48,6 +50,41 @@ pub(super) fn from_millis(ty: &CqlType, millis: i64) -> Vec<u8> {
         }
         _ => millis.to_be_bytes().to_vec(),
     }
+}
+
+/// The last multiple of a duration that is not after a value, counted from another value or from 1970; `None` where a
+/// value is empty (`TimeFcts.FloorFunction`).
+///
+/// # Errors
+/// The duration is finer than the type, or negative, or the start is later.
+pub(super) fn floor(types: &[CqlType], returns: &CqlType, values: &[&[u8]]) -> Result<Option<Vec<u8>>> {
+    let (Some(ty), Some(value)) = (types.first(), values.first()) else { return Ok(None) };
+    let Some(duration) = values.get(1).and_then(|bytes| Duration::from_bytes(bytes)) else { return Ok(None) };
+    let refused = |text: &str| CqlError::Invalid(text.to_owned());
+    if *ty == CqlType::Time {
+        let Some(nanos) = value.first_chunk() else { return Ok(None) };
+        let floor = floor_time(i64::from_be_bytes(*nanos), duration).map_err(refused)?;
+        return Ok(Some(floor.to_be_bytes().to_vec()));
+    }
+    let start = match (types.get(2), values.get(2)) {
+        (Some(ty), Some(start)) => millis_of(ty, start),
+        _ => Some(0),
+    };
+    let (Some(millis), Some(start)) = (millis_of(ty, value), start) else { return Ok(None) };
+    if *ty == CqlType::Date && duration.nanoseconds != 0 {
+        return Err(CqlError::Invalid(format!(
+            "The floor on date values cannot be computed for the {} duration as precision is below 1 day",
+            duration_text(duration)
+        )));
+    }
+    if *ty != CqlType::Date && duration.nanoseconds % 1_000_000 != 0 {
+        return Err(CqlError::Invalid(format!(
+            "The floor cannot be computed for the {} duration as precision is below 1 millisecond",
+            duration_text(duration)
+        )));
+    }
+    let floor = floor_instant(millis, duration, start).map_err(refused)?;
+    Ok(Some(from_millis(returns, floor)))
 }
 
 /// The least time UUID of a millisecond.

@@ -6,7 +6,7 @@ use super::identity::statement_id;
 use super::options::LocalOptions;
 use super::statements::Statements;
 use super::trace::trace_mutation;
-use crate::analysis::{Bindings, BoundValues, Scope};
+use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId, Trace,
 };
@@ -74,7 +74,8 @@ impl LocalBackend {
     fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<Prepared> {
         let statement = parse(query)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
-        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace })?;
+        let memo = Memo::default();
+        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace, memo: &memo })?;
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
         let prepared = Prepared {
             id: StatementId::default(),

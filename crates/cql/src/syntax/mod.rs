@@ -19,5 +19,4 @@ mod token;
 
 pub use error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
-pub(crate) use print::print_selectable;
 pub use print::{print, print_term, print_type};

@@ -72,10 +72,22 @@ impl Reading<'_> {
             Some(after) => all.at_or_after(after).filter(|(position, _)| *position != after).collect(),
         };
         for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
-            if sink.row(row.view())? == Taken::Counted {
-                given += 1;
-                self.rows += 1;
-                self.rows_in_page += 1;
+            match sink.row(row.view())? {
+                Taken::Counted => {
+                    given += 1;
+                    self.rows += 1;
+                    self.rows_in_page += 1;
+                }
+                Taken::Skipped => {}
+                Taken::EndPartition => break,
+                Taken::EndPage => {
+                    // Behind all rows before it, as the engine does.
+                    let before = match position.split_last() {
+                        Some((_, front)) if !command.reversed => front.to_vec(),
+                        _ => [position, &[0]].concat(),
+                    };
+                    return Ok(Some(self.page(partition, Some(before), given)));
+                }
             }
             if self.rows >= command.limits.rows {
                 return Ok(Some(ReadEnd::Complete));

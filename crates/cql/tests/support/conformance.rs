@@ -15,16 +15,17 @@ pub fn loaded(seed: u64, data: &str) -> Server {
     server
 }
 
-/// A type as it goes over the wire, where nothing but tuples says that it is frozen.
-fn type_text(ty: &str) -> String {
-    let mut text = ty.to_owned();
-    while let Some(at) = text.find("frozen<").filter(|at| !text[*at..].starts_with("frozen<tuple")) {
+/// A line of columns as types go over the wire, where nothing says that they are frozen.
+fn unfrozen(columns: &str) -> String {
+    let mut text = columns.to_owned();
+    while let Some(at) = text.rfind("frozen<") {
         let mut depth = 0;
         let close = text[at..].char_indices().find_map(|(index, c)| {
             depth += i32::from(c == '<') - i32::from(c == '>');
             (c == '>' && depth == 0).then_some(at + index)
         });
-        text.remove(close.expect("brackets are closed"));
+        let Some(close) = close else { break };
+        text.remove(close);
         text.replace_range(at..at + "frozen<".len(), "");
     }
     text
@@ -43,6 +44,7 @@ pub fn written(answer: &Result<Answer, CqlError>) -> String {
             let code = match error {
                 CqlError::Invalid(_) => "2200",
                 CqlError::Syntax(_) => "2000",
+                CqlError::FunctionFailure { .. } => "1400",
                 CqlError::Server(_) => "0000",
                 CqlError::Unauthorized(_) => "2100",
                 CqlError::Config(_) => "2300",
@@ -52,9 +54,8 @@ pub fn written(answer: &Result<Answer, CqlError>) -> String {
         }
         Ok(answer) => {
             let columns = answer.columns.columns.iter();
-            let columns: Vec<_> =
-                columns.map(|c| format!("{}:{}", c.name, type_text(&c.ty.to_string()))).collect();
-            _ = writeln!(out, "columns {}", columns.join(" | "));
+            let columns: Vec<_> = columns.map(|c| format!("{}:{}", c.name, c.ty)).collect();
+            _ = writeln!(out, "columns {}", unfrozen(&columns.join(" | ")));
             for row in &answer.rows {
                 let cells: Vec<String> = row.iter().map(cell).collect();
                 _ = writeln!(out, "row {}", cells.join(" | "));
@@ -73,15 +74,21 @@ fn cell(value: &Option<Vec<u8>>) -> String {
     })
 }
 
-/// The statements of a file of answers, each with its answer.
+/// The statements of a file of answers, each with its answer, but for those on counters.
 pub fn cases(expected: &'static str) -> impl Iterator<Item = (&'static str, String)> {
+    answers(expected).filter(|(query, _)| !query.contains(" FROM tally"))
+}
+
+/// The statements of a file of answers, each with its answer.
+pub fn answers(expected: &'static str) -> impl Iterator<Item = (&'static str, String)> {
     let split = expected.split("\n> ").map(|case| case.trim_start_matches("> "));
-    split.filter(|case| !case.is_empty() && !case.contains(" FROM tally")).map(|case| {
+    split.filter(|case| !case.is_empty()).map(|case| {
         let (query, answer) = case.split_once('\n').unwrap_or((case, ""));
-        let answer = answer
-            .trim_end_matches('\n')
-            .lines()
-            .fold(String::new(), |all, line| all + without_signatures(line) + "\n");
-        (query, answer)
+        let line = |line: &str| {
+            let line = without_signatures(line);
+            if line.starts_with("columns ") { unfrozen(line) } else { line.to_owned() }
+        };
+        let lines = answer.trim_end_matches('\n').lines();
+        (query, lines.fold(String::new(), |all, text| all + &line(text) + "\n"))
     })
 }

@@ -77,12 +77,16 @@ impl Server {
     }
 
     pub fn run(&self, query: &str) {
+        self.try_run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
+
+    pub fn try_run(&self, query: &str) -> Result<(), CqlError> {
         let mut out = Collected::default();
-        match self.backend.query(query, &self.request(None), &mut out).map(|answer| answer.outcome) {
-            Ok(Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket)) => ticket.wait().expect("written"),
-            Ok(_) => {}
-            Err(error) => panic!("{query}: {error}"),
+        match self.backend.query(query, &self.request(None), &mut out)?.outcome {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().expect("written"),
+            _ => {}
         }
+        Ok(())
     }
 
     pub fn select(&self, query: &str, page: Option<(u32, Option<&[u8]>)>) -> Result<Answer, CqlError> {

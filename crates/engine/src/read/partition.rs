@@ -80,7 +80,15 @@ impl Progress<'_> {
                 if looked % ROWS_PER_LOOK == 0 {
                     (self.interrupt)()?;
                 }
-                given += u64::from(self.give(merge.current(), sink, cx)?);
+                match self.give(merge.current(), sink, cx)? {
+                    Taken::Counted => given += 1,
+                    Taken::Skipped => {}
+                    Taken::EndPartition => break,
+                    Taken::EndPage => {
+                        let before = self.before(self.position(merge.current()));
+                        return Ok(PartitionEnd::Page(self.resume(key, Some(before), given)));
+                    }
+                }
                 if self.rows >= self.command.limits.rows {
                     return Ok(PartitionEnd::LimitReached);
                 }
@@ -93,9 +101,16 @@ impl Progress<'_> {
                 }
             }
         }
-        if sink.partition_end(given)? == Taken::Counted {
-            self.rows += 1;
-            self.rows_in_page += 1;
+        match sink.partition_end(given)? {
+            Taken::Counted => {
+                self.rows += 1;
+                self.rows_in_page += 1;
+            }
+            Taken::EndPage => {
+                let before_all = if self.command.reversed { vec![u8::MAX] } else { Vec::new() };
+                return Ok(PartitionEnd::Page(self.resume(key, Some(before_all), given)));
+            }
+            Taken::Skipped | Taken::EndPartition => {}
         }
         if self.rows >= self.command.limits.rows {
             return Ok(PartitionEnd::LimitReached);
@@ -106,19 +121,30 @@ impl Progress<'_> {
         Ok(PartitionEnd::Finished)
     }
 
-    /// Gives an element to the sink if it is alive; whether the sink counted it.
+    /// The position before that of a row, in the direction of the read and behind all rows before it: a row's position ends
+    /// with a byte of its own, so that nothing lies between it and the same without that byte.
+    fn before(&self, mut position: Vec<u8>) -> Vec<u8> {
+        if self.command.reversed {
+            position.push(0);
+        } else {
+            position.pop();
+        }
+        position
+    }
+
+    /// Gives an element to the sink if it is alive; what the sink did with it.
     #[inline]
     fn give(
         &mut self,
         element: Unfiltered<'_>,
         sink: &mut dyn RowSink,
         cx: &mut ReadContext,
-    ) -> Result<bool> {
+    ) -> Result<Taken> {
         let row = match element {
             Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
             _ => {
                 self.tombstones += 1;
-                return Ok(false);
+                return Ok(Taken::Skipped);
             }
         };
         let merging = cx.enter(Stage::Sink);
@@ -128,7 +154,7 @@ impl Progress<'_> {
         self.rows += u64::from(counted);
         self.rows_in_page += u64::from(counted);
         self.rows_filtered += u64::from(!counted);
-        Ok(counted)
+        Ok(taken)
     }
 
     /// The ordered position of an element. A row of a single source may come without, and is encoded again.

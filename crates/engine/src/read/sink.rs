@@ -11,6 +11,10 @@ pub enum Taken {
     Counted,
     /// It is not: a filter refused it.
     Skipped,
+    /// It is not, and nothing more of its partition will be.
+    EndPartition,
+    /// Not yet: the page ends before it, whatever it has room for. What `partition_end` answers so is the partition.
+    EndPage,
 }
 
 /// Takes the rows of a read, partition by partition. Rows handed over are alive; single cells of theirs may not be

@@ -42,6 +42,13 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
             failures: this_failed(),
             write_type: WriteType::Simple,
         },
+        CqlError::FunctionFailure { keyspace, function, argument_types, .. } => {
+            ErrorDetail::FunctionFailure {
+                keyspace: keyspace.clone(),
+                function: function.clone(),
+                argument_types: argument_types.clone(),
+            }
+        }
         // A request that may block cannot be put off once more.
         CqlError::Server(_) | CqlError::WouldBlock => ErrorDetail::Plain(ErrorCode::Server),
     };

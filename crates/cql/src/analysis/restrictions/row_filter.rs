@@ -121,11 +121,12 @@ impl BoundFilter {
                 Ok(())
             }
             Test::Contains { values, keys, entries } => {
-                let bind = |term: &Term| match term.bind(bindings)? {
+                let bind_as = |term: &Term, what: &str| match term.bind(bindings)? {
                     Bound::Bytes(bytes) => Ok(bytes.into_owned()),
-                    Bound::Null => invalid(format!("Unsupported null value for column {}", column.name)),
-                    Bound::Unset => invalid(format!("Unsupported unset value for column {}", column.name)),
+                    Bound::Null => invalid(format!("Unsupported null {what} for column {}", column.name)),
+                    Bound::Unset => invalid(format!("Unsupported unset {what} for column {}", column.name)),
                 };
+                let bind = |term: &Term| bind_as(term, "value");
                 for term in values {
                     self.add(column, BoundTest::Contains(bind(term)?));
                 }
@@ -133,7 +134,8 @@ impl BoundFilter {
                     self.add(column, BoundTest::ContainsKey(bind(term)?));
                 }
                 for (key, value) in entries {
-                    self.add(column, BoundTest::Entry(bind(key)?, bind(value)?));
+                    let (key, value) = (bind_as(key, "map key")?, bind_as(value, "map value")?);
+                    self.add(column, BoundTest::Entry(key, value));
                 }
                 Ok(())
             }

@@ -1,14 +1,18 @@
 //! What stands behind SELECT: typed, named, and ready to be taken from rows.
 //!
-//! `source` says where in a row a column is, `selected` what an output column is made of, `typing` turns selectables
-//! into these, `result` describes the outcome to drivers.
+//! `source` says where in a row a column is, `selected` what an output column is made of. `node` finds the columns and
+//! functions of selectables, `typing` types them and turns them into these, `group` adds GROUP BY, `result` describes the
+//! outcome to drivers.
 
+mod group;
+mod node;
 mod result;
 mod selected;
 mod source;
 mod typing;
 
+pub(crate) use group::GroupBy;
 pub(crate) use result::result_columns;
-pub(crate) use selected::{Leaf, Selected, Selection};
+pub(crate) use selected::{Leaf, Selected, Selection, TermUse, TimePath};
 pub(crate) use source::{Shape, Source};
 pub(crate) use typing::columns_of_wildcard;

@@ -1,9 +1,10 @@
 //! The description of a result.
 
-use super::selected::{Leaf, Selected};
+use super::selected::{JsonColumns, Leaf, Selected};
 use super::source::Source;
 use crate::backend::{ResultColumn, ResultColumns};
 use helenus_model::schema::Table;
+use helenus_model::types::write_json_string;
 use std::sync::Arc;
 
 /// Describes columns, with the id that protocol v5 knows them by: the MD5 of names and type classes
@@ -32,4 +33,17 @@ pub(super) fn is_reversed(selected: &Selected, table: &Table) -> bool {
         }
         _ => false,
     }
+}
+
+/// The columns of a row of JSON: a name with capitals keeps its CQL quotes inside the JSON string (`Selection.rowToJson`).
+pub(super) fn json_columns(columns: &[ResultColumn]) -> JsonColumns {
+    let column = |column: &ResultColumn| {
+        let mut text = String::new();
+        let has_capitals = *column.name.to_lowercase() != *column.name;
+        let name = if has_capitals { format!("\"{}\"", column.name) } else { column.name.to_string() };
+        write_json_string(&name, &mut text);
+        text.push_str(": ");
+        (text, column.ty.clone())
+    };
+    JsonColumns(columns.iter().map(column).collect())
 }

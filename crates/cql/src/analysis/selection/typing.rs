@@ -1,37 +1,39 @@
-//! Selectables typed against a table (`Selectable.Raw.prepare`, `Selectable.newSelectorFactory`).
+//! Selected things typed: from `node` to what is taken from rows (`Selectable.newSelectorFactory`).
 
-use super::result::{is_reversed, result_columns};
-use super::selected::{AggregateCall, Leaf, Selected, Selection};
+use super::node::{
+    Entry, Finder, Node, element_text, element_type, field_of, is_collection, native_function, slice_text,
+    time_type,
+};
+use super::result::{is_reversed, json_columns, result_columns};
+use super::selected::{AggregateCall, Leaf, Selected, Selection, TermUse, TimePath};
 use super::source::Source;
-use crate::analysis::names::existing_column;
-use crate::analysis::{Markers, Receiver, Scope, Term, exact_type, native_type, term_text};
+use crate::analysis::{Markers, Receiver, Scope, Term, native_type, term_text};
 use crate::backend::ResultColumn;
 use crate::error::{CqlError, Result};
-use crate::functions::{Aggregate, Argument, Found, lookup};
-use crate::syntax::ast::{self, FunctionName, Native, PathStep, Selectable, Selectors, TimeFunction};
-use crate::syntax::print_selectable;
+use crate::functions::{Found, Testable, lookup};
+use crate::syntax::ast::{self, Native, Pos, Select, Selectors, TimeFunction};
 use helenus_model::schema::{Column, ColumnKind, Table};
-use helenus_model::types::CqlType;
-use std::borrow::Cow;
+use helenus_model::types::{Assignment, CqlType};
 use std::sync::Arc;
 
-/// A selectable with its type and what its output column is called.
-struct Typed {
-    selected: Selected,
-    ty: CqlType,
-    name: String,
+/// Something selected with its type and what its output column is called.
+pub(super) struct Typed {
+    pub(super) selected: Selected,
+    pub(super) ty: CqlType,
+    pub(super) name: String,
     /// An aggregate is somewhere within.
-    aggregates: bool,
+    pub(super) aggregates: bool,
 }
 
 /// What typing a selection needs, and what it gathers.
 pub(super) struct Typing<'a, 's> {
-    table: &'a Table,
-    scope: &'a Scope<'s>,
-    markers: &'a mut Markers,
-    terms: Vec<Term>,
-    aggregates: Vec<AggregateCall>,
-    used: Vec<Source>,
+    pub(super) finder: Finder<'a, 's>,
+    pub(super) markers: &'a mut Markers,
+    pub(super) terms: Vec<(Term, TermUse)>,
+    pub(super) aggregates: Vec<AggregateCall>,
+    pub(super) used: Vec<Source>,
+    /// Names of the columns that are used.
+    pub(super) used_names: Vec<Arc<str>>,
 }
 
 impl Selection {
@@ -39,21 +41,28 @@ impl Selection {
     ///
     /// # Errors
     /// Unknown columns and functions, arguments of wrong types, terms without a type.
-    pub(crate) fn prepare(
-        selectors: &Selectors<'_>,
-        table: &Table,
-        scope: &Scope<'_>,
-        markers: &mut Markers,
+    pub(crate) fn prepare<'a>(
+        select: &'a Select<'a>,
+        table: &'a Table,
+        scope: &'a Scope<'_>,
+        markers: &'a mut Markers,
     ) -> Result<Selection> {
-        let mut typing =
-            Typing { table, scope, markers, terms: Vec::new(), aggregates: Vec::new(), used: Vec::new() };
+        let finder = Finder { table, scope };
+        let mut typing = Typing {
+            finder,
+            markers,
+            terms: Vec::new(),
+            aggregates: Vec::new(),
+            used: Vec::new(),
+            used_names: Vec::new(),
+        };
         let mut columns = Vec::new();
         let mut described = Vec::new();
         let mut describe = |name: &str, ty: CqlType| {
             let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
             described.push(ResultColumn { keyspace, table, name: name.into(), ty });
         };
-        match selectors {
+        match &select.selectors {
             Selectors::All => {
                 for column in columns_of_wildcard(table) {
                     columns.push(typing.column(column));
@@ -61,22 +70,37 @@ impl Selection {
                 }
             }
             Selectors::List(list) => {
-                for selector in list {
-                    let typed = typing.selectable(&selector.selectable, None)?;
+                let nodes: Result<Vec<Node<'_>>> =
+                    list.iter().map(|selector| finder.node(&selector.selectable)).collect();
+                for (selector, node) in list.iter().zip(nodes?) {
+                    let typed = typing.typed(&node, None)?;
                     let alias = selector.alias.as_ref().map(|alias| alias.as_str());
                     describe(alias.unwrap_or(&typed.name), typed.ty);
                     columns.push(typed.selected);
                 }
             }
         }
+        let json = select.json.then(|| json_columns(&described));
+        let described = match &json {
+            Some(_) => described.into_iter().take(1).map(as_json).collect(),
+            None => described,
+        };
+        let result =
+            result_columns(described, |number| json.is_none() && is_reversed(&columns[number], table));
         let Typing { terms, aggregates, used, .. } = typing;
-        let result = result_columns(described, |number| is_reversed(&columns[number], table));
-        let mut first = Vec::new();
-        if !aggregates.is_empty() {
-            columns.iter_mut().for_each(|selected| take_first(selected, &mut first));
-        }
-        Ok(Selection { columns, terms, aggregates, first, used, result })
+        Ok(Selection { columns, json, terms, aggregates, first: Vec::new(), group_by: None, used, result })
     }
+
+    /// Lets what is not aggregated come from the first of several rows.
+    pub(super) fn take_first(&mut self) {
+        for selected in &mut self.columns {
+            take_first(selected, &mut self.first);
+        }
+    }
+}
+
+fn as_json(column: ResultColumn) -> ResultColumn {
+    ResultColumn { name: "[json]".into(), ty: CqlType::Text, ..column }
 }
 
 /// The columns of `*`: static and regular ones by name, of whatever shape (`allColumnsInSelectOrder`).
@@ -92,24 +116,25 @@ pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column
     table.partition_key.iter().chain(&table.clustering).chain(statics).chain(regulars)
 }
 
-/// Replaces what is taken from the row by its number among what the first row gives.
-fn take_first(selected: &mut Selected, first: &mut Vec<Leaf>) {
-    match selected {
-        Selected::Leaf(leaf) => {
-            let known = first.iter().position(|known| known == leaf);
-            let index = known.unwrap_or_else(|| {
-                first.push(leaf.clone());
-                first.len() - 1
-            });
-            *selected = Selected::First(index);
-        }
-        Selected::Field(inner, _) => take_first(inner, first),
-        Selected::Call(_, arguments) => arguments.iter_mut().for_each(|argument| take_first(argument, first)),
-        Selected::Term(_) | Selected::Aggregate(_) | Selected::First(_) => {}
+/// Replaces what has no aggregate within by its number among what the first row gives.
+fn take_first(selected: &mut Selected, first: &mut Vec<Selected>) {
+    if has_aggregate(selected) {
+        selected.parts().iter_mut().for_each(|part| take_first(part, first));
+    } else if !matches!(selected, Selected::Term(_) | Selected::First(_)) {
+        let index = first.len();
+        first.push(std::mem::replace(selected, Selected::First(index)));
     }
 }
 
-impl Typing<'_, '_> {
+fn has_aggregate(selected: &mut Selected) -> bool {
+    matches!(selected, Selected::Aggregate(_)) || selected.parts().iter_mut().any(has_aggregate)
+}
+
+impl<'a> Typing<'a, '_> {
+    fn table(&self) -> &'a Table {
+        self.finder.table
+    }
+
     fn column(&mut self, column: &Column) -> Selected {
         Selected::Leaf(Leaf::Column(self.source(column)))
     }
@@ -118,74 +143,59 @@ impl Typing<'_, '_> {
         let source = Source::of(column);
         if !self.used.contains(&source) {
             self.used.push(source.clone());
+            self.used_names.push(column.name.clone());
         }
         source
     }
 
     /// `expected` is the type that the place asks for, if it asks for one.
-    fn selectable(&mut self, selectable: &Selectable<'_>, expected: Option<&CqlType>) -> Result<Typed> {
-        match selectable {
-            Selectable::Column(name) => {
-                let column = existing_column(self.table, name)?;
+    pub(super) fn typed(&mut self, node: &Node<'_>, expected: Option<&CqlType>) -> Result<Typed> {
+        match node {
+            Node::Column(column) => {
                 let (ty, name) = (column.ty.clone(), column.name.to_string());
                 Ok(Typed { selected: self.column(column), ty, name, aggregates: false })
             }
-            Selectable::Term(term) => self.term(Cow::Borrowed(term), expected),
-            Selectable::CountRows(_) => Ok(self.count_rows()),
-            Selectable::Time(function, column, _) => self.time(*function, column),
-            Selectable::Cast(inner, to, pos) => self.cast(inner, *to, *pos),
-            Selectable::Function(name, arguments, _) => self.function(name, arguments),
-            Selectable::Tuple(items, _) if items.len() == 1 => {
-                // Without a type from outside it might be a tuple of one as well.
-                if expected.is_none() {
-                    return Err(cannot_infer(&print_selectable(selectable)));
-                }
-                let inner = self.selectable(&items[0], expected)?;
-                Ok(Typed { name: format!("({})", inner.name), ..inner })
+            Node::Term(term) => self.term(term, expected),
+            Node::Time(function, column, inner) => self.time(*function, column, inner),
+            Node::Cast(inner, to) => self.cast(inner, *to),
+            Node::Call(found, arguments) => self.call(found, arguments),
+            Node::Field(inner, field) => {
+                let outer = match &**inner {
+                    Node::Group(items) => items.first().and_then(|item| self.exact_type(item)),
+                    _ => None,
+                };
+                let typed = self.typed(inner, outer.as_ref())?;
+                field_selected(typed, &inner.text(), field)
             }
-            Selectable::Hint(hint, pos) => match &hint.1 {
-                Selectable::Term(term) => {
-                    let hint = ast::Term::Hint(Box::new((hint.0.clone(), term.clone())), *pos);
-                    self.term(Cow::Owned(hint), None)
-                }
-                _ => unsupported("type hints of anything but constants and bind markers"),
-            },
-            Selectable::Path(inner, steps) => self.path(inner, steps),
-            Selectable::Tuple(..) | Selectable::List(..) | Selectable::Set(..) | Selectable::MapOrUdt(..) => {
-                unsupported("tuples and collections of selected values")
+            Node::Element(inner, element) => self.element(inner, element),
+            Node::Slice(inner, from, to) => self.slice(inner, (*from, *to), expected),
+            Node::Hint(ty, written, inner) => self.hint(node, (ty, written), inner),
+            Node::Group(..) | Node::Array(..) | Node::Set(..) | Node::MapOrUdt(..) => {
+                self.literal(node, expected)
             }
-            Selectable::Negation(..) | Selectable::Arithmetic(..) => unsupported("arithmetic"),
         }
     }
 
-    fn term(&mut self, term: Cow<'_, ast::Term<'_>>, expected: Option<&CqlType>) -> Result<Typed> {
-        let text = term_text(&term);
-        let exact = exact_type(&term, &self.table.keyspace, self.scope);
-        let Some(ty) = exact.or_else(|| expected.cloned()) else {
-            return Err(cannot_infer(&text));
-        };
-        let receiver = Receiver::named(self.table, "[selection]", ty.clone());
-        self.terms.push(Term::prepare(&term, &receiver, self.scope, self.markers)?);
-        Ok(Typed { selected: Selected::Term(self.terms.len() - 1), ty, name: text, aggregates: false })
+    fn exact_type(&self, node: &Node<'_>) -> Option<CqlType> {
+        node.exact_type(&self.table().keyspace, self.finder.scope)
     }
 
-    fn count_rows(&mut self) -> Typed {
-        let name = "count".to_owned();
-        self.aggregate(
-            AggregateCall { function: Aggregate::CountRows, argument: None },
-            CqlType::BigInt,
-            name,
-        )
+    fn bind(&mut self, term: &ast::Term<'_>, receiver: &Receiver, used: TermUse) -> Result<usize> {
+        let term = Term::prepare(term, receiver, self.finder.scope, self.markers)?;
+        self.terms.push((term, used));
+        Ok(self.terms.len() - 1)
     }
 
-    fn aggregate(&mut self, call: AggregateCall, ty: CqlType, name: String) -> Typed {
-        self.aggregates.push(call);
-        Typed { selected: Selected::Aggregate(self.aggregates.len() - 1), ty, name, aggregates: true }
+    fn term(&mut self, term: &ast::Term<'_>, expected: Option<&CqlType>) -> Result<Typed> {
+        let name = term_text(term);
+        let exact = crate::analysis::exact_type(term, &self.table().keyspace, self.finder.scope);
+        let Some(ty) = exact.or_else(|| expected.cloned()) else { return Err(cannot_infer(&name)) };
+        let receiver = Receiver::named(self.table(), "[selection]", ty.clone());
+        let selected = Selected::Term(self.bind(term, &receiver, TermUse::Value)?);
+        Ok(Typed { selected, ty, name, aggregates: false })
     }
 
-    fn time(&mut self, function: TimeFunction, column: &Selectable<'_>) -> Result<Typed> {
-        let Selectable::Column(name) = column else { return unsupported("times of fields and elements") };
-        let column = existing_column(self.table, name)?;
+    fn time(&mut self, function: TimeFunction, column: &Column, inner: &Node<'_>) -> Result<Typed> {
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return Err(CqlError::Invalid(format!(
                 "Cannot use selection function {} on PRIMARY KEY part {}",
@@ -193,138 +203,287 @@ impl Typing<'_, '_> {
                 column.name
             )));
         }
-        let one = if function == TimeFunction::Ttl { CqlType::Int } else { CqlType::BigInt };
-        let is_list = column.ty.is_multi_cell() && function != TimeFunction::MaxWriteTime;
-        let ty = if is_list { CqlType::List { element: Arc::new(one), frozen: false } } else { one };
-        let name = format!("{}({})", function.as_str(), column.name);
-        let selected = Selected::Leaf(Leaf::Time(function, self.source(column)));
+        let typed = self.typed(inner, None)?;
+        let ty = time_type(function, typed.ty.is_multi_cell());
+        let name = format!("{}({})", function.as_str(), typed.name);
+        let selected = match time_path(&typed.selected) {
+            Some(TimePath::Column(source)) => Selected::Leaf(Leaf::Time(function, source)),
+            Some(path) => Selected::TimeOf(function, Box::new(path)),
+            None => Selected::Null,
+        };
         Ok(Typed { selected, ty, name, aggregates: false })
     }
 
-    /// Fields of user-defined types; elements wait.
-    fn path(&mut self, inner: &Selectable<'_>, steps: &[PathStep<'_>]) -> Result<Typed> {
-        let mut typed = self.selectable(inner, None)?;
-        for step in steps {
-            let PathStep::Field(field) = step else { return unsupported("elements of collections") };
-            let CqlType::Udt(udt) = &typed.ty else {
-                return Err(CqlError::Invalid(format!(
-                    "Invalid field selection: {} of type {} is not a user type",
-                    typed.name, typed.ty
-                )));
-            };
-            let index = udt.fields.iter().position(|(name, _)| **name == *field.as_str());
-            let Some((index, (name, ty))) = index.and_then(|index| Some((index, udt.fields.get(index)?)))
-            else {
-                return Err(CqlError::Invalid(format!(
-                    "{} of type {} has no field {}",
-                    typed.name,
-                    typed.ty,
-                    field.as_str()
-                )));
-            };
-            let (ty, name) = (ty.clone(), format!("{}.{name}", typed.name));
-            let selected = Selected::Field(Box::new(typed.selected), index);
-            typed = Typed { selected, ty, name, aggregates: typed.aggregates };
-        }
-        Ok(typed)
-    }
-
-    fn cast(&mut self, inner: &Selectable<'_>, to: Native, pos: ast::Pos) -> Result<Typed> {
-        let inner = self.selectable(inner, None)?;
+    fn cast(&mut self, inner: &Node<'_>, to: Native) -> Result<Typed> {
+        let typed = self.typed(inner, None)?;
         let ty = native_type(to);
-        if ty == inner.ty {
-            return Ok(inner);
+        if ty == typed.ty {
+            return Ok(typed);
         }
-        let name = super::super::assignment::operation(&format!("cast_as_{}", to.as_str()), pos);
-        let receiver = self.no_receiver();
-        let Some(Found::Scalar(function)) =
-            lookup(&name, &[Argument::Typed(&inner.ty, &inner.name)], &receiver, self.scope)?
-        else {
-            return Err(CqlError::Invalid(format!("{} cannot be cast to {ty}", inner.name)));
-        };
-        let name = format!("cast({} as {})", inner.name, to.as_str());
-        let aggregates = inner.aggregates;
-        Ok(Typed { selected: Selected::Call(function, vec![inner.selected]), ty, name, aggregates })
-    }
-
-    fn function(&mut self, name: &FunctionName<'_>, arguments: &[Selectable<'_>]) -> Result<Typed> {
-        let is_native = name.keyspace.as_ref().is_none_or(|keyspace| keyspace.as_str() == "system");
-        let function = name.name.as_str();
-        if is_native && function == "count" && matches!(arguments, [Selectable::Term(ast::Term::Literal(_))])
-        {
-            return Ok(self.count_rows());
-        }
-        // Whatever has a type is typed first: the function is chosen by it. Terms get theirs from the function.
-        let mut typed: Vec<Option<Typed>> = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let is_term = matches!(argument, Selectable::Term(_));
-            typed.push(if is_term { None } else { Some(self.selectable(argument, None)?) });
-        }
-        let mut given = Vec::with_capacity(arguments.len());
-        for (argument, typed) in arguments.iter().zip(&typed) {
-            match (argument, typed) {
-                (_, Some(typed)) => given.push(Argument::Typed(&typed.ty, &typed.name)),
-                (Selectable::Term(term), None) => given.push(Argument::Term(term)),
-                (_, None) => {}
+        let name = native_function(&format!("cast_as_{}", to.as_str()), Pos(0));
+        match lookup(&name, &[inner], &self.finder.place(), self.finder.scope)? {
+            Some(found) => self.called(&found, vec![typed]),
+            None => {
+                let name = self.used_names.first().map_or(&*typed.name, |name| name);
+                Err(CqlError::Invalid(format!("{name} cannot be cast to {}", to.as_str())))
             }
         }
-        let receiver = self.no_receiver();
-        let found = lookup(name, &given, &receiver, self.scope)?;
-        let Some(found) = found else {
-            let keyspace = name.keyspace.as_ref().map_or_else(String::new, |ks| format!("{}.", ks.as_str()));
-            return Err(CqlError::Invalid(format!("Unknown function '{keyspace}{function}'")));
-        };
-        let types = match &found {
-            Found::Scalar(function) => function.argument_types().to_vec(),
-            Found::Aggregate(aggregate) => aggregate.argument().cloned().into_iter().collect(),
-        };
+    }
+
+    fn call(&mut self, found: &Found, arguments: &[Node<'_>]) -> Result<Typed> {
         let mut parts = Vec::with_capacity(arguments.len());
-        for ((argument, typed), ty) in arguments.iter().zip(typed).zip(&types) {
-            parts.push(match typed {
-                Some(typed) => typed,
-                None => self.selectable(argument, Some(ty))?,
-            });
+        for (argument, ty) in arguments.iter().zip(found.arguments()) {
+            parts.push(self.typed(argument, Some(ty))?);
         }
         self.called(found, parts)
     }
 
-    fn called(&mut self, found: Found, parts: Vec<Typed>) -> Result<Typed> {
+    fn called(&mut self, found: &Found, parts: Vec<Typed>) -> Result<Typed> {
         let names: Vec<&str> = parts.iter().map(|part| &*part.name).collect();
-        let names = names.join(", ");
+        let (ty, name) = (found.returns(), found.column_name(&names));
         let nested = parts.iter().any(|part| part.aggregates);
         match found {
             Found::Scalar(function) => {
-                let (ty, name) = (function.return_type().clone(), format!("{}({names})", function.name()));
-                let arguments = parts.into_iter().map(|part| part.selected).collect();
-                Ok(Typed { selected: Selected::Call(function, arguments), ty, name, aggregates: nested })
+                let is_constant = parts.iter().all(|part| matches!(part.selected, Selected::Term(_)));
+                let selected = if is_constant && function.is_pure() && !parts.is_empty() {
+                    // Computed once, before the first row: the terms of the arguments are the last ones.
+                    let own = self.terms.split_off(self.terms.len().saturating_sub(parts.len()));
+                    let own = own.into_iter().map(|(term, _)| term).collect();
+                    self.terms.push((Term::Call(function.clone(), own), TermUse::Value));
+                    Selected::Term(self.terms.len() - 1)
+                } else {
+                    let arguments = parts.into_iter().map(|part| part.selected).collect();
+                    Selected::Call(function.clone(), arguments)
+                };
+                Ok(Typed { selected, ty, name, aggregates: nested })
             }
             Found::Aggregate(_) if nested => Err(CqlError::Invalid(
                 "aggregate functions cannot be used as arguments of aggregate functions".to_owned(),
             )),
             Found::Aggregate(function) => {
-                let (ty, name) = (function.return_type(), function.column_name(&names));
                 let argument = parts.into_iter().next().map(|part| part.selected);
-                Ok(self.aggregate(AggregateCall { function, argument }, ty, name))
+                self.aggregates.push(AggregateCall { function: function.clone(), argument });
+                let selected = Selected::Aggregate(self.aggregates.len() - 1);
+                Ok(Typed { selected, ty, name, aggregates: true })
             }
         }
     }
 
-    /// A selection has no receiver, but `token` asks for the table.
-    fn no_receiver(&self) -> crate::functions::CallPlace {
-        crate::functions::CallPlace {
-            keyspace: self.table.keyspace.clone(),
-            table: self.table.name.clone(),
-            ty: None,
+    fn element(&mut self, inner: &Node<'_>, element: &ast::Term<'_>) -> Result<Typed> {
+        let typed = self.typed(inner, None)?;
+        let receiver = self.key_receiver(&typed, &inner.text(), "Element", "is of")?;
+        let key = self.bind(element, &receiver, TermUse::Element(typed.name.clone()))?;
+        let name = element_text(&inner.text(), element);
+        let ty = element_type(&typed.ty).cloned().unwrap_or(CqlType::Blob);
+        let selected = Selected::Element(Box::new(typed.selected), typed.ty, key);
+        Ok(Typed { selected, ty, name, aggregates: typed.aggregates })
+    }
+
+    fn slice(
+        &mut self,
+        inner: &Node<'_>,
+        (from, to): (Option<&ast::Term<'_>>, Option<&ast::Term<'_>>),
+        expected: Option<&CqlType>,
+    ) -> Result<Typed> {
+        let typed = self.typed(inner, expected)?;
+        let receiver = self.key_receiver(&typed, &inner.text(), "Slice", "of")?;
+        let mut bind = |end: Option<&ast::Term<'_>>| {
+            end.map(|end| self.bind(end, &receiver, TermUse::SliceEnd(typed.name.clone()))).transpose()
+        };
+        let ends = (bind(from)?, bind(to)?);
+        let name = slice_text(&inner.text(), from, to);
+        let ty = typed.ty.clone();
+        let selected = Selected::Slice(Box::new(typed.selected), typed.ty, ends);
+        Ok(Typed { selected, ty, name, aggregates: typed.aggregates })
+    }
+
+    /// What a key of something selected is for.
+    fn key_receiver(&self, typed: &Typed, text: &str, what: &str, is_of: &str) -> Result<Receiver> {
+        let (part, ty) = match &typed.ty {
+            CqlType::Map { key, .. } => ("key", key),
+            CqlType::Set { element, .. } => ("value", element),
+            ty if is_collection(ty) => {
+                return Err(CqlError::Invalid(format!(
+                    "{what} selection is only allowed on sets and maps, but {text} is a list"
+                )));
+            }
+            ty => {
+                return Err(CqlError::Invalid(format!(
+                    "Invalid {} selection: {text} {is_of} type {ty} is not a collection",
+                    what.to_lowercase()
+                )));
+            }
+        };
+        let name = format!("{part}({})", typed.name);
+        Ok(Receiver::named(self.table(), &name, (**ty).clone()))
+    }
+
+    fn hint(&mut self, node: &Node<'_>, (ty, written): (&CqlType, &str), inner: &Node<'_>) -> Result<Typed> {
+        let text = node.text();
+        let receiver = Receiver::named(self.table(), &text, ty.clone());
+        if inner.test(&receiver, self.finder.scope) == Assignment::Refused {
+            return Err(CqlError::Invalid(format!("Cannot assign value {text} to {text} of type {ty}")));
+        }
+        let typed = self.typed(inner, Some(ty))?;
+        Ok(Typed { ty: ty.clone(), name: format!("({written}){}", typed.name), ..typed })
+    }
+
+    /// Literals of things selected: tuples, lists, vectors, sets, maps and user-defined types.
+    fn literal(&mut self, node: &Node<'_>, expected: Option<&CqlType>) -> Result<Typed> {
+        // An array is a vector only where one is asked for.
+        let is_vector = matches!((node, expected), (Node::Array(_), Some(CqlType::Vector { .. })));
+        let exact = if is_vector { None } else { self.exact_type(node) };
+        let Some(ty) = exact.or_else(|| expected.cloned()) else { return Err(cannot_infer(&node.text())) };
+        match (node, &ty) {
+            (Node::Group(items), CqlType::Tuple(types)) => {
+                let types: Vec<&CqlType> = types.iter().collect();
+                self.made(("(", ")"), items, &types, ty.clone())
+            }
+            (Node::Group(items), _) => match &items[..] {
+                [only] => {
+                    let typed = self.typed(only, expected)?;
+                    Ok(Typed { name: format!("({})", typed.name), ..typed })
+                }
+                _ => Err(cannot_infer(&node.text())),
+            },
+            (Node::Array(items), CqlType::List { element, .. }) => {
+                self.made(("[", "]"), items, &vec![&**element; items.len()], ty.clone())
+            }
+            (Node::Array(items), CqlType::Vector { element, dimension }) => {
+                if items.len() != *dimension as usize {
+                    return Err(CqlError::Invalid(format!(
+                        "Unable to create a vector selector of type {ty} from {} elements",
+                        items.len()
+                    )));
+                }
+                self.made(("[", "]"), items, &vec![&**element; items.len()], ty.clone())
+            }
+            (Node::Set(items), CqlType::Set { element, .. }) => {
+                if **element == CqlType::Duration {
+                    return Err(CqlError::Invalid(format!("Durations are not allowed inside sets: {ty}")));
+                }
+                self.made(("{", "}"), items, &vec![&**element; items.len()], ty.clone())
+            }
+            (Node::Set(_), CqlType::Map { .. }) => self.made(("{", "}"), &[], &[], ty.clone()),
+            (Node::MapOrUdt(entries), CqlType::Map { key, value, .. }) => {
+                if **key == CqlType::Duration {
+                    return Err(CqlError::Invalid(format!("Durations are not allowed as map keys: {ty}")));
+                }
+                self.map(entries, (key, value), ty.clone())
+            }
+            (Node::MapOrUdt(entries), CqlType::Udt(_)) => self.user_type(entries, ty.clone()),
+            _ => Err(CqlError::Invalid(format!("Unsupported target type: {ty}"))),
         }
     }
+
+    fn made(
+        &mut self,
+        (open, close): (&str, &str),
+        items: &[Node<'_>],
+        types: &[&CqlType],
+        ty: CqlType,
+    ) -> Result<Typed> {
+        let mut parts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            parts.push(self.typed(item, types.get(index).copied())?);
+        }
+        let names: Vec<&str> = parts.iter().map(|part| &*part.name).collect();
+        let name = format!("{open}{}{close}", names.join(", "));
+        Ok(whole(parts, name, ty))
+    }
+
+    fn map(
+        &mut self,
+        entries: &[Entry<'_>],
+        (key, value): (&CqlType, &CqlType),
+        ty: CqlType,
+    ) -> Result<Typed> {
+        let mut parts = Vec::with_capacity(entries.len() * 2);
+        for entry in entries {
+            let found = entry.key.as_ref().map_err(|text| CqlError::Invalid(text.clone()))?;
+            parts.push(self.typed(found, Some(key))?);
+            parts.push(self.typed(&entry.value, Some(value))?);
+        }
+        let names: Vec<String> = parts
+            .chunks(2)
+            .map(|pair| pair.iter().map(|part| &*part.name).collect::<Vec<_>>().join(": "))
+            .collect();
+        let name = format!("{{{}}}", names.join(", "));
+        Ok(whole(parts, name, ty))
+    }
+
+    fn user_type(&mut self, entries: &[Entry<'_>], ty: CqlType) -> Result<Typed> {
+        let CqlType::Udt(udt) = &ty else { return Err(cannot_infer("")) };
+        let mut fields: Vec<Option<Typed>> = udt.fields.iter().map(|_| None).collect();
+        let mut names = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(name) = entry.field else {
+                let key = entry.key.as_ref().map(Testable::text).unwrap_or_default();
+                let text = format!("{key} is not a valid field identifier of type {} ", udt.name);
+                return Err(CqlError::Invalid(text));
+            };
+            let Some((index, field)) = field_of(&ty, name.as_str()) else {
+                return Err(CqlError::Invalid(format!(
+                    "Unknown field '{}' in value of user defined type {}",
+                    name.as_str(),
+                    udt.name
+                )));
+            };
+            let typed = self.typed(&entry.value, Some(field))?;
+            names.push(format!("{}: {}", name.as_str(), typed.name));
+            if let Some(place) = fields.get_mut(index) {
+                *place = Some(typed);
+            }
+        }
+        let null =
+            || Typed { selected: Selected::Null, ty: CqlType::Empty, name: String::new(), aggregates: false };
+        let parts = fields.into_iter().map(|field| field.unwrap_or_else(null)).collect();
+        let name = format!("{{{}}}", names.join(", "));
+        Ok(whole(parts, name, ty.clone()))
+    }
+}
+
+/// A value made of parts.
+fn whole(parts: Vec<Typed>, name: String, ty: CqlType) -> Typed {
+    let aggregates = parts.iter().any(|part| part.aggregates);
+    let parts = parts.into_iter().map(|part| part.selected).collect();
+    Typed { selected: Selected::Made(ty.clone(), parts), ty, name, aggregates }
+}
+
+fn field_selected(typed: Typed, text: &str, field: &str) -> Result<Typed> {
+    if !matches!(typed.ty, CqlType::Udt(_)) {
+        return Err(CqlError::Invalid(format!(
+            "Invalid field selection: {text} of type {} is not a user type",
+            typed.ty
+        )));
+    }
+    let Some((index, ty)) = field_of(&typed.ty, field) else {
+        return Err(CqlError::Invalid(format!("{text} of type {} has no field {field}", typed.ty)));
+    };
+    let (ty, name) = (ty.clone(), format!("{}.{field}", typed.name));
+    let selected = Selected::Field(Box::new(typed.selected), index);
+    Ok(Typed { selected, ty, name, aggregates: typed.aggregates })
+}
+
+/// The way from a column to what is selected of it.
+fn time_path(selected: &Selected) -> Option<TimePath> {
+    Some(match selected {
+        Selected::Leaf(Leaf::Column(source)) => TimePath::Column(source.clone()),
+        Selected::Field(inner, index) => {
+            TimePath::Field(Box::new(time_path(inner)?), selected.clone(), *index)
+        }
+        Selected::Element(inner, ty, key) => {
+            TimePath::Element(Box::new(time_path(inner)?), (**inner).clone(), ty.clone(), *key)
+        }
+        Selected::Slice(inner, ty, ends) => {
+            TimePath::Slice(Box::new(time_path(inner)?), (**inner).clone(), ty.clone(), *ends)
+        }
+        _ => return None,
+    })
 }
 
 fn cannot_infer(text: &str) -> CqlError {
     CqlError::Invalid(format!(
         "Cannot infer type for term {text} in selection clause (try using a cast to force a type)"
     ))
-}
-
-fn unsupported<T>(what: &str) -> Result<T> {
-    Err(CqlError::Invalid(format!("{what} are not supported in SELECT yet")))
 }

@@ -166,6 +166,7 @@ pub(super) fn code(error: &CqlError) -> &'static str {
         CqlError::Truncate(_) => "1003",
         CqlError::ReadFailure { .. } => "1300",
         CqlError::WriteFailure { .. } => "1500",
+        CqlError::FunctionFailure { .. } => "1400",
         CqlError::Server(_) => "0000",
     }
 }

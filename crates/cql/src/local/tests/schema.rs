@@ -131,8 +131,6 @@ fn what_is_not_supported_yet_says_so() {
     for (query, what) in [
         ("CREATE ROLE r", "CREATE ROLE is not supported yet"),
         ("LIST USERS", "LIST USERS is not supported yet"),
-        ("INSERT INTO t JSON '{}'", "INSERT JSON is not supported yet"),
-        ("INSERT INTO t (k) VALUES (1 + 1)", "arithmetic is not supported yet: 1 + 1"),
     ] {
         let error = session.run(query).unwrap_err();
         assert_eq!((code(&error), error.to_string().as_str()), ("2200", what), "{query}");

@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::filter::Filter;
 use super::operation::{Operations, assign, delete, set_value};
-use crate::analysis::{Markers, Scope, existing_column};
+use crate::analysis::{Markers, Scope, existing_column, json_columns};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
@@ -82,8 +82,13 @@ impl ModifyPlan {
         if table.is_counter() {
             return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
         }
-        let InsertData::Values { columns, values } = &insert.data else {
-            return invalid("INSERT JSON is not supported yet");
+        let (names, terms);
+        let (columns, values) = match &insert.data {
+            InsertData::Values { columns, values } => (&columns[..], &values[..]),
+            InsertData::Json { value, default_unset } => {
+                (names, terms) = json_columns(value, *default_unset, &table, markers)?;
+                (&names[..], &terms[..])
+            }
         };
         if columns.len() != values.len() {
             return invalid("Unmatched column names/values");

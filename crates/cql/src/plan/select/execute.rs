@@ -1,12 +1,14 @@
 //! Runs a SELECT (`SelectStatement.execute`).
 
 use super::fold::Folding;
+use super::group::{GroupLimits, Grouping};
 use super::paging;
 use super::prepare::SelectPlan;
 use super::row::Computing;
-use super::sink::{Partition, SelectSink, Target};
+use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::PartitionSelection;
+use crate::analysis::selection::TermUse;
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
@@ -36,16 +38,24 @@ impl SelectPlan {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }
         out.columns(&self.selection.result);
-        let is_aggregate = self.selection.is_aggregate();
+        let rows = self.restrictions.rows(bindings)?;
+        let resume = match (request.paging_state, &partitions) {
+            (Some(state), PartitionSelection::Read(partitions)) if !self.reads_whole() && !rows.is_empty => {
+                Some(resume(state, self.fingerprint, partitions)?)
+            }
+            _ => None,
+        };
+        let limits = GroupLimits {
+            all: if self.sort.is_some() { u64::MAX } else { limit },
+            per_partition,
+            page: page_rows.unwrap_or(u64::MAX),
+            page_bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES),
+        };
         let mut sink = SelectSink {
             selection: &self.selection,
             filter,
             computing: Computing { terms: &terms, calls: bindings.calls, folded: &[], first: &[] },
-            target: match &self.sort {
-                _ if is_aggregate => Target::Folding(Folding::new(&self.selection)),
-                Some(sort) => Target::Kept(Kept::default(), sort),
-                None => Target::Answer,
-            },
+            target: self.target(limits, resume.as_ref()),
             out,
             key_columns: self.table.partition_key.len(),
             now_s: execution.now_s(),
@@ -54,33 +64,65 @@ impl SelectPlan {
             failure: None,
             scratch: Vec::new(),
         };
-        let rows = self.restrictions.rows(bindings)?;
         let mut end = ReadEnd::Complete;
         if let PartitionSelection::Read(partitions) = partitions
             && !rows.is_empty
         {
-            let whole = self.reads_whole();
-            let resume = match request.paging_state.filter(|_| !whole) {
-                None => None,
-                Some(state) => Some(resume(state, self.fingerprint, &partitions)?),
-            };
+            let page_rows = page_rows.filter(|_| !self.reads_whole() && self.selection.group_by.is_none());
             let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
-            let command = ReadCommand { resume, page_rows: page_rows.filter(|_| !whole), ..command };
+            let command = ReadCommand { resume, page_rows, ..command };
             let searches = self.restrictions.index_searches(bindings)?;
             execution.spent(Stage::Plan, began_ns);
             end = self.read(&command, &searches, execution, &mut sink)?;
         }
         let began_ns = execution.began_ns();
-        match sink.target {
-            Target::Answer => {}
-            Target::Folding(folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
-            Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
-        }
+        let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
         Ok(self.answer(match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         }))
+    }
+
+    /// Where the rows of an execution go.
+    fn target<'a>(&'a self, limits: GroupLimits, resume: Option<&Resume>) -> Target<'a> {
+        if let Some(by) = &self.selection.group_by {
+            let before = resume.map_or((0, None), |at| (at.rows, Some((&at.key[..], at.rows_in_partition))));
+            let mut grouping = Grouping::new(by, &self.selection, limits, before);
+            grouping.kept = self.sort.as_ref().map(|sort| (Kept::default(), sort));
+            return Target::Grouping(grouping);
+        }
+        match &self.sort {
+            _ if self.selection.is_aggregate() => Target::Folding(Folding::new(&self.selection)),
+            Some(sort) => Target::Kept(Kept::default(), sort),
+            None => Target::Answer,
+        }
+    }
+
+    /// Writes what waited for the last row. Says where the page ends: that of groups counts groups.
+    fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<ReadEnd> {
+        match sink.target {
+            Target::Answer => {}
+            Target::Folding(mut folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
+            Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
+            Target::Grouping(mut grouping) => {
+                // A page that ended before a group has finished the one before it.
+                grouping.finish(&self.selection, &sink.computing, sink.out)?;
+                let is_done = grouping.is_done();
+                let given = (grouping.finished, grouping.in_partition);
+                if let Some((kept, sort)) = grouping.kept {
+                    kept.write(sort, limit, sink.out);
+                }
+                return Ok(match end {
+                    ReadEnd::Page(at) if !is_done => {
+                        let (rows, rows_in_partition) = grouping_state(&at, given, &grouping.partition);
+                        ReadEnd::Page(Resume { rows, rows_in_partition, ..at })
+                    }
+                    _ => ReadEnd::Complete,
+                });
+            }
+        }
+        Ok(end)
     }
 
     /// What aggregates or is sorted is read whole, whatever the page and the limit.
@@ -103,8 +145,12 @@ impl SelectPlan {
             reversed: self.reversed,
             statics: self.reads_statics,
             limits: Limits {
-                rows: if self.reads_whole() { u64::MAX } else { limit },
-                per_partition: if self.distinct { 1 } else { per_partition },
+                rows: if self.reads_whole() || self.selection.group_by.is_some() { u64::MAX } else { limit },
+                per_partition: match &self.selection.group_by {
+                    _ if self.distinct => 1,
+                    Some(_) => u64::MAX,
+                    None => per_partition,
+                },
             },
             now_s,
             resume: None,
@@ -114,7 +160,7 @@ impl SelectPlan {
 
     fn answer(&self, paging_state: Option<Vec<u8>>) -> Answer {
         let mut warnings = Vec::new();
-        if self.selection.is_aggregate() {
+        if self.selection.combines_rows() {
             if !self.restrictions.has_partition_key() {
                 warnings.push("Aggregation query used without partition key".to_owned());
             } else if self.restrictions.key_has_in() {
@@ -189,11 +235,17 @@ impl SelectPlan {
     }
 
     fn bound_terms(&self, execution: &Execution<'_>) -> Result<Vec<Option<Vec<u8>>>> {
-        let bind = |term: &Term| match term.bind(&execution.bindings)? {
-            Bound::Unset => {
+        let refused = |what: &str, of: &str, name: &str| {
+            Err(CqlError::Invalid(format!("Invalid {what} value for {of} selection on {name}")))
+        };
+        let bind = |(term, used): &(Term, TermUse)| match (term.bind(&execution.bindings)?, used) {
+            (Bound::Unset, TermUse::Value) => {
                 Err(CqlError::Invalid("Invalid unset value for bind variable in selection".to_owned()))
             }
-            bound => Ok(bound.bytes().map(<[u8]>::to_vec)),
+            (Bound::Null, TermUse::Element(name)) => refused("null", "element", name),
+            (Bound::Unset, TermUse::Element(name)) => refused("unset", "element", name),
+            (Bound::Null, TermUse::SliceEnd(name)) => refused("null", "slice", name),
+            (bound, _) => Ok(bound.bytes().map(<[u8]>::to_vec)),
         };
         self.selection.terms.iter().map(bind).collect()
     }
@@ -214,6 +266,11 @@ fn read_error(error: EngineError, failure: Option<CqlError>, request: &Request<'
         ) => CqlError::ReadFailure { consistency, reason: failed.to_string() },
         (None, error) => CqlError::from(error),
     }
+}
+
+/// How many groups were given before a page's end, and how many of them in its partition.
+fn grouping_state(at: &Resume, (finished, in_partition): (u64, u64), partition: &[u8]) -> (u64, u64) {
+    (finished, if at.key == partition { in_partition } else { 0 })
 }
 
 fn all_rows() -> Arc<ClusteringFilter> {

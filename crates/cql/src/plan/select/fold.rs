@@ -1,6 +1,7 @@
-//! All rows made one by aggregates.
+//! Several rows made one by aggregates.
 
 use super::row::{Computing, RowAt};
+use super::sink::write;
 use crate::analysis::selection::Selection;
 use crate::backend::RowsOut;
 use crate::error::Result;
@@ -22,6 +23,11 @@ impl Folding {
         }
     }
 
+    /// Whether no row was added yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// Adds a row.
     ///
     /// # Errors
@@ -34,8 +40,8 @@ impl Folding {
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
         if self.rows == 0 {
-            for (leaf, first) in selection.first.iter().zip(&mut self.first) {
-                *first = row.leaf(leaf, scratch).map(<[u8]>::to_vec);
+            for (selected, first) in selection.first.iter().zip(&mut self.first) {
+                *first = row.selected(selected, computing, scratch)?.map(|value| value.into_owned());
             }
         }
         self.rows += 1;
@@ -48,12 +54,12 @@ impl Folding {
         Ok(())
     }
 
-    /// Writes the row that all rows make.
+    /// Writes the row that all rows make, and begins anew.
     ///
     /// # Errors
     /// A function refuses its arguments.
     pub(super) fn write(
-        &self,
+        &mut self,
         selection: &Selection,
         computing: &Computing<'_>,
         out: &mut dyn RowsOut,
@@ -62,11 +68,8 @@ impl Folding {
         let folded = folded?;
         let computing = Computing { folded: &folded, first: &self.first, ..*computing };
         let nothing = RowAt { key: &[], key_columns: 0, statics: None, row: None, now_s: 0 };
-        let mut scratch = Vec::new();
-        for selected in &selection.columns {
-            out.cell(nothing.selected(selected, &computing, &mut scratch)?.as_deref());
-        }
-        out.end_row();
+        write(selection, &nothing, &computing, out, &mut Vec::new())?;
+        *self = Folding::new(selection);
         Ok(())
     }
 }

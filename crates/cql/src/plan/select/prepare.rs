@@ -46,13 +46,7 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
-        if select.json {
-            return invalid("SELECT JSON is not supported yet");
-        }
-        if !select.group_by.is_empty() {
-            return invalid("GROUP BY is not supported yet");
-        }
-        let selection = Selection::prepare(&select.selectors, table, scope, markers)?;
+        let mut selection = Selection::prepare(select, table, scope, markers)?;
         let ordering = ordering_columns(select, table)?;
         let clause = WhereClause {
             relations: &select.filter,
@@ -63,6 +57,11 @@ impl SelectPlan {
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
         if select.distinct {
             check_distinct(select, table, &selection, &restrictions)?;
+        }
+        selection.group(&select.group_by, (table, &restrictions), scope, markers)?;
+        let groups_by_rows = selection.group_by.as_ref();
+        if groups_by_rows.is_some_and(|by| by.clustering > 0 || by.function.is_some()) && select.distinct {
+            return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
         }
         if selection.is_aggregate() && select.per_partition_limit.is_some() {
             return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
@@ -181,14 +180,26 @@ fn selects_only_statics(select: &Select<'_>, table: &Table) -> bool {
 fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
     match selectable {
         Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),
+        Selectable::Term(_) | Selectable::CountRows(_) => {}
         Selectable::Time(_, inner, _)
         | Selectable::Cast(inner, _, _)
         | Selectable::Path(inner, _)
         | Selectable::Negation(inner, _) => kinds_of(inner, table, kinds),
-        Selectable::Function(_, items, _) | Selectable::Tuple(items, _) => {
-            items.iter().for_each(|item| kinds_of(item, table, kinds));
+        Selectable::Hint(hint, _) => kinds_of(&hint.1, table, kinds),
+        Selectable::Function(_, items, _)
+        | Selectable::Tuple(items, _)
+        | Selectable::List(items, _)
+        | Selectable::Set(items, _) => items.iter().for_each(|item| kinds_of(item, table, kinds)),
+        Selectable::MapOrUdt(pairs, _) => {
+            for (key, value) in pairs {
+                kinds_of(key, table, kinds);
+                kinds_of(value, table, kinds);
+            }
         }
-        _ => {}
+        Selectable::Arithmetic(first, rest) => {
+            kinds_of(first, table, kinds);
+            rest.iter().for_each(|(_, operand)| kinds_of(operand, table, kinds));
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! Values taken out of a row: of its partition key, its clustering, its cells and its partition's static row.
 
+use super::part::{self, Times};
 use crate::analysis::restrictions::Found;
-use crate::analysis::selection::{Leaf, Selected, Shape, Source};
+use crate::analysis::selection::{Leaf, Selected, Shape, Source, TimePath};
 use crate::error::Result;
 use crate::functions::CallContext;
 use crate::syntax::ast::TimeFunction;
 use helenus_model::cell::Cell;
 use helenus_model::row::RowView;
 use helenus_model::schema::Column;
-use helenus_model::types::{Fields, put_value};
+use helenus_model::types::{CqlType, Fields, put_value};
 use std::borrow::Cow;
 
 /// A row with what belongs to its partition.
@@ -36,6 +37,13 @@ pub(super) struct Computing<'a> {
     pub(super) folded: &'a [Option<Vec<u8>>],
     /// See `folded`.
     pub(super) first: &'a [Option<Vec<u8>>],
+}
+
+impl Computing<'_> {
+    /// The value of a term of the selection.
+    fn term(&self, index: usize) -> Option<&[u8]> {
+        self.terms.get(index).and_then(Option::as_deref)
+    }
 }
 
 impl<'a> RowAt<'a> {
@@ -131,44 +139,101 @@ impl<'a> RowAt<'a> {
         source: &Source,
         scratch: &'s mut Vec<u8>,
     ) -> Option<&'s [u8]> {
-        let Source::Cell { id, is_static, shape } = source else { return None };
-        let row = if *is_static { self.statics } else { self.row }?;
-        let live = row.cells_of(*id).iter().filter(|cell| cell.is_live(self.now_s));
-        scratch.clear();
-        if matches!(shape, Shape::Simple | Shape::Counter) || function == TimeFunction::MaxWriteTime {
-            let cell = live.max_by_key(|cell| cell.timestamp_us)?;
-            return self.put_time(function, cell, scratch).then_some(scratch);
-        }
-        scratch.extend_from_slice(&[0; 4]);
-        let mut count = 0_i32;
-        for cell in live {
-            count += 1;
-            let at = scratch.len();
-            scratch.extend_from_slice(&[0; 4]);
-            let length =
-                if self.put_time(function, cell, scratch) { (scratch.len() - at - 4) as i32 } else { -1 };
-            if let Some(place) = scratch.get_mut(at..at + 4) {
-                place.copy_from_slice(&length.to_be_bytes());
+        if let Source::Cell { id, is_static, shape: Shape::Simple | Shape::Counter } = source {
+            let row = if *is_static { self.statics } else { self.row }?;
+            let cell = row.cells_of(*id).iter().find(|cell| cell.is_live(self.now_s))?;
+            let time = self.time_of_cell(function, cell)?;
+            scratch.clear();
+            match function {
+                TimeFunction::Ttl => scratch.extend_from_slice(&(time as i32).to_be_bytes()),
+                _ => scratch.extend_from_slice(&time.to_be_bytes()),
             }
+            return Some(scratch);
         }
-        scratch.get_mut(..4)?.copy_from_slice(&count.to_be_bytes());
-        (count > 0).then_some(scratch)
+        *scratch = self.times(function, source).of(function)?;
+        Some(scratch)
     }
 
-    /// Appends the time; says whether there is one.
-    fn put_time(&self, function: TimeFunction, cell: &Cell, out: &mut Vec<u8>) -> bool {
+    fn time_of_cell(&self, function: TimeFunction, cell: &Cell) -> Option<i64> {
         match function {
-            TimeFunction::WriteTime | TimeFunction::MaxWriteTime => {
-                out.extend_from_slice(&cell.timestamp_us.to_be_bytes());
-                true
-            }
-            TimeFunction::Ttl if cell.is_expiring() => {
-                let left = (cell.local_deletion_s - self.now_s) as i32;
-                out.extend_from_slice(&left.to_be_bytes());
-                true
-            }
-            TimeFunction::Ttl => false,
+            TimeFunction::WriteTime | TimeFunction::MaxWriteTime => Some(cell.timestamp_us),
+            TimeFunction::Ttl if cell.is_expiring() => Some(cell.local_deletion_s - self.now_s),
+            TimeFunction::Ttl => None,
         }
+    }
+
+    /// The times of a column's cells.
+    fn times(&self, function: TimeFunction, source: &Source) -> Times {
+        let Source::Cell { id, is_static, shape } = source else { return Times::None };
+        let Some(row) = (if *is_static { self.statics } else { self.row }) else { return Times::None };
+        let mut live = row.cells_of(*id).iter().filter(|cell| cell.is_live(self.now_s));
+        let time = |cell: &Cell| self.time_of_cell(function, cell);
+        match shape {
+            Shape::Simple | Shape::Counter => live.next().map_or(Times::None, |cell| Times::One(time(cell))),
+            Shape::Udt(fields) => {
+                let mut times = vec![None; *fields];
+                let mut has_value = false;
+                for cell in live {
+                    has_value = true;
+                    let field = row.path(cell).first_chunk::<2>().map(|path| u16::from_be_bytes(*path));
+                    if let Some(place) = field.and_then(|field| times.get_mut(usize::from(field))) {
+                        *place = time(cell);
+                    }
+                }
+                if has_value { Times::Many(times) } else { Times::None }
+            }
+            Shape::List | Shape::Set | Shape::Map => Times::Many(live.map(time).collect()),
+        }
+    }
+
+    /// The time of a part of a column (`WritetimeOrTTLSelector` over fields, elements and slices).
+    fn time_of(
+        &self,
+        function: TimeFunction,
+        path: &TimePath,
+        computing: &Computing<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        Ok(self.times_of(function, path, computing)?.of(function))
+    }
+
+    fn times_of(&self, function: TimeFunction, path: &TimePath, computing: &Computing<'_>) -> Result<Times> {
+        let mut scratch = Vec::new();
+        Ok(match path {
+            TimePath::Column(source) => self.times(function, source),
+            TimePath::Field(inner, field, index) => {
+                if self.selected(field, computing, &mut scratch)?.is_none() {
+                    return Ok(Times::None);
+                }
+                self.times_of(function, inner, computing)?.at(*index)
+            }
+            TimePath::Element(inner, collection, ty, key) => {
+                let value = self.selected(collection, computing, &mut scratch)?;
+                let key = computing.term(*key);
+                match value.as_deref().zip(key).and_then(|(value, key)| part::index_of(ty, value, key)) {
+                    Some(index) => self.times_of(function, inner, computing)?.at(index),
+                    None => Times::None,
+                }
+            }
+            TimePath::Slice(inner, collection, ty, (from, to)) => {
+                let ends = (from.and_then(|from| computing.term(from)), to.and_then(|to| computing.term(to)));
+                let value = self.selected(collection, computing, &mut scratch)?;
+                let range = value.as_deref().map_or(0..0, |value| part::index_range(ty, value, ends));
+                self.times_of(function, inner, computing)?.within(range)
+            }
+        })
+    }
+
+    /// What a set or map stored as cells has under a key; `None` if the column is none.
+    fn element_cell(&self, source: &Source, ty: &CqlType, key: &[u8]) -> Option<Option<&'a [u8]>> {
+        let Source::Cell { id, is_static, shape: shape @ (Shape::Set | Shape::Map) } = source else {
+            return None;
+        };
+        let Some(row) = (if *is_static { self.statics } else { self.row }) else { return Some(None) };
+        let key_type = part::key_type(ty)?;
+        let cells = row.cells_of(*id);
+        let cell = cells.iter().find(|cell| key_type.compare(row.path(cell), key).is_eq());
+        let cell = cell.filter(|cell| cell.is_live(self.now_s));
+        Some(cell.map(|cell| if *shape == Shape::Set { row.path(cell) } else { row.value(cell) }))
     }
 
     /// Whatever is selected.
@@ -192,10 +257,35 @@ impl<'a> RowAt<'a> {
             Selected::Term(index) => at(computing.terms, *index),
             Selected::Aggregate(index) => at(computing.folded, *index),
             Selected::First(index) => at(computing.first, *index),
+            Selected::Null => None,
             Selected::Field(inner, index) => {
                 let value = self.selected(inner, computing, scratch)?;
                 let field = value.as_deref().and_then(|value| Fields::of(value).nth(*index).flatten());
                 field.map(|field| Cow::Owned(field.to_vec()))
+            }
+            Selected::Element(inner, ty, key) => {
+                let Some(key) = computing.term(*key) else { return Ok(None) };
+                if let Selected::Leaf(Leaf::Column(source)) = &**inner
+                    && let Some(found) = self.element_cell(source, ty, key)
+                {
+                    return Ok(found.map(Cow::Borrowed));
+                }
+                let value = self.selected(inner, computing, scratch)?;
+                let found = value.as_deref().and_then(|value| part::element(ty, value, key));
+                found.map(|found| Cow::Owned(found.to_vec()))
+            }
+            Selected::Slice(inner, ty, (from, to)) => {
+                let ends = (from.and_then(|from| computing.term(from)), to.and_then(|to| computing.term(to)));
+                let value = self.selected(inner, computing, scratch)?;
+                value.as_deref().and_then(|value| part::slice(ty, value, ends)).map(Cow::Owned)
+            }
+            Selected::TimeOf(function, path) => self.time_of(*function, path, computing)?.map(Cow::Owned),
+            Selected::Made(ty, parts) => {
+                let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(parts.len());
+                for part in parts {
+                    values.push(self.selected(part, computing, scratch)?.map(Cow::into_owned));
+                }
+                Some(Cow::Owned(part::made(ty, &values)))
             }
             Selected::Call(function, arguments) => {
                 let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(arguments.len());

@@ -4,14 +4,16 @@
 //! the answer, and what has to be assembled is in a buffer that stays.
 
 use super::fold::Folding;
+use super::group::{Grouped, Grouping};
 use super::row::{Computing, RowAt};
 use super::sort::{Kept, Sort};
 use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{Leaf, Selected, Selection};
 use crate::backend::RowsOut;
-use crate::error::CqlError;
+use crate::error::{CqlError, Result};
 use helenus_engine::read::{RowSink, Taken};
 use helenus_model::row::{RowBuf, RowView};
+use helenus_model::types::write_json;
 
 /// Bytes of an answer after which a page ends.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -24,6 +26,8 @@ pub(super) enum Target<'a> {
     Kept(Kept, &'a Sort),
     /// Made one.
     Folding(Folding),
+    /// Made groups.
+    Grouping(Grouping<'a>),
 }
 
 /// Takes the rows of one execution.
@@ -73,6 +77,15 @@ impl SelectSink<'_> {
                 write(self.selection, &at, &self.computing, kept, &mut self.scratch)
             }
             Target::Folding(folding) => folding.add(self.selection, &at, &self.computing, &mut self.scratch),
+            Target::Grouping(grouping) => {
+                let out: &mut dyn RowsOut = &mut *self.out;
+                match grouping.add(self.selection, &at, &self.computing, (out, &mut self.scratch)) {
+                    Ok(Grouped::Added) => Ok(()),
+                    Ok(Grouped::EndPartition) => return Ok(Taken::EndPartition),
+                    Ok(Grouped::EndPage) => return Ok(Taken::EndPage),
+                    Err(error) => Err(error),
+                }
+            }
         };
         match written {
             Ok(()) => Ok(Taken::Counted),
@@ -84,13 +97,26 @@ impl SelectSink<'_> {
     }
 }
 
-fn write(
+/// Writes a row, each column or all as one JSON text.
+pub(super) fn write(
     selection: &Selection,
     row: &RowAt<'_>,
     computing: &Computing<'_>,
     out: &mut dyn RowsOut,
     scratch: &mut Vec<u8>,
-) -> crate::error::Result<()> {
+) -> Result<()> {
+    if let Some(json) = &selection.json {
+        let mut text = String::from("{");
+        for (index, (selected, (name, ty))) in selection.columns.iter().zip(&json.0).enumerate() {
+            text.push_str(if index == 0 { "" } else { ", " });
+            text.push_str(name);
+            write_json(ty, row.selected(selected, computing, scratch)?.as_deref(), &mut text);
+        }
+        text.push('}');
+        out.cell(Some(text.as_bytes()));
+        out.end_row();
+        return Ok(());
+    }
     for selected in &selection.columns {
         match selected {
             Selected::Leaf(Leaf::Column(source)) => out.cell(row.value(source, scratch)),

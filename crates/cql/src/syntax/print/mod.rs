@@ -11,6 +11,5 @@ mod statement;
 mod term;
 mod words;
 
-pub(crate) use printer::print_selectable;
 pub use printer::{print, print_term, print_type};
 pub(super) use words::{term_in_words, type_in_words};

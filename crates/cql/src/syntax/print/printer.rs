@@ -2,7 +2,7 @@
 
 use super::super::ast::{
     BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName,
-    Selectable, Statement, Term,
+    Statement, Term,
 };
 use super::super::lexer::Lexer;
 use super::super::parser::RESERVED_TYPE_NAMES;
@@ -19,13 +19,6 @@ pub fn print(statement: &Statement<'_>) -> String {
 pub fn print_term(term: &Term<'_>, markers: &[BindMarker<'_>]) -> String {
     let mut printer = Printer { out: String::new(), markers };
     printer.term(term);
-    printer.out
-}
-
-/// Canonical CQL of a selectable.
-pub(crate) fn print_selectable(selectable: &Selectable<'_>) -> String {
-    let mut printer = Printer { out: String::new(), markers: &[] };
-    printer.selectable(selectable);
     printer.out
 }
 

@@ -1,0 +1,170 @@
+//! INSERT JSON: an INSERT of all columns, whose values come out of one text (`Json`).
+//!
+//! The statement becomes `INSERT (every column) VALUES (?, ?, ..)` with markers that no client sees: each is one column of
+//! the text. A text that is a constant is taken apart once; a bound one where the first column is asked for, and what was
+//! read is kept for the others.
+
+use super::receiver::{Markers, Receiver};
+use super::term::Term;
+use super::values::{Bindings, Bound};
+use crate::backend::BoundValue;
+use crate::error::{CqlError, Result};
+use crate::json::{Json, Mismatch, ParseError, fold_case, from_json, parse};
+use crate::syntax::ast::{self, Ident};
+use helenus_model::schema::Table;
+use helenus_model::types::CqlType;
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A row as JSON: its columns, and where the text is.
+#[derive(Debug)]
+pub struct JsonRow {
+    source: Source,
+    columns: Vec<(Arc<str>, CqlType)>,
+    /// What columns are that the text does not name.
+    default: Value,
+    last: Mutex<Option<LastRead>>,
+}
+
+/// The text that was read last, when, and its values.
+#[derive(Debug)]
+struct LastRead {
+    text: Box<str>,
+    now_ms: i64,
+    values: Arc<[Value]>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A constant's.
+    Values(Arc<[Value]>),
+    /// The marker of this number.
+    Marker(u16),
+}
+
+/// A column's value.
+#[derive(Clone, Debug)]
+enum Value {
+    Bytes(Vec<u8>),
+    Null,
+    Unset,
+}
+
+fn invalid<T>(text: impl Into<String>) -> Result<T> {
+    Err(CqlError::Invalid(text.into()))
+}
+
+/// Columns and values of the INSERT that an INSERT JSON is. `value` is a string or a marker.
+///
+/// # Errors
+/// A constant that is no JSON, or not that of a row of the table.
+pub(crate) fn json_columns(
+    value: &ast::Term<'_>,
+    default_unset: bool,
+    table: &Table,
+    markers: &mut Markers,
+) -> Result<(Vec<Ident<'static>>, Vec<ast::Term<'static>>)> {
+    let all =
+        table.partition_key.iter().chain(&table.clustering).chain(&table.statics).chain(&table.regulars);
+    let mut row = JsonRow {
+        source: Source::Values(Arc::new([])),
+        columns: all.map(|column| (column.name.clone(), column.ty.clone())).collect(),
+        default: if default_unset { Value::Unset } else { Value::Null },
+        last: Mutex::new(None),
+    };
+    row.source = match value {
+        ast::Term::Marker(marker) => {
+            markers.add(*marker, &Receiver::named(table, "[json]", CqlType::Text));
+            match u16::try_from(marker.index) {
+                Ok(index) => Source::Marker(index),
+                Err(_) => return invalid("Too many markers(?). markers must be at most 65535"),
+            }
+        }
+        ast::Term::Literal(text) => Source::Values(row.read(&text.text, 0)?),
+        _ => return invalid("INSERT JSON takes a string or a bind marker"),
+    };
+    let row = Arc::new(row);
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    for (index, (name, _)) in row.columns.iter().enumerate() {
+        names.push(Ident { name: Cow::Owned(name.to_string()), pos: value.pos() });
+        values.push(ast::Term::Marker(markers.add_own(Term::Json(row.clone(), index), value.pos())));
+    }
+    Ok((names, values))
+}
+
+impl JsonRow {
+    /// Whether the text is bound.
+    pub(super) fn has_marker(&self) -> bool {
+        matches!(self.source, Source::Marker(_))
+    }
+
+    /// The value of a column under the request's values.
+    ///
+    /// # Errors
+    /// A bound text that is no JSON, or not that of a row.
+    pub(super) fn bind<'a>(&self, column: usize, bindings: &Bindings<'a>) -> Result<Bound<'a>> {
+        let values = match &self.source {
+            Source::Values(values) => values.clone(),
+            Source::Marker(index) => {
+                let BoundValue::Bytes(bytes) = bindings.values.get(*index) else {
+                    return invalid("Got null for INSERT JSON values");
+                };
+                let Ok(text) = std::str::from_utf8(bytes) else {
+                    return invalid("String didn't validate. (column [json])");
+                };
+                self.read_once(text, bindings.calls.now_us.div_euclid(1000))?
+            }
+        };
+        Ok(match values.get(column) {
+            Some(Value::Bytes(bytes)) => Bound::Bytes(Cow::Owned(bytes.clone())),
+            Some(Value::Unset) => Bound::Unset,
+            Some(Value::Null) | None => Bound::Null,
+        })
+    }
+
+    fn read_once(&self, text: &str, now_ms: i64) -> Result<Arc<[Value]>> {
+        if let Some(last) = &*self.last.lock()
+            && *last.text == *text
+            && last.now_ms == now_ms
+        {
+            return Ok(last.values.clone());
+        }
+        let values = self.read(text, now_ms)?;
+        *self.last.lock() = Some(LastRead { text: text.into(), now_ms, values: values.clone() });
+        Ok(values)
+    }
+
+    /// A value a column (`Json.parseJson`).
+    fn read(&self, text: &str, now_ms: i64) -> Result<Arc<[Value]>> {
+        let undecodable = |error: ParseError| {
+            let error = error.java_text();
+            CqlError::Invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
+        };
+        let mut entries = match parse(text).map_err(undecodable)? {
+            Json::Map(entries) => fold_case(entries),
+            Json::Null => return invalid("Got null for INSERT JSON values"),
+            other => return Err(undecodable(ParseError::no_object(&other))),
+        };
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (name, ty) in &self.columns {
+            let Some(at) = entries.iter().position(|(key, _)| **key == **name) else {
+                values.push(self.default.clone());
+                continue;
+            };
+            values.push(match entries.remove(at).1 {
+                Json::Null => Value::Null,
+                json => Value::Bytes(from_json(ty, &json, now_ms).map_err(|mismatch| match mismatch {
+                    Mismatch::Invalid(text) => CqlError::Invalid(text),
+                    Mismatch::Marshal(text) => {
+                        CqlError::Invalid(format!("Error decoding JSON value for {name}: {text}"))
+                    }
+                })?),
+            });
+        }
+        match entries.first() {
+            Some((key, _)) => invalid(format!("JSON values map contains unrecognized column: {key}")),
+            None => Ok(values.into()),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `exp`, `log` and `log10` of decimals, to as many digits as are asked for.
+//!
+//! Fixed point in big integers, with digits to spare that the result is rounded from: Cassandra's results are the
+//! exact ones rounded to the nearest (`DecimalType.exp`, `log`, `log10`). Base e goes by way of base ten, so that
+//! powers of ten come off the number and its logarithm exactly.
+
+use super::decimal::{Arithmetic, Decimal, Rounding, divide_rounded, ten_to};
+use num_bigint::{BigInt, Sign};
+
+/// Least and most digits of a result (`DecimalType.MIN_SIGNIFICANT_DIGITS`, `MAX_PRECISION`).
+const DIGITS_MIN: u64 = 32;
+const DIGITS_MAX: u64 = 10_000;
+/// Digits computed beyond those of the result.
+const SPARE_DIGITS: u32 = 20;
+
+/// How many digits the result for a number has.
+fn digits_for(number: &Decimal) -> u64 {
+    number.precision().clamp(DIGITS_MIN, DIGITS_MAX)
+}
+
+/// e to the power of a number.
+pub(super) fn exp(number: &Decimal) -> Arithmetic<Decimal> {
+    if number.unscaled == BigInt::ZERO {
+        return Ok(Decimal { unscaled: BigInt::from(1), scale: 0 });
+    }
+    let digits = digits_for(number);
+    let magnitude = number.precision() as i64 - i64::from(number.scale);
+    if magnitude > 10 {
+        return Err("Overflow");
+    }
+    let places = digits as u32 + SPARE_DIGITS + magnitude.max(0) as u32;
+    if -magnitude > i64::from(places) {
+        // So near to zero that 1 + x rounds to what it is rounded to.
+        let one = Decimal { unscaled: BigInt::from(1), scale: 0 };
+        return Ok(one.plus(number).rounded(digits, Rounding::HalfEven));
+    }
+    let point = Point { one: ten_to(places), places };
+    let x = point.of(number);
+    let ln_ten = point.ln_ten();
+    // x = powers * ln 10 + rest, with the rest from 0 to ln 10.
+    let mut powers = &x / &ln_ten;
+    if x.sign() == Sign::Minus && &powers * &ln_ten != x {
+        powers -= 1;
+    }
+    let rest = &x - &powers * &ln_ten;
+    let scale = i64::from(places) - i64::try_from(&powers).map_err(|_| "Overflow")?;
+    let scale = i32::try_from(scale).map_err(|_| "Overflow")?;
+    Ok(Decimal { unscaled: point.exp(&rest), scale }.rounded(digits, Rounding::HalfEven))
+}
+
+/// The natural logarithm of a number above zero.
+pub(super) fn log(number: &Decimal) -> Decimal {
+    if is_one(number) { Decimal::ZERO } else { natural(number, digits_for(number)) }
+}
+
+/// The logarithm to base ten of a number above zero: the natural one divided by that of ten, both with two digits more
+/// than the result. Powers of ten show that: some come out as whole numbers, some with zeros behind the point.
+pub(super) fn log10(number: &Decimal) -> Decimal {
+    let digits = digits_for(number);
+    let ten = natural(&Decimal { unscaled: BigInt::from(10), scale: 0 }, digits + 2);
+    if is_one(number) {
+        return Decimal { unscaled: BigInt::ZERO, scale: -ten.scale };
+    }
+    let log = natural(number, digits + 2);
+    let preferred = log.scale - ten.scale;
+    if &log.unscaled % &ten.unscaled == BigInt::ZERO {
+        let exact = Decimal { unscaled: &log.unscaled / &ten.unscaled, scale: preferred };
+        return exact;
+    }
+    let scale = digits as i32 + SPARE_DIGITS as i32 + preferred.abs();
+    match log.quotient(&ten, scale, Rounding::HalfEven) {
+        Ok(quotient) => quotient.rounded(digits + 2, Rounding::HalfEven).rounded(digits, Rounding::HalfEven),
+        Err(_) => Decimal::ZERO,
+    }
+}
+
+fn is_one(number: &Decimal) -> bool {
+    number.clone().stripped() == Decimal { unscaled: BigInt::from(1), scale: 0 }
+}
+
+/// The natural logarithm of a number other than one, with so many digits.
+fn natural(number: &Decimal, digits: u64) -> Decimal {
+    // Near one the first digits of the logarithm are zeros: more places until enough digits are left.
+    let mut places = digits as u32 + SPARE_DIGITS + number.precision() as u32;
+    loop {
+        let point = Point { one: ten_to(places), places };
+        let found = Decimal { unscaled: point.ln(number), scale: places as i32 };
+        if found.precision() >= digits + u64::from(SPARE_DIGITS) / 2 {
+            return found.rounded(digits, Rounding::HalfEven);
+        }
+        places *= 2;
+    }
+}
+
+/// Fixed point: numbers are so many times `one`.
+struct Point {
+    one: BigInt,
+    places: u32,
+}
+
+impl Point {
+    fn of(&self, number: &Decimal) -> BigInt {
+        let shift = i64::from(self.places) - i64::from(number.scale);
+        let power = ten_to(shift.unsigned_abs() as u32);
+        if shift >= 0 {
+            &number.unscaled * power
+        } else {
+            divide_rounded(&number.unscaled, &power, Rounding::HalfEven)
+        }
+    }
+
+    fn times(&self, a: &BigInt, b: &BigInt) -> BigInt {
+        a * b / &self.one
+    }
+
+    /// e to a power from 0 to 3: of a small part of it, squared up.
+    fn exp(&self, power: &BigInt) -> BigInt {
+        const HALVINGS: u32 = 8;
+        let part = power >> HALVINGS;
+        let (mut term, mut sum, mut n) = (self.one.clone(), self.one.clone(), 1_u32);
+        loop {
+            term = self.times(&term, &part) / n;
+            if term == BigInt::ZERO {
+                break;
+            }
+            sum += &term;
+            n += 1;
+        }
+        for _ in 0..HALVINGS {
+            sum = self.times(&sum, &sum);
+        }
+        sum
+    }
+
+    /// The logarithm of a fraction: twice the inverse hyperbolic tangent of (a - b) / (a + b).
+    fn ln_of_fraction(&self, a: &BigInt, b: &BigInt) -> BigInt {
+        let z = (a - b) * &self.one / (a + b);
+        let square = self.times(&z, &z);
+        let (mut power, mut sum, mut n) = (z.clone(), z, 1_u32);
+        loop {
+            power = self.times(&power, &square);
+            n += 2;
+            if power == BigInt::ZERO {
+                return sum * 2;
+            }
+            sum += &power / n;
+        }
+    }
+
+    /// 10 = 2^3 * 5/4.
+    fn ln_ten(&self) -> BigInt {
+        let ln_two = self.ln_of_fraction(&BigInt::from(2), &BigInt::from(1));
+        ln_two * 3 + self.ln_of_fraction(&BigInt::from(5), &BigInt::from(4))
+    }
+
+    fn ln(&self, number: &Decimal) -> BigInt {
+        let ln_two = self.ln_of_fraction(&BigInt::from(2), &BigInt::from(1));
+        // number = m * 10^powers with m from 0.1 to 1, then m * 2^doublings from 3/4 to 3/2.
+        let precision = number.precision() as i64;
+        let powers = precision - i64::from(number.scale);
+        let mut m = self.of(&Decimal { unscaled: number.unscaled.clone(), scale: precision as i32 });
+        let mut doublings = 0;
+        while &m * 4 < &self.one * 3 {
+            m *= 2;
+            doublings += 1;
+        }
+        self.ln_of_fraction(&m, &self.one) - ln_two * doublings + self.ln_ten() * powers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::types::{ConstantKind, CqlType, parse_constant, to_cql_literal};
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::from_bytes(&parse_constant(&CqlType::Decimal, ConstantKind::Float, text).unwrap())
+    }
+
+    fn text(number: &Decimal) -> String {
+        to_cql_literal(&CqlType::Decimal, Some(&number.to_bytes()))
+    }
+
+    #[test]
+    fn known_digits_come_out() {
+        assert_eq!(text(&exp(&decimal("1.0")).unwrap()), "2.7182818284590452353602874713527");
+        assert_eq!(text(&exp(&decimal("-1.0")).unwrap()), "0.36787944117144232159552377016146");
+        assert_eq!(text(&log(&decimal("2.0"))), "0.69314718055994530941723212145818");
+        assert_eq!(text(&log10(&decimal("2.0"))), "0.30102999566398119521373889472449");
+        assert_eq!(text(&log(&decimal("0.5"))), "-0.69314718055994530941723212145818");
+        assert_eq!(text(&log(&decimal("1.00"))), "0");
+    }
+}

@@ -1,0 +1,504 @@
+//! JSON texts, read as Jackson reads them with its defaults: what follows the first value is not looked at, of repeated
+//! keys the last counts, and numbers with a fraction are doubles.
+
+use helenus_model::types::{CqlType, to_cql_literal};
+
+/// What a text says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Json {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Boolean(bool),
+    /// A number without fraction that fits 32 bits, in Java an `Integer`.
+    Int(i32),
+    /// One that fits 64 bits, in Java a `Long`.
+    Long(i64),
+    /// A greater one, as written.
+    Big(String),
+    /// A number with a fraction or an exponent.
+    Double(f64),
+    /// A string.
+    String(String),
+    /// An array.
+    List(Vec<Json>),
+    /// An object: its keys in the order in which they came first.
+    Map(Vec<(String, Json)>),
+}
+
+/// Why a text is no JSON: what is wrong, and where, in Jackson's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParseError {
+    /// Java's exception, behind Jackson's package.
+    exception: &'static str,
+    message: String,
+}
+
+const PACKAGE: &str = "com.fasterxml.jackson";
+const MISMATCHED: &str = "databind.exc.MismatchedInputException";
+
+impl ParseError {
+    /// The message of Java's exception.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The exception's class and message, as Java prints both.
+    pub(crate) fn java_text(&self) -> String {
+        format!("{PACKAGE}.{}: {}", self.exception, self.message)
+    }
+
+    /// A whole text that is no object where one is wanted.
+    pub(crate) fn no_object(found: &Json) -> ParseError {
+        let (what, token) = match found {
+            Json::List(_) => ("Array", "START_ARRAY"),
+            Json::String(_) => ("String", "VALUE_STRING"),
+            Json::Boolean(true) => ("Boolean", "VALUE_TRUE"),
+            Json::Boolean(false) => ("Boolean", "VALUE_FALSE"),
+            Json::Double(_) => ("Floating-point", "VALUE_NUMBER_FLOAT"),
+            _ => ("Integer", "VALUE_NUMBER_INT"),
+        };
+        let message = format!(
+            "Cannot deserialize value of type `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {what} value (token `JsonToken.{token}`)\n at {}",
+            source(", column: 1", 1)
+        );
+        ParseError { exception: MISMATCHED, message }
+    }
+}
+
+/// Jackson's words for a place whose text it does not show.
+fn source(column: &str, line: usize) -> String {
+    format!(
+        "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]"
+    )
+}
+
+impl Json {
+    /// The simple name of the Java class that Jackson reads this as.
+    pub(crate) fn class(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Boolean(_) => "Boolean",
+            Json::Int(_) => "Integer",
+            Json::Long(_) => "Long",
+            Json::Big(_) => "BigInteger",
+            Json::Double(_) => "Double",
+            Json::String(_) => "String",
+            Json::List(_) => "ArrayList",
+            Json::Map(_) => "LinkedHashMap",
+        }
+    }
+
+    /// What Java's `toString` gives.
+    pub(crate) fn java_text(&self) -> String {
+        match self {
+            Json::Null => "null".to_owned(),
+            Json::Boolean(value) => value.to_string(),
+            Json::Int(value) => value.to_string(),
+            Json::Long(value) => value.to_string(),
+            Json::Big(text) | Json::String(text) => text.clone(),
+            Json::Double(value) => to_cql_literal(&CqlType::Double, Some(&value.to_be_bytes())),
+            Json::List(items) => {
+                let items: Vec<String> = items.iter().map(Json::java_text).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Json::Map(entries) => {
+                let entries: Vec<String> =
+                    entries.iter().map(|(key, value)| format!("{key}={}", value.java_text())).collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+        }
+    }
+}
+
+/// Arrays and objects within each other, at most (`StreamReadConstraints.DEFAULT_MAX_DEPTH`).
+const DEPTH_MAX: usize = 1000;
+
+/// Reads the first value of a text.
+///
+/// # Errors
+/// It is no JSON, or there is nothing in it.
+pub(crate) fn parse(text: &str) -> Result<Json, ParseError> {
+    let mut reader = Reader { text, at: 0, depth: 0 };
+    reader.skip_space();
+    if reader.peek().is_none() {
+        let message = format!("No content to map due to end-of-input\n at {}", source("", 1));
+        return Err(ParseError { exception: MISMATCHED, message });
+    }
+    reader.value()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+type Read<T> = Result<T, ParseError>;
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// The words for a place in the text.
+    fn place(&self, at: usize) -> String {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before.get(line_start..).unwrap_or_default().encode_utf16().count() + 1;
+        source(&format!(", column: {column}"), line)
+    }
+
+    fn error<T>(&self, message: String) -> Read<T> {
+        let message = format!("{message}\n at {}", self.place(self.at));
+        Err(ParseError { exception: "core.JsonParseException", message })
+    }
+
+    /// The character at hand is not one that may stand here.
+    fn unexpected<T>(&self, expected: &str) -> Read<T> {
+        let Some(shown) = self.shown() else { return self.ended(expected) };
+        self.error(format!("Unexpected character {shown}: {expected}"))
+    }
+
+    /// The same within a number.
+    fn unexpected_in_number<T>(&self, expected: &str) -> Read<T> {
+        let Some(shown) = self.shown() else { return self.ended(expected) };
+        self.error(format!("Unexpected character {shown} in numeric value: {expected}"))
+    }
+
+    fn shown(&self) -> Option<String> {
+        let found = self.text.get(self.at..)?.chars().next()?;
+        let code = u32::from(found);
+        Some(if found < ' ' {
+            format!("((CTRL-CHAR, code {code}))")
+        } else {
+            format!("('{found}' (code {code}))")
+        })
+    }
+
+    fn ended<T>(&self, expected: &str) -> Read<T> {
+        let message = format!("Unexpected end-of-input: {expected}\n at {}", self.place(self.text.len()));
+        Err(ParseError { exception: "core.io.JsonEOFException", message })
+    }
+
+    fn value(&mut self) -> Read<Json> {
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string().map(Json::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true", Json::Boolean(true)),
+            Some(b'f') => self.word("false", Json::Boolean(false)),
+            Some(b'n') => self.word("null", Json::Null),
+            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$' => {
+                self.unknown_word()
+            }
+            _ => self.unexpected(
+                "expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
+            ),
+        }
+    }
+
+    fn nested(&mut self, read: impl Fn(&mut Self) -> Read<Json>) -> Read<Json> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return self.error(format!(
+                "Document nesting depth ({}) exceeds the maximum allowed ({DEPTH_MAX}, from `StreamReadConstraints.getMaxNestingDepth()`)",
+                self.depth
+            ));
+        }
+        let found = read(self)?;
+        self.depth -= 1;
+        Ok(found)
+    }
+
+    fn word(&mut self, word: &str, value: Json) -> Read<Json> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let goes_on =
+            rest.as_bytes().get(word.len()).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        if !rest.starts_with(word) || goes_on {
+            return self.unknown_word();
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn unknown_word(&mut self) -> Read<Json> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
+        let word = rest.get(..length).unwrap_or_default().to_owned();
+        self.at += length;
+        self.error(format!(
+            "Unrecognized token '{word}': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+        ))
+    }
+
+    fn array(&mut self) -> Read<Json> {
+        let start = self.place(self.at);
+        self.at += 1;
+        let mut items = Vec::new();
+        self.skip_space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Json::List(items));
+        }
+        loop {
+            self.skip_space();
+            items.push(self.value()?);
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Json::List(items));
+                }
+                None => {
+                    return self.ended(&format!("expected close marker for Array (start marker at {start})"));
+                }
+                Some(b'}') => {
+                    return self.error(format!(
+                        "Unexpected close marker '}}': expected ']' (for Array starting at {start})"
+                    ));
+                }
+                Some(_) => return self.unexpected("was expecting comma to separate Array entries"),
+            }
+        }
+    }
+
+    fn object(&mut self) -> Read<Json> {
+        let start = self.place(self.at);
+        self.at += 1;
+        let mut entries: Vec<(String, Json)> = Vec::new();
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Json::Map(entries));
+        }
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b'"') => {}
+                None => {
+                    return self
+                        .ended(&format!("expected close marker for Object (start marker at {start})"));
+                }
+                Some(_) => return self.unexpected("was expecting double-quote to start field name"),
+            }
+            let key = self.string()?;
+            self.skip_space();
+            if self.peek() != Some(b':') {
+                return self.unexpected("was expecting a colon to separate field name and value");
+            }
+            self.at += 1;
+            self.skip_space();
+            put(&mut entries, key, self.value()?);
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Json::Map(entries));
+                }
+                None => {
+                    return self
+                        .ended(&format!("expected close marker for Object (start marker at {start})"));
+                }
+                Some(b']') => {
+                    return self.error(format!(
+                        "Unexpected close marker ']': expected '}}' (for Object starting at {start})"
+                    ));
+                }
+                Some(_) => return self.unexpected("was expecting comma to separate Object entries"),
+            }
+        }
+    }
+
+    fn string(&mut self) -> Read<String> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let plain = rest.find(|c: char| c == '"' || c == '\\' || c < ' ').unwrap_or(rest.len());
+            out.push_str(rest.get(..plain).unwrap_or_default());
+            self.at += plain;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape(&mut out)?;
+                }
+                None => return self.ended("was expecting closing quote for a string value"),
+                Some(control) => {
+                    return self.error(format!(
+                        "Illegal unquoted character ((CTRL-CHAR, code {control})): has to be escaped using backslash to be included in string value"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Read<()> {
+        let Some(byte) = self.peek() else { return self.ended("in character escape sequence") };
+        let character = match byte {
+            b'"' | b'\\' | b'/' => char::from(byte),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                self.at += 1;
+                let first = self.hex()?;
+                // Halves of a pair that stand alone have no UTF-8; Java stores a question mark.
+                if (0xD800..0xDC00).contains(&first)
+                    && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u"))
+                {
+                    self.at += 2;
+                    let second = self.hex()?;
+                    let pair = char::decode_utf16([first, second]).map(|c| c.unwrap_or('?'));
+                    out.extend(pair);
+                    return Ok(());
+                }
+                out.push(char::from_u32(u32::from(first)).unwrap_or('?'));
+                return Ok(());
+            }
+            _ => {
+                let found = self.text.get(self.at..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
+                return self
+                    .error(format!("Unrecognized character escape '{found}' (code {})", u32::from(found)));
+            }
+        };
+        self.at += 1;
+        out.push(character);
+        Ok(())
+    }
+
+    fn hex(&mut self) -> Read<u16> {
+        let digits = self.text.get(self.at..self.at + 4);
+        match digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit())) {
+            Some(digits) => {
+                self.at += 4;
+                Ok(u16::from_str_radix(digits, 16).unwrap_or_default())
+            }
+            None => self.unexpected("expected a hex-digit for character escape sequence"),
+        }
+    }
+
+    fn number(&mut self) -> Read<Json> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let whole = self.digits();
+        if whole == 0 {
+            return self
+                .unexpected_in_number("expected digit (0-9) to follow minus sign, for valid numeric value");
+        }
+        let first_digit = self.at - whole;
+        if whole > 1 && self.text.as_bytes().get(first_digit) == Some(&b'0') {
+            self.at = first_digit + 1;
+            return self.error("Invalid numeric value: Leading zeroes not allowed".to_owned());
+        }
+        let mut is_real = false;
+        if self.peek() == Some(b'.') {
+            is_real = true;
+            self.at += 1;
+            if self.digits() == 0 {
+                let wrong = self.unexpected_in_number("Decimal point not followed by a digit");
+                return wrong.map_err(|error| self.one_before(error));
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            is_real = true;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                let wrong = self.unexpected_in_number("Exponent indicator not followed by a digit");
+                return wrong.map_err(|error| self.one_before(error));
+            }
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        if is_real {
+            return Ok(Json::Double(text.parse().unwrap_or(f64::NAN)));
+        }
+        Ok(match (text.parse::<i32>(), text.parse::<i64>()) {
+            (Ok(value), _) => Json::Int(value),
+            (_, Ok(value)) => Json::Long(value),
+            _ => Json::Big(text.to_owned()),
+        })
+    }
+
+    /// Jackson counts the column from the character before.
+    fn one_before(&self, error: ParseError) -> ParseError {
+        let (here, before) = (self.place(self.at), self.place(self.at.saturating_sub(1)));
+        ParseError { message: error.message.replace(&here, &before), ..error }
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+}
+
+/// Adds an entry; a key that is known keeps its place and gets the new value.
+pub(super) fn put(entries: &mut Vec<(String, Json)>, key: String, value: Json) {
+    match entries.iter_mut().find(|(known, _)| *known == key) {
+        Some(known) => known.1 = value,
+        None => entries.push((key, value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Json {
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+    }
+
+    #[test]
+    fn numbers_have_the_class_that_java_gives_them() {
+        let read =
+            read("[1, -2147483649, 9223372036854775808, 1.50, 1e3, true, null, \"\\u00e9\\ud83d\\ude00\"]");
+        let classes: Vec<&str> = match &read {
+            Json::List(items) => items.iter().map(Json::class).collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(
+            classes,
+            ["Integer", "Long", "BigInteger", "Double", "Double", "Boolean", "null", "String"]
+        );
+        assert_eq!(read.java_text(), "[1, -2147483649, 9223372036854775808, 1.5, 1000.0, true, null, é😀]");
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_counts_and_what_follows_is_not_read() {
+        assert_eq!(read("{\"a\": 1, \"b\": 2, \"a\": 3} and more").java_text(), "{a=3, b=2}");
+        assert!(parse("  ").is_err());
+    }
+
+    #[test]
+    fn texts_cut_anywhere_are_refused_without_panic() {
+        let text = "{\"a\": [1, -2.5e3, \"x\\u00e9y\\n\"], \"b\": {\"c\": null}}";
+        for end in 1..text.len() {
+            assert!(parse(&text[..end]).is_err(), "{}", &text[..end]);
+        }
+        let deep = "[".repeat(100_000);
+        assert!(parse(&deep).is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! What JSON says as a value of a type (each type's `fromJSONObject`).
+
+use super::parse::{Json, parse, put};
+use helenus_model::types::{
+    ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
+    put_value,
+};
+
+/// Why JSON is no value of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// Cassandra's `MarshalException`, which callers put into a sentence.
+    Marshal(String),
+    /// An invalid request as it is.
+    Invalid(String),
+}
+
+impl From<String> for Mismatch {
+    fn from(text: String) -> Mismatch {
+        Mismatch::Marshal(text)
+    }
+}
+
+impl From<TypeError> for Mismatch {
+    fn from(error: TypeError) -> Mismatch {
+        match error {
+            TypeError::DurationText(error) => Mismatch::Invalid(error.to_string()),
+            other => Mismatch::Marshal(other.to_string()),
+        }
+    }
+}
+
+type Value<T = Vec<u8>> = Result<T, Mismatch>;
+
+/// The value as serialised bytes; collections and user-defined types in their frozen form. `now_ms` is what the timestamp
+/// `now` means.
+///
+/// # Errors
+/// The JSON is of another kind, or its text denotes no value.
+pub(crate) fn from_json(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
+    match ty {
+        CqlType::List { .. }
+        | CqlType::Set { .. }
+        | CqlType::Map { .. }
+        | CqlType::Tuple(_)
+        | CqlType::Udt(_)
+        | CqlType::Vector { .. } => from_parts(ty, json, now_ms),
+        _ => from_simple(ty, json, now_ms),
+    }
+}
+
+fn from_simple(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
+    let text = |text: &str| match parse_text(ty, text) {
+        Ok(bytes) => Ok(bytes),
+        Err(TypeError::Now) => Ok(now_ms.to_be_bytes().to_vec()),
+        Err(error) => Err(error.into()),
+    };
+    let expected = |what: &str| {
+        Err(Mismatch::Marshal(format!("Expected {what}, but got a {}: {}", json.class(), json.java_text())))
+    };
+    match (ty, json) {
+        (CqlType::Blob, json) => from_blob(json),
+        (CqlType::Decimal, json) => {
+            let shown = json.java_text();
+            let refused = || format!("Value '{shown}' is not a valid representation of a decimal value");
+            parse_text(ty, &shown).map_err(|_| refused().into())
+        }
+        (CqlType::Varint, json) => {
+            let shown = json.java_text();
+            let refused = || format!("Value '{shown}' is not a valid representation of a varint value");
+            let bytes = parse_text(ty, &shown).ok().filter(|bytes| !bytes.is_empty());
+            bytes.ok_or_else(|| refused().into())
+        }
+        (CqlType::Empty, Json::String(empty)) if empty.is_empty() => Ok(Vec::new()),
+        (CqlType::Empty, Json::String(other)) => Err(format!("'{other}' is not empty").into()),
+        (CqlType::Empty, other) => {
+            Err(format!("Expected an empty string, but got: {}", other.java_text()).into())
+        }
+        (_, Json::String(string)) => text(string),
+        (
+            CqlType::TinyInt | CqlType::SmallInt,
+            Json::Int(_) | Json::Long(_) | Json::Big(_) | Json::Double(_),
+        ) => text(&json.java_text()),
+        (CqlType::Int, Json::Int(value)) => Ok(value.to_be_bytes().to_vec()),
+        (CqlType::BigInt, Json::Int(value)) => Ok(i64::from(*value).to_be_bytes().to_vec()),
+        (CqlType::BigInt | CqlType::Timestamp, Json::Long(value)) => Ok(value.to_be_bytes().to_vec()),
+        (CqlType::Boolean, Json::Boolean(value)) => Ok(vec![u8::from(*value)]),
+        (CqlType::Double, Json::Int(_) | Json::Long(_) | Json::Big(_) | Json::Double(_)) => {
+            parse_constant(ty, ConstantKind::Float, &json.java_text()).map_err(Mismatch::from)
+        }
+        (CqlType::Float, Json::Double(value)) => Ok((*value as f32).to_be_bytes().to_vec()),
+        (CqlType::Float, Json::Int(_) | Json::Long(_) | Json::Big(_)) => text(&json.java_text()),
+        _ => expected(match ty {
+            CqlType::Ascii => "an ascii string",
+            CqlType::Text => "a UTF-8 string",
+            CqlType::Int => "an int value",
+            CqlType::BigInt | CqlType::Counter => "a bigint value",
+            CqlType::SmallInt => "a short value",
+            CqlType::TinyInt => "a byte value",
+            CqlType::Boolean => "a boolean value",
+            CqlType::Double => "a double value",
+            CqlType::Float => "a float value",
+            CqlType::Timestamp => "a long or a datestring representation of a timestamp value",
+            CqlType::Date => "a string representation of a date value",
+            CqlType::Time => "a string representation of a time value",
+            CqlType::Duration => "a string representation of a duration",
+            CqlType::Inet => "a string representation of an inet value",
+            CqlType::TimeUuid => "a string representation of a timeuuid",
+            CqlType::Uuid => "a string representation of a uuid",
+            _ => "another value",
+        }),
+    }
+}
+
+fn from_blob(json: &Json) -> Value {
+    let refused = |why: String| {
+        Mismatch::Marshal(format!("Value '{}' is not a valid blob representation: {why}", json.java_text()))
+    };
+    let Json::String(text) = json else {
+        let package = if matches!(json, Json::List(_) | Json::Map(_)) { "java.util" } else { "java.lang" };
+        let class = match json {
+            Json::Big(_) => "java.math.BigInteger".to_owned(),
+            other => format!("{package}.{}", other.class()),
+        };
+        return Err(refused(format!(
+            "class {class} cannot be cast to class java.lang.String ({class} and java.lang.String are in module java.base of loader 'bootstrap')"
+        )));
+    };
+    match text.strip_prefix("0x") {
+        Some(digits) => parse_text(&CqlType::Blob, digits).map_err(|error| refused(error.to_string())),
+        None => Err(refused(format!("String representation of blob is missing 0x prefix: {text}"))),
+    }
+}
+
+fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
+    // A collection may come as a string of JSON, which keys of maps always do.
+    let inner;
+    let json = match json {
+        Json::String(text) => {
+            inner =
+                parse(text).map_err(|error| format!("Error decoding JSON string: {}", error.message()))?;
+            &inner
+        }
+        other => other,
+    };
+    let expected = |what: &str| {
+        Err(Mismatch::Marshal(format!("Expected {what}, but got a {}: {}", json.class(), json.java_text())))
+    };
+    let mut out = Vec::new();
+    match (ty, json) {
+        (CqlType::List { element, .. }, Json::List(items)) => {
+            let values = elements(element, items, "list", now_ms)?;
+            pack(values.len(), values.iter().map(|value| Some(&**value)), &mut out);
+        }
+        (CqlType::Set { element, .. }, Json::List(items)) => {
+            let values = elements(element, items, "set", now_ms)?;
+            pack(values.len(), values.iter().map(|value| Some(&**value)), &mut out);
+        }
+        (CqlType::Vector { element, dimension }, Json::List(items)) => {
+            if items.len() != *dimension as usize {
+                return Err(format!(
+                    "List had incorrect size: expected {dimension} but given {}; {}",
+                    items.len(),
+                    json.java_text()
+                )
+                .into());
+            }
+            for value in elements(element, items, "list", now_ms)? {
+                put_element(element, &value, &mut out);
+            }
+        }
+        (CqlType::Tuple(types), Json::List(items)) => {
+            let count = types.len();
+            if items.len() > count {
+                return Err(
+                    format!("Tuple contains extra items (expected {count}): {}", json.java_text()).into()
+                );
+            }
+            if items.len() < count {
+                return Err(format!("Tuple is missing items (expected {count}): {}", json.java_text()).into());
+            }
+            for (ty, item) in types.iter().zip(items) {
+                put_value(nullable(ty, item, now_ms)?.as_deref(), &mut out);
+            }
+        }
+        (CqlType::Map { key, value, .. }, Json::Map(entries)) => {
+            let mut values = Vec::with_capacity(entries.len() * 2);
+            for (name, found) in entries {
+                if *found == Json::Null {
+                    return Err("Invalid null value in map".to_owned().into());
+                }
+                values.push(from_json(key, &Json::String(name.clone()), now_ms)?);
+                values.push(from_json(value, found, now_ms)?);
+            }
+            pack(entries.len(), values.iter().map(|value| Some(&**value)), &mut out);
+        }
+        (CqlType::Udt(udt), Json::Map(entries)) => fields(udt, entries, now_ms, &mut out)?,
+        (CqlType::Set { .. }, _) => return expected("a list (representing a set)"),
+        (CqlType::Tuple(_), _) => return expected("a list representation of a tuple"),
+        (CqlType::Map { .. } | CqlType::Udt(_), _) => return expected("a map"),
+        _ => return expected("a list"),
+    }
+    Ok(normalise(ty, &out).into_owned())
+}
+
+fn elements(ty: &CqlType, items: &[Json], what: &str, now_ms: i64) -> Value<Vec<Vec<u8>>> {
+    let one = |item: &Json| match item {
+        Json::Null => Err(format!("Invalid null element in {what}").into()),
+        item => from_json(ty, item, now_ms),
+    };
+    items.iter().map(one).collect()
+}
+
+fn nullable(ty: &CqlType, json: &Json, now_ms: i64) -> Value<Option<Vec<u8>>> {
+    match json {
+        Json::Null => Ok(None),
+        json => from_json(ty, json, now_ms).map(Some),
+    }
+}
+
+fn fields(udt: &UserType, entries: &[(String, Json)], now_ms: i64, out: &mut Vec<u8>) -> Value<()> {
+    let entries = fold_case(entries.to_vec());
+    let mut found = 0;
+    for (name, ty) in &udt.fields {
+        let given = entries.iter().find(|(key, _)| **key == **name).map_or(&Json::Null, |(_, value)| value);
+        found += usize::from(*given != Json::Null);
+        put_value(nullable(ty, given, now_ms)?.as_deref(), out);
+    }
+    if found != entries.len() {
+        let is_field = |key: &str| udt.fields.iter().any(|(name, _)| **name == *key);
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !is_field(key)) {
+            let text = format!("Unknown field '{key}' in value of user defined type {}", udt.name);
+            return Err(text.into());
+        }
+    }
+    Ok(())
+}
+
+/// Keys as names: quoted ones as they are without their quotes, others in lower case (`JsonUtils.handleCaseSensitivity`).
+pub(crate) fn fold_case(entries: Vec<(String, Json)>) -> Vec<(String, Json)> {
+    let keys: Vec<String> = entries.iter().map(|(key, _)| key.clone()).collect();
+    let mut folded = entries;
+    for key in keys {
+        let name = match key.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(quoted) => quoted.to_owned(),
+            None => key.to_lowercase(),
+        };
+        if name == key {
+            continue;
+        }
+        if let Some(at) = folded.iter().position(|(known, _)| *known == key) {
+            let (_, value) = folded.remove(at);
+            put(&mut folded, name, value);
+        }
+    }
+    folded
+}
