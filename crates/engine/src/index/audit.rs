@@ -166,13 +166,15 @@ fn audit_group(
         page_rows: None,
     };
     let view = database.view(&command.table)?;
-    let mut sink = Present { shape, key: Vec::new(), entries: BTreeSet::new() };
+    let mut sink = Present { shape, key: Vec::new(), entries: BTreeSet::new(), tied: BTreeSet::new() };
     database.read(&base, &view, request, &mut sink, None)?;
     let local_s = database.now_s();
+    let before_us = removable_before_us(database, shape);
     let mut stale = 0;
-    for hit in hits {
+    for hit in hits.iter().filter(|hit| hit.timestamp_us < before_us) {
         let entry = (hit.clustering.clone(), hit.term.clone(), hit.path.clone());
-        if !sink.entries.contains(&entry) {
+        let is_tied = sink.tied.contains(&(hit.clustering.clone(), hit.timestamp_us));
+        if !is_tied && !sink.entries.contains(&entry) {
             let deletion = DeletionTime { timestamp_us: hit.timestamp_us, local_s };
             let values = hit.values.iter().map(Option::as_deref);
             writer.put_at(
@@ -187,11 +189,26 @@ fn audit_group(
     Ok(stale)
 }
 
+/// Entries older than this may be taken out.
+///
+/// Of a cell that is any: what hides the cell hides whatever older is written later. A row that is alive by its key dies
+/// when its last cell expires, and an older write of another cell may bring it back; after the grace that purging gives
+/// such writes, too, its entry goes.
+fn removable_before_us(database: &Database, shape: &IndexShape) -> i64 {
+    if shape.column.kind != ColumnKind::Clustering {
+        return i64::MAX;
+    }
+    let grace_s = database.shared.options.compaction.purge.grace_s;
+    database.now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
+}
+
 /// The entries that rows have: ordered clustering, term, path.
 struct Present<'a> {
     shape: &'a IndexShape,
     key: Vec<u8>,
     entries: BTreeSet<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>,
+    /// Ordered clustering and timestamps of their cells: a value of an equal timestamp may win yet.
+    tied: BTreeSet<(Vec<u8>, i64)>,
 }
 
 impl Present<'_> {
@@ -202,6 +219,8 @@ impl Present<'_> {
             let values = (0..columns.len()).map(|index| row.clustering(index));
             clustering_key(values, columns, &mut name).map_err(|error| damaged(self.shape, &error))?;
         }
+        let cells = row.cells_of(self.shape.column.id).iter();
+        self.tied.extend(cells.map(|cell| (name.clone(), cell.timestamp_us)));
         let entries = &mut self.entries;
         entries_of(self.shape, (&self.key, row), &mut |entry| {
             entries.insert((name.clone(), entry.term, entry.path.map(<[u8]>::to_vec)));

@@ -136,7 +136,9 @@ impl Observer<'_> {
             let newer = row.cells_of(id).iter().find(same_path);
             let wins = |new: &Cell| !left_remains((cell, old.value(cell)), (new, row.value(new)));
             let is_hidden = !hides.is_live() && cell.is_deleted_by(hides);
-            let newer = newer.filter(|new| wins(new));
+            // Where timestamps are equal the older value may win again: by a later expiry, say. Its entry stays.
+            let is_final = |new: &Cell| new.timestamp_us > cell.timestamp_us || new.is_tombstone();
+            let newer = newer.filter(|new| wins(new) && is_final(new));
             if !is_hidden && newer.is_none() {
                 continue;
             }
