@@ -85,6 +85,9 @@ fn add(def: &ColumnDef<'_>, if_not_exists: bool, keyspace: &Keyspace, table: &mu
             invalid(format!("Column with name '{name}' already exists"))
         };
     }
+    if table.is_compact() {
+        return invalid("Cannot add new column to a COMPACT STORAGE table");
+    }
     if def.is_static && table.clustering.is_empty() {
         return invalid(
             "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
@@ -152,6 +155,10 @@ fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -
         && !udt.frozen
     {
         return invalid(format!("Cannot drop non-frozen column {} of user type {}", column.name, column.ty));
+    }
+    if table.compact_value().is_some_and(|value| value.name == column.name) {
+        // Cassandra breaks over it inside: the table would have no value.
+        return Err(CqlError::Server("java.lang.AssertionError".into()));
     }
     table.statics.retain(|other| other.name != column.name);
     table.regulars.retain(|other| other.name != column.name);
