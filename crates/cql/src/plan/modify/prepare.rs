@@ -2,8 +2,8 @@
 
 use super::attributes::Attributes;
 use super::filter::Filter;
-use super::operation::{Operations, assign, delete, set_value};
-use crate::analysis::{Markers, Scope, existing_column, json_columns};
+use super::operation::{Action, Operations, assign, delete, set_value};
+use crate::analysis::{Markers, Scope, Term, existing_column, json_columns};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
@@ -12,6 +12,7 @@ use crate::syntax::ast::{
 };
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{ColumnKind, Table};
+use helenus_model::types::CqlType;
 use std::sync::Arc;
 
 /// Which statement.
@@ -56,6 +57,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) conditions: Conditions,
     /// Whether the row, or the static row, must be read before it is written.
     pub(super) reads: Reads,
+    /// The value that a row of a compact table must have and the statement does not give: refused when it is run.
+    pub(super) missing_value: Option<Arc<str>>,
 }
 
 /// What a statement without conditions reads before it writes.
@@ -127,6 +130,7 @@ impl ModifyPlan {
             operations,
             conditions,
             reads: Reads::default(),
+            missing_value: None,
         }
         .checked()
     }
@@ -153,8 +157,17 @@ impl ModifyPlan {
         let filter =
             Filter::prepare(&update.filter, ModifyKind::Update, statics_only, (&table, scope), markers)?;
         let reads = operations.reads();
-        ModifyPlan { kind: ModifyKind::Update, table, attributes, filter, operations, conditions, reads }
-            .checked()
+        ModifyPlan {
+            kind: ModifyKind::Update,
+            table,
+            attributes,
+            filter,
+            operations,
+            conditions,
+            reads,
+            missing_value: None,
+        }
+        .checked()
     }
 
     /// Analyses a DELETE.
@@ -179,12 +192,22 @@ impl ModifyPlan {
         let filter =
             Filter::prepare(&statement.filter, ModifyKind::Delete, statics_only, (&table, scope), markers)?;
         let reads = operations.reads();
-        ModifyPlan { kind: ModifyKind::Delete, table, attributes, filter, operations, conditions, reads }
-            .checked()
+        ModifyPlan {
+            kind: ModifyKind::Delete,
+            table,
+            attributes,
+            filter,
+            operations,
+            conditions,
+            reads,
+            missing_value: None,
+        }
+        .checked()
     }
 
     /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
-    fn checked(self) -> Result<ModifyPlan> {
+    fn checked(mut self) -> Result<ModifyPlan> {
+        self.complete_compact()?;
         let attributes = &self.attributes;
         self.conditions.check(&self.table, attributes.timestamp.is_some())?;
         if self.table.is_counter() {
@@ -213,6 +236,22 @@ impl ModifyPlan {
             }
         }
         Ok(self)
+    }
+
+    /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
+    fn complete_compact(&mut self) -> Result<()> {
+        let writes_row = self.kind != ModifyKind::Delete && self.updates_regulars();
+        if !writes_row || !self.operations.regular.is_empty() || !self.table.is_compact() {
+            return Ok(());
+        }
+        let table = self.table.clone();
+        let Some(value) = table.compact_value() else { return Ok(()) };
+        if value.ty != CqlType::Empty {
+            self.missing_value = Some(value.name.clone());
+            return Ok(());
+        }
+        self.operations.add(&table, value, Action::Set(Term::Value(Box::default())));
+        Ok(())
     }
 
     /// Whether rows are changed, and not only the static one (`updatesRegularRows`).
