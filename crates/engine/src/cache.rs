@@ -36,6 +36,11 @@ impl SharedCache {
         SharedCache { blocks: Cache::with_weighter(blocks, bytes, Bytes) }
     }
 
+    /// Blocks in it.
+    pub fn blocks(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
         self.blocks.weight()

@@ -9,6 +9,7 @@ mod commitlog;
 mod compaction;
 mod database;
 mod error;
+mod figures;
 mod folder;
 mod index;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
@@ -28,6 +29,7 @@ pub use database::{
     ReadTimeouts, Status, TableStatus, Turn,
 };
 pub use error::{Error, Result};
+pub use figures::{FigureSummaries, Figures, Summary};
 pub use index::{Analyzer, AnalyzerOption, IndexBuildStatus, IndexLookup, IndexSearch, IndexShape};
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};

@@ -11,6 +11,7 @@ mod peers;
 mod read;
 mod registry;
 mod table;
+mod views;
 
 pub use local::NodeInfo;
 pub(crate) use local::ring_tokens;

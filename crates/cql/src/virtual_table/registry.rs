@@ -1,7 +1,7 @@
 //! The virtual tables there are.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
-use super::{described, local, peers};
+use super::{described, local, peers, views};
 use crate::virtual_table::NodeInfo;
 use helenus_engine::Database;
 use helenus_model::schema::{Keyspace, Schema, TableId};
@@ -18,13 +18,15 @@ pub struct VirtualTables {
 }
 
 impl VirtualTables {
-    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, and `system_virtual_schema`.
+    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, `system_virtual_schema`, and the figures of the engine in
+    /// `system_views`.
     pub(crate) fn new(database: &Database, node: NodeInfo) -> VirtualTables {
         let tables =
             VirtualTables { tables: RwLock::default(), node: RwLock::default(), shown: RwLock::default() };
         tables.describe_node(database, node);
         peers::tables(database).into_iter().for_each(|table| tables.register(table));
         described::tables().into_iter().for_each(|table| tables.register(table));
+        views::tables().into_iter().for_each(|table| tables.register(table));
         tables
     }
 

@@ -94,7 +94,8 @@ impl Job {
         let transaction = store.begin(shared, Operation::Compaction);
         let log = transaction.path().to_owned();
         store.compaction.begin(&log);
-        let progress = Arc::new(Progress::new(&table, choice.reason, &claim.inputs, &read));
+        let progress =
+            Arc::new(Progress::new(shared.next_uuid(), &table, choice.reason, &claim.inputs, &read));
         let outputs = Outputs::new(choice.output, &claim.inputs);
         let merging = Merging::new(inputs, outputs, Purger::new(rule, table.clone()), cx);
         Ok(Some(Job {

@@ -5,9 +5,11 @@ use helenus_model::schema::Table;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use uuid::Uuid;
 
 /// Shared by the compaction and whoever looks.
 pub(super) struct Progress {
+    id: Uuid,
     keyspace: Arc<str>,
     table: Arc<str>,
     reason: Reason,
@@ -19,6 +21,8 @@ pub(super) struct Progress {
 /// A compaction under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionStatus {
+    /// Its own id, a time UUID of its beginning.
+    pub id: Uuid,
     /// Its keyspace.
     pub keyspace: String,
     /// Its table.
@@ -36,12 +40,14 @@ pub struct CompactionStatus {
 impl Progress {
     /// Of a compaction that replaces `inputs` and reads `read`.
     pub(super) fn new(
+        id: Uuid,
         table: &Table,
         reason: Reason,
         inputs: &[Arc<SsTable>],
         read: &[Arc<SsTable>],
     ) -> Progress {
         Progress {
+            id,
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             reason,
@@ -57,6 +63,7 @@ impl Progress {
 
     pub(super) fn status(&self) -> CompactionStatus {
         CompactionStatus {
+            id: self.id,
             keyspace: self.keyspace.to_string(),
             table: self.table.to_string(),
             kind: match self.reason {

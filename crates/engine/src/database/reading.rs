@@ -70,7 +70,14 @@ impl Database {
                 _ => Ok(()),
             }
         };
+        let meter = if fill_cache { &view.figures.reads } else { &view.figures.scans };
+        let began_ns = meter.count().then(|| clock.monotonic_ns());
         let end = execute(command, view, sink, (&mut scratch, probe), &interrupt);
+        if let (Some(began_ns), Ok(_)) = (began_ns, &end) {
+            meter.record(clock.monotonic_ns().saturating_sub(began_ns));
+            view.figures.rows.record(scratch.rows_passed);
+            view.figures.tombstones.record(scratch.tombstones_passed);
+        }
         self.shared.scratches.give_back(scratch);
         end
     }

@@ -2,6 +2,9 @@
 
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
+use crate::figures::FigureSummaries;
+use crate::table::View;
+use helenus_sstable::table::SsTable;
 
 /// A database's figures.
 #[derive(Clone, Debug)]
@@ -12,6 +15,10 @@ pub struct Status {
     pub memtable_bytes: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
+    /// Bytes it may hold.
+    pub cache_bytes_max: u64,
+    /// Blocks in it.
+    pub cache_blocks: u64,
     /// Segments of the commit log.
     pub log_segments: u64,
     /// Why the last flush failed, if it did.
@@ -41,6 +48,26 @@ pub struct TableStatus {
     pub memtable_bytes: u64,
     /// Rows in its memtables.
     pub memtable_rows: u64,
+    /// Bytes of its largest SSTable.
+    pub sstable_bytes_max: u64,
+    /// Bytes of the largest partition within one SSTable, rounded up by a fifth at most.
+    pub partition_bytes_max: u64,
+    /// Tombstones and expiring cells in its SSTables, about.
+    pub tombstones: u64,
+    /// Partitions of its SSTables, one that is in several counted in each.
+    pub partitions: u64,
+    /// Rows of its SSTables, counted likewise.
+    pub rows: u64,
+    /// What its reads and writes cost since the start.
+    pub figures: FigureSummaries,
+}
+
+fn greatest(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
+    view.sstables.iter().map(|sstable| of(sstable)).max().unwrap_or(0)
+}
+
+fn sum(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
+    view.sstables.iter().map(|sstable| of(sstable)).sum()
 }
 
 impl Database {
@@ -61,6 +88,14 @@ impl Database {
                     disk_bytes: view.sstables.iter().map(|sstable| sstable.size_on_disk()).sum(),
                     memtable_bytes: view.memtables.iter().map(|memtable| memtable.bytes() as u64).sum(),
                     memtable_rows: view.memtables.iter().map(|memtable| memtable.stats().rows).sum(),
+                    sstable_bytes_max: greatest(&view, SsTable::size_on_disk),
+                    partition_bytes_max: greatest(&view, |sstable| sstable.stats().partition_sizes.max()),
+                    tombstones: sum(&view, |sstable| {
+                        sstable.stats().tombstone_drop_times.sum_until(i64::MAX) as u64
+                    }),
+                    partitions: sum(&view, SsTable::partition_count),
+                    rows: sum(&view, |sstable| u64::try_from(sstable.stats().rows).unwrap_or(0)),
+                    figures: view.figures.summaries(),
                 }
             })
             .collect();
@@ -69,6 +104,8 @@ impl Database {
             host_id: shared.host_id,
             memtable_bytes: shared.memory.bytes() as u64,
             cache_bytes: shared.cache.bytes(),
+            cache_bytes_max: shared.options.memory.cache,
+            cache_blocks: shared.cache.blocks(),
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
             flush_failure: shared.flush_failure.lock().clone(),
             compactions: shared.compactions.running(),

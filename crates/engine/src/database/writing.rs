@@ -81,7 +81,13 @@ impl Shared {
             };
             for update in mutation.updates.iter().chain(&derived) {
                 let Some(store) = tables.get(&update.table.id) else { continue };
-                store.view().current().apply(update, Token::of_key(&update.key))?;
+                let view = store.view();
+                let writes = &view.figures.writes;
+                let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
+                view.current().apply(update, Token::of_key(&update.key))?;
+                if let Some(began_ns) = began_ns {
+                    writes.record(self.host.clock.monotonic_ns().saturating_sub(began_ns));
+                }
             }
             ticket
         };

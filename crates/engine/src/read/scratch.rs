@@ -23,6 +23,10 @@ pub struct ReadScratch {
     pub(super) merge: Option<Merge<AnySource>>,
     #[expect(clippy::vec_box, reason = "memories move between here and cursors, which hold them boxed")]
     pub(super) cursors: Vec<Box<CursorMemory>>,
+    /// Rows that the last read gave.
+    pub(crate) rows_passed: u64,
+    /// Dead rows and markers that it passed.
+    pub(crate) tombstones_passed: u64,
 }
 
 /// More than most reads have memtables.

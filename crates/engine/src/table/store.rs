@@ -297,7 +297,8 @@ impl TableStore {
 
     /// What compactions under way come to is thrown away, and so is what earlier ones may have come to.
     fn empty_view(&self, shared: &Shared, changing: &mut Unfinished) {
-        self.view.store(Arc::new(View::new(&shared.memory, Vec::new())));
+        let figures = self.view.load().figures.clone();
+        self.view.store(Arc::new(View { figures, ..View::new(&shared.memory, Vec::new()) }));
         self.compaction.emptied();
         for replacing in std::mem::take(&mut changing.replacing) {
             self.compaction.release(&replacing.old);

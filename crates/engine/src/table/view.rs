@@ -1,6 +1,7 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
 use crate::error::{Error, Result};
+use crate::figures::Figures;
 use crate::memtable::{MemoryAccount, Memtable};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
@@ -16,6 +17,8 @@ pub struct View {
     /// SSTables that could not be opened. What is in them nobody knows: reads fail, and nothing may be purged that one of
     /// them could still hold.
     pub unreadable: Vec<Unreadable>,
+    /// What reads and writes of the table cost so far.
+    pub figures: Arc<Figures>,
 }
 
 /// An SSTable with a damaged component.
@@ -31,7 +34,8 @@ impl View {
     /// A view of files only, with an empty memtable.
     pub fn new(account: &MemoryAccount, mut sstables: Vec<Arc<SsTable>>) -> View {
         order(&mut sstables);
-        View { memtables: vec![Arc::new(Memtable::new(account))], sstables, unreadable: Vec::new() }
+        let memtables = vec![Arc::new(Memtable::new(account))];
+        View { memtables, sstables, unreadable: Vec::new(), figures: Arc::default() }
     }
 
     /// The view with an empty memtable before the present ones.
@@ -54,7 +58,7 @@ impl View {
         let mut sstables = self.sstables.clone();
         sstables.extend(written);
         order(&mut sstables);
-        View { memtables, sstables, unreadable: self.unreadable.clone() }
+        View { memtables, sstables, ..self.clone() }
     }
 
     /// Refuses to be read without what could not be opened.
@@ -85,7 +89,7 @@ impl View {
         assert!(sstables.len() + old.len() == self.sstables.len(), "only what is in the view is replaced");
         sstables.extend(new.iter().cloned());
         order(&mut sstables);
-        View { memtables: self.memtables.clone(), sstables, unreadable: self.unreadable.clone() }
+        View { sstables, ..self.clone() }
     }
 }
 

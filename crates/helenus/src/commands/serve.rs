@@ -12,7 +12,7 @@ use helenus_engine::{
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{
-    Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, size_text,
+    Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table, size_text,
 };
 use helenus_server::native::NativeServer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -67,6 +67,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     describe_node(&local, &config, config.listen);
     let backend: Arc<dyn Backend> = local.clone();
     let native = Arc::new(NativeServer::start(&host, backend, config.listen, config.limits.clone())?);
+    local.virtual_tables().register(native.clients_table());
+    local.virtual_tables().register(settings_table(&settings, &config));
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     describe_node(&local, &config, native.address());
     let admin = start_admin(&host, &database, &native, &config)?;

@@ -1,7 +1,8 @@
 //! Configuration: one table of options feeds the command line, the YAML file, help and docs.
 //!
 //! `options` is the table, `value` the kinds of values; `cassandra_keys` says what becomes of Cassandra's other keys; `file`
-//! reads YAML, `settings` gathers what file and command line say, `server_config` is the result.
+//! reads YAML, `settings` gathers what file and command line say, `server_config` is the result, `settings_table` shows it to
+//! clients.
 
 mod cassandra_keys;
 mod file;
@@ -9,6 +10,7 @@ mod options;
 mod page;
 mod server_config;
 mod settings;
+mod settings_table;
 mod value;
 
 pub use cassandra_keys::{GUARDED, Guarded, NoEffect};
@@ -16,4 +18,5 @@ pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;
 pub use server_config::{ServerConfig, Storage, SyncChoice, Timeouts};
 pub use settings::{ConfigError, Settings};
+pub use settings_table::settings_table;
 pub use value::{Kind, Value, size_text};

@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use helenus_cql::backend::Backend;
+use helenus_cql::virtual_table::VirtualTable;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
 use super::disk_pool::DiskPool;
 use super::ledger::{Ledger, Seat};
@@ -53,6 +55,15 @@ impl Shared {
     /// Whether no more input is to be read.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Everybody, with the requests of each so far.
+    pub fn clients(&self) -> Vec<(ClientFacts, u64)> {
+        let connections = self.connections.lock();
+        let client = |mailbox: &Arc<Mailbox>| {
+            (mailbox.facts.lock().clone(), mailbox.requests_count.load(Ordering::Relaxed))
+        };
+        connections.iter().map(client).collect()
     }
 
     fn leave(&self, mailbox: &Arc<Mailbox>) {
@@ -152,6 +163,11 @@ impl NativeServer {
     /// Connections open now.
     pub fn connections_count(&self) -> usize {
         self.shared.connections.lock().len()
+    }
+
+    /// `system_views.clients`, to be registered with the backend's virtual tables.
+    pub fn clients_table(&self) -> Arc<dyn VirtualTable> {
+        clients::table(&self.shared)
     }
 
     /// Stops accepting, answers what has been received, and closes all connections. Blocks until that is done, or until

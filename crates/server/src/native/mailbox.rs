@@ -4,12 +4,13 @@
 //! the commit log's listener only wakes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::task::Waker;
 
 use helenus_engine::SchemaChange;
 use parking_lot::Mutex;
 
+use super::clients::ClientFacts;
 use super::disk_pool::Finished;
 
 /// Most events kept for a client that does not read; beyond it the client has lost track and is let go.
@@ -36,6 +37,10 @@ pub(super) struct Mailbox {
     pub wants_schema: AtomicBool,
     /// The client was told that its prepared statements depend on the keyspace in use; once is enough.
     pub warned_of_use: AtomicBool,
+    /// What `system_views` says of the client; changed by its connection alone.
+    pub facts: Mutex<ClientFacts>,
+    /// Requests so far; changed by its connection alone.
+    pub requests_count: AtomicU64,
     /// Events were lost: the connection must end.
     pub overrun: AtomicBool,
 }
@@ -48,6 +53,14 @@ impl Mailbox {
             Some(kept) => kept.clone_from(waker),
             None => *kept = Some(waker.clone()),
         }
+    }
+
+    /// Counts a request.
+    #[inline]
+    pub fn count_request(&self) {
+        // One writer: a load and a store do, and cost less than an addition that others could see half done.
+        let count = self.requests_count.load(Ordering::Relaxed);
+        self.requests_count.store(count + 1, Ordering::Relaxed);
     }
 
     /// Has the connection polled soon.

@@ -4,6 +4,7 @@
 //! `answer` translates a request for the backend and its outcome for the client; `disk_pool` runs what has to wait.
 
 mod answer;
+mod clients;
 mod columns;
 mod connection;
 mod disk_pool;

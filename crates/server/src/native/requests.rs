@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use helenus_wire::native::{
     EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Header, Outgoing, Refusal, Request,
-    ResponseHead, Version, decode_request,
+    ResponseHead, Startup, Version, decode_request,
 };
 
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
@@ -71,6 +71,7 @@ impl Requests {
         client: Option<SocketAddr>,
         seat: Seat,
     ) -> Requests {
+        mailbox.facts.lock().address = client;
         Requests {
             shared,
             mailbox,
@@ -95,8 +96,21 @@ impl Requests {
         (self.closing || self.shared.is_stopping()) && self.in_flight_count() == 0
     }
 
+    fn use_keyspace(&mut self, keyspace: Option<Arc<str>>) {
+        self.mailbox.facts.lock().keyspace.clone_from(&keyspace);
+        self.session.keyspace = keyspace;
+    }
+
+    fn note_startup(&self, startup: &Startup<'_>, version: Version) {
+        let mut facts = self.mailbox.facts.lock();
+        facts.version = version as u8;
+        facts.options =
+            startup.options.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    }
+
     /// Serves one request.
     pub fn handle(&mut self, envelope: &Envelope<'_>, scratch: &mut Scratch) -> Handled {
+        self.mailbox.count_request();
         let header = envelope.header;
         let mut head = ResponseHead::new(header.version, header.stream);
         if self.session.stage == Stage::Initial {
@@ -135,7 +149,10 @@ impl Requests {
                 self.session.version = Some(header.version);
                 self.session.stage = Stage::Established;
                 match self.session.start(startup, header.version) {
-                    Ok(ready) => self.put(&ready, &head, tools),
+                    Ok(ready) => {
+                        self.note_startup(startup, header.version);
+                        self.put(&ready, &head, tools);
+                    }
                     Err(error) => self.put(&Outgoing::Error(&ErrorMessage::from(&error)), &head, tools),
                 }
                 return Handled::Started(header.version);
@@ -179,7 +196,7 @@ impl Requests {
         self.output.appended();
         match reply {
             Reply::Written => {}
-            Reply::UsedKeyspace(keyspace) => self.session.keyspace = Some(keyspace),
+            Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
             Reply::Held(held) => {
                 let reservation = self.seat.account.take(body.len() as u64);
                 self.hold(held, Some(reservation));
@@ -222,7 +239,7 @@ impl Requests {
             self.output.envelopes().extend_from_slice(&envelope);
             self.output.appended();
             if keyspace.is_some() {
-                self.session.keyspace = keyspace;
+                self.use_keyspace(keyspace);
             }
             if let Some(held) = held {
                 self.hold(held, reservation);

@@ -172,8 +172,13 @@ impl Kind {
             Kind::List(element, _) => format!("[{}]", many(draw, &|draw| element.literal(draw))),
             Kind::Set(element, _) => format!("{{{}}}", many(draw, &|draw| element.literal(draw))),
             Kind::Map(key, value, _) => {
-                let pair = |draw: &mut Draw| format!("{}: {}", key.literal(draw), value.literal(draw));
-                format!("{{{}}}", many(draw, &pair))
+                let mut entries = std::collections::BTreeMap::new();
+                for _ in 0..draw.below(4) {
+                    entries.insert(key.literal(draw), value.literal(draw));
+                }
+                let entries: Vec<String> =
+                    entries.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+                format!("{{{}}}", entries.join(", "))
             }
             Kind::Tuple(fields) => {
                 let fields: Vec<String> = fields.iter().map(|field| field.literal_or_null(draw)).collect();

@@ -1,0 +1,69 @@
+//! `system_views.settings`: the options of this server, in Cassandra's table (`SettingsTable`).
+
+use std::sync::Arc;
+
+use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
+use helenus_model::schema::Table;
+use helenus_model::types::CqlType;
+
+use super::options::OPTIONS;
+use super::server_config::ServerConfig;
+use super::settings::Settings;
+use super::value::{Value, size_text};
+
+struct SettingsTable {
+    table: Arc<Table>,
+    rows: Vec<(&'static str, String)>,
+}
+
+/// The table of what `config` came to from `settings`: given values, and the defaults of the others.
+pub fn settings_table(settings: &Settings, config: &ServerConfig) -> Arc<dyn VirtualTable> {
+    let columns = [("name", CqlType::Text), ("value", CqlType::Text)];
+    let table = virtual_definition(("system_views", "settings"), "current settings", (1, 0), &columns);
+    let value = |key: &str, default: &str| match settings.get(key) {
+        Some(value) => text(value),
+        None => computed(key, config).unwrap_or_else(|| default.to_owned()),
+    };
+    let rows = OPTIONS.iter().map(|option| (option.key, value(option.key, option.default))).collect();
+    Arc::new(SettingsTable { table, rows })
+}
+
+/// Defaults that depend on the machine or on other options.
+fn computed(key: &str, config: &ServerConfig) -> Option<String> {
+    let limits = &config.limits;
+    let bytes = match key {
+        "memory_limit" => config.memory_limit,
+        "memtable_heap_space" => config.memtable_bytes as u64,
+        "file_cache_size" => config.cache_bytes,
+        "max_mutation_size" => config.mutation_bytes_max as u64,
+        "native_transport_max_message_size" => limits.message_bytes_max,
+        "native_transport_max_request_data_in_flight" => limits.in_flight_bytes_max,
+        "native_transport_max_request_data_in_flight_per_ip" => limits.in_flight_bytes_max_per_address,
+        "concurrent_compactors" => return Some(config.compactors.to_string()),
+        "available_processors" => return Some(limits.doors.to_string()),
+        _ => return None,
+    };
+    Some(size_text(bytes))
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Size(bytes) => size_text(*bytes),
+        Value::Duration(time) => format!("{}ms", time.as_millis()),
+        Value::Integer(number) => number.to_string(),
+        Value::Boolean(yes) => yes.to_string(),
+        Value::Text(text) => text.clone(),
+    }
+}
+
+impl VirtualTable for SettingsTable {
+    fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    fn rows(&self, _cx: &VirtualContext<'_>, rows: &mut VirtualRows) {
+        for (name, value) in &self.rows {
+            rows.row(&[("name", name.as_bytes().to_vec()), ("value", value.as_bytes().to_vec())]);
+        }
+    }
+}

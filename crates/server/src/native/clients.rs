@@ -1,0 +1,106 @@
+//! `system_views.clients`: who is connected, in Cassandra's table (`ClientsTable`).
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Weak};
+
+use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
+use helenus_model::schema::Table;
+use helenus_model::types::{CqlType, pack};
+
+use super::doors::Shared;
+
+/// What a connection says of its client, beside what it counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClientFacts {
+    /// Where it comes from.
+    pub address: Option<SocketAddr>,
+    /// Version of the protocol; 0 before STARTUP.
+    pub version: u8,
+    /// The options of its STARTUP, as sent.
+    pub options: Vec<(String, String)>,
+    /// The keyspace in use.
+    pub keyspace: Option<Arc<str>>,
+}
+
+impl ClientFacts {
+    fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+struct Clients {
+    table: Arc<Table>,
+    /// The table outlives the server that it tells of.
+    shared: Weak<Shared>,
+}
+
+/// The table of the clients of a server.
+pub(super) fn table(shared: &Arc<Shared>) -> Arc<dyn VirtualTable> {
+    let text = || Arc::new(CqlType::Text);
+    let columns = [
+        ("address", CqlType::Inet),
+        ("port", CqlType::Int),
+        ("client_options", CqlType::Map { key: text(), value: text(), frozen: true }),
+        ("connection_stage", CqlType::Text),
+        ("driver_name", CqlType::Text),
+        ("driver_version", CqlType::Text),
+        ("hostname", CqlType::Text),
+        ("keyspace_name", CqlType::Text),
+        ("protocol_version", CqlType::Int),
+        ("request_count", CqlType::BigInt),
+        ("ssl_cipher_suite", CqlType::Text),
+        ("ssl_enabled", CqlType::Boolean),
+        ("ssl_protocol", CqlType::Text),
+        ("username", CqlType::Text),
+    ];
+    let table =
+        virtual_definition(("system_views", "clients"), "currently connected clients", (1, 1), &columns);
+    Arc::new(Clients { table, shared: Arc::downgrade(shared) })
+}
+
+impl VirtualTable for Clients {
+    fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    fn rows(&self, _cx: &VirtualContext<'_>, rows: &mut VirtualRows) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        for (facts, requests) in shared.clients() {
+            let Some(address) = facts.address else { continue };
+            row(&facts, address, requests, rows);
+        }
+    }
+}
+
+fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut VirtualRows) {
+    let text = |text: &str| text.as_bytes().to_vec();
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let mut values = vec![
+        ("address", ip),
+        ("port", i32::from(address.port()).to_be_bytes().to_vec()),
+        ("connection_stage", text(if facts.version == 0 { "established" } else { "ready" })),
+        // Names are not looked up: a request must not wait for a name server.
+        ("hostname", text(&address.ip().to_string())),
+        ("protocol_version", i32::from(facts.version).to_be_bytes().to_vec()),
+        ("request_count", i64::try_from(requests).unwrap_or(i64::MAX).to_be_bytes().to_vec()),
+        ("ssl_enabled", vec![0]),
+        ("username", text("anonymous")),
+    ];
+    if !facts.options.is_empty() {
+        let mut sorted = facts.options.clone();
+        sorted.sort();
+        let parts = sorted.iter().flat_map(|(key, value)| [Some(key.as_bytes()), Some(value.as_bytes())]);
+        let mut map = Vec::new();
+        pack(sorted.len(), parts, &mut map);
+        values.push(("client_options", map));
+    }
+    for (column, option) in [("driver_name", "DRIVER_NAME"), ("driver_version", "DRIVER_VERSION")] {
+        values.extend(facts.option(option).map(|value| (column, text(value))));
+    }
+    values.extend(facts.keyspace.as_deref().map(|keyspace| ("keyspace_name", text(keyspace))));
+    rows.row(&values);
+}
