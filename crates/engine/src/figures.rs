@@ -34,7 +34,21 @@ pub struct Figures {
 #[derive(Default)]
 pub(crate) struct Meter {
     shards: [Shard; SHARDS],
-    sampled: Mutex<Option<Box<EstimatedHistogram>>>,
+    sampled: Mutex<Option<Box<Samples>>>,
+}
+
+/// Values of measured events. The histogram's first bucket is of 1, so zeros are counted apart.
+struct Samples {
+    zeros: u64,
+    others: EstimatedHistogram,
+}
+
+impl Samples {
+    fn percentile(&self, part: f64) -> u64 {
+        let others = self.others.count();
+        let wanted = (self.zeros + others) as f64 * part - self.zeros as f64;
+        if wanted <= 0.0 || others == 0 { 0 } else { self.others.percentile(wanted / others as f64) }
+    }
 }
 
 /// A counter on a cache line of its own.
@@ -87,7 +101,13 @@ impl Meter {
     /// Keeps the value of a measured event.
     pub(crate) fn record(&self, value: u64) {
         let mut sampled = self.sampled.lock();
-        sampled.get_or_insert_with(|| Box::new(EstimatedHistogram::new(BUCKETS))).add(value);
+        let samples = sampled
+            .get_or_insert_with(|| Box::new(Samples { zeros: 0, others: EstimatedHistogram::new(BUCKETS) }));
+        if value == 0 {
+            samples.zeros += 1;
+        } else {
+            samples.others.add(value);
+        }
     }
 
     fn summary(&self) -> Summary {
@@ -98,7 +118,7 @@ impl Meter {
                 count,
                 p50: sampled.percentile(0.5),
                 p99: sampled.percentile(0.99),
-                max: sampled.max(),
+                max: sampled.others.max(),
             },
         }
     }
@@ -138,5 +158,7 @@ mod tests {
         let summary = meter.summary();
         assert_eq!((summary.count, measured), (160, 10));
         assert!((100..=120).contains(&summary.p50) && summary.p50 == summary.max, "{summary:?}");
+        (0..20).for_each(|_| meter.record(0));
+        assert_eq!(meter.summary().p50, 0);
     }
 }

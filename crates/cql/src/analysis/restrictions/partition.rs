@@ -87,8 +87,9 @@ impl Restrictions {
             for mut value in bound {
                 values.push(not_null(value.pop().flatten(), column)?);
             }
-            values.sort_by(|a, b| column.ty.compare(a, b).then_with(|| a.cmp(b)));
-            values.dedup();
+            // Of values that are equal though their bytes differ, such as 1.0 and 1, the first counts.
+            values.sort_by(|a, b| column.ty.compare(a, b));
+            values.dedup_by(|a, b| column.ty.compare(a, b).is_eq());
             check_product(keys.len(), values.len(), "partition key")?;
             let mut longer = Vec::with_capacity(keys.len() * values.len());
             for key in &keys {

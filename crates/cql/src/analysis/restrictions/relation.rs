@@ -285,8 +285,10 @@ pub(super) fn joined(columns: &[Column], separator: &str) -> String {
 /// What `SingleColumnRelation.toReceivers` refuses.
 fn check_column(column: &Column, has_element: bool, comparison: Comparison) -> Result<()> {
     let (name, ty) = (&column.name, &column.ty);
-    let is_map = matches!(ty, CqlType::Map { .. });
-    let is_collection = is_map || matches!(ty, CqlType::List { .. } | CqlType::Set { .. });
+    // In Cassandra a column in descending order is of another type, `ReversedType`, which is no collection.
+    let is_map = matches!(ty, CqlType::Map { .. }) && !column.reversed;
+    let is_collection =
+        is_map || matches!(ty, CqlType::List { .. } | CqlType::Set { .. }) && !column.reversed;
     if comparison == Comparison::ContainsKey && !is_map {
         return invalid(format!("Cannot use CONTAINS KEY on non-map column {name}"));
     }

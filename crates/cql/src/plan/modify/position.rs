@@ -8,6 +8,7 @@ use helenus_model::byte_comparable::clustering_bound;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{Elements, Fields};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Longest serialised partition key and longest clustering, bytes: both carry lengths of 16 bits in files.
@@ -36,7 +37,13 @@ impl Filter {
             check_length(value.len(), value.len())?;
             keys.push(value.into_owned());
         } else {
-            for values in product(&self.keys, bindings)? {
+            let mut rows = product(&self.keys, bindings)?;
+            // Of keys that are equal though their bytes differ, such as 1.0 and 1, the first counts.
+            if rows.len() > 1 {
+                rows.sort_by(|a, b| compare_keys(table, a, b));
+                rows.dedup_by(|a, b| compare_keys(table, a, b).is_eq());
+            }
+            for values in rows {
                 keys.push(serialised_key(&values)?);
             }
         }
@@ -45,10 +52,6 @@ impl Filter {
                 return invalid("Key may not be empty".into());
             }
             check_length(key.len(), key.len())?;
-        }
-        if keys.len() > 1 {
-            keys.sort_unstable();
-            keys.dedup();
         }
         debug_assert_eq!(self.keys.len(), table.partition_key.len());
         Ok(keys)
@@ -219,6 +222,11 @@ fn bound<'a>(
 }
 
 /// Every combination of values that restrictions leave.
+fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Ordering {
+    let parts = table.partition_key.iter().zip(a.iter().zip(b));
+    parts.map(|(column, (a, b))| column.ty.compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
     let mut rows: Vec<Clustering<'a>> = vec![Vec::with_capacity(restrictions.len())];
     for restriction in restrictions {
