@@ -5,6 +5,7 @@ pub mod backend;
 mod error;
 pub mod functions;
 mod json;
+pub mod guardrails;
 mod local;
 pub(crate) mod plan;
 pub mod syntax;

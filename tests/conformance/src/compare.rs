@@ -26,7 +26,8 @@ fn outcome(theirs: &Answer, ours: &Answer, any_order: bool) -> Option<String> {
             if *code == ErrorCode::Syntax && *our_code == ErrorCode::Syntax {
                 let (there, here) = (position(message), position(our_message));
                 // Where its parser gives up later, Cassandra says only that it failed.
-                return (there != here && !there.is_empty()).then(|| format!("position: {there} there, {here} here"));
+                return (there != here && !there.is_empty())
+                    .then(|| format!("position: {there} there, {here} here"));
             }
             let same = code == our_code && accepted::same_text(message, our_message) && detail == our_detail;
             (!same).then(|| "errors".to_owned())

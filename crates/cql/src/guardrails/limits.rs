@@ -139,9 +139,8 @@ impl Words {
         };
         if let Some(found) = found(&self.disallowed) {
             let all = listed(self.disallowed.iter());
-            let text = format!(
-                "Provided values {found} are not allowed for {what} (disallowed values are: {all})"
-            );
+            let text =
+                format!("Provided values {found} are not allowed for {what} (disallowed values are: {all})");
             return Err(CqlError::Invalid(decorated(guardrail, &text, "")));
         }
         Ok(found(&self.warned).map(|found| {

@@ -101,11 +101,16 @@ impl Guardrails {
     fn table(&self, table: &Table, old: Option<&Table>, warnings: &mut Vec<String>) -> Result<()> {
         let (name, count) = (&table.name, table.columns().count() as u64);
         if old.is_none_or(|old| (old.columns().count() as u64) < count) {
-            warnings.extend(self.columns_per_table.above(("columns_per_table", ""), count, |warning, bound| {
+            warnings
+                .extend(self.columns_per_table.above(("columns_per_table", ""), count, |warning, bound| {
                 if warning {
-                    format!("The table {name} has {count} columns, this exceeds the warning threshold of {bound}.")
+                    format!(
+                        "The table {name} has {count} columns, this exceeds the warning threshold of {bound}."
+                    )
                 } else {
-                    format!("Tables cannot have more than {bound} columns, but {count} provided for table {name}")
+                    format!(
+                        "Tables cannot have more than {bound} columns, but {count} provided for table {name}"
+                    )
                 }
             })?);
         }
@@ -130,9 +135,12 @@ impl Guardrails {
             return Feature::VectorType.refuse(Some(name));
         }
         let dimension = u64::from(*dimension);
-        warnings.extend(self.vector_dimensions.above(("vector_dimensions", ""), dimension, |warning, bound| {
+        warnings
+            .extend(self.vector_dimensions.above(("vector_dimensions", ""), dimension, |warning, bound| {
             let kind = if warning { "warning" } else { "failure" };
-            format!("{name} has a vector of {dimension} dimensions, this exceeds the {kind} threshold of {bound}.")
+            format!(
+                "{name} has a vector of {dimension} dimensions, this exceeds the {kind} threshold of {bound}."
+            )
         })?);
         Ok(())
     }
@@ -157,5 +165,9 @@ impl Guardrails {
 }
 
 fn users(schema: &Schema) -> impl Iterator<Item = &Keyspace> {
-    schema.keyspaces.values().map(|keyspace| &**keyspace).filter(|keyspace| !is_system_keyspace(&keyspace.name))
+    schema
+        .keyspaces
+        .values()
+        .map(|keyspace| &**keyspace)
+        .filter(|keyspace| !is_system_keyspace(&keyspace.name))
 }

@@ -51,7 +51,7 @@ impl Guardrails {
                 self.ensure(Feature::DropTruncateTable)
             }
             StatementKind::DropKeyspace { .. } => self.ensure(Feature::DropKeyspace),
-            StatementKind::AlterTable(alter) if !matches!(alter.change, TableChange::Options(_)) => {
+            StatementKind::AlterTable(alter) if !matches!(alter.change, TableChange::Properties(_)) => {
                 self.ensure(Feature::AlterTable)
             }
             StatementKind::CreateIndex(_) => self.ensure(Feature::SecondaryIndexes),
@@ -85,7 +85,9 @@ impl Guardrails {
             if warning {
                 format!("Query for table {name} with page size {size} exceeds warning threshold of {bound}.")
             } else {
-                format!("Aborting query for table {name}, page size {size} exceeds fail threshold of {bound}.")
+                format!(
+                    "Aborting query for table {name}, page size {size} exceeds fail threshold of {bound}."
+                )
             }
         })?);
         Ok(warnings)
@@ -115,7 +117,7 @@ pub(super) fn property_names(kind: &StatementKind<'_>) -> BTreeSet<String> {
     match kind {
         StatementKind::CreateTable(create) => names(&create.options.properties),
         StatementKind::AlterTable(alter) => match &alter.change {
-            TableChange::Options(properties) => names(properties),
+            TableChange::Properties(properties) => names(properties),
             _ => BTreeSet::new(),
         },
         _ => BTreeSet::new(),

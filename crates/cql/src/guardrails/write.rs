@@ -40,7 +40,8 @@ impl Guardrails {
             }
             self.row(&update.table, &row, bytes, warnings)?;
             let stamps = row.cells.iter().map(|cell| cell.timestamp_us);
-            if let Some(timestamp_us) = stamps.chain(row.liveness.timestamp()).max() {
+            let marker = Some(row.liveness.timestamp_us).filter(|timestamp_us| *timestamp_us != i64::MIN);
+            if let Some(timestamp_us) = stamps.chain(marker).max() {
                 self.timestamp_of(&update.table, timestamp_us, now_us, warnings)?;
             }
         }
@@ -71,10 +72,16 @@ impl Guardrails {
     }
 
     fn value(&self, name: &str, size: u64, warnings: &mut Vec<String>) -> Result<()> {
-        warnings.extend(self.column_value_size.above(("column_value_size", ""), size, |warning, bound| {
-            let kind = kind(warning);
-            format!("Value of column '{name}' has size {size}, this exceeds the {kind} threshold of {bound}.")
-        })?);
+        warnings.extend(self.column_value_size.above(
+            ("column_value_size", ""),
+            size,
+            |warning, bound| {
+                let kind = kind(warning);
+                format!(
+                    "Value of column '{name}' has size {size}, this exceeds the {kind} threshold of {bound}."
+                )
+            },
+        )?);
         Ok(())
     }
 
@@ -86,7 +93,9 @@ impl Guardrails {
         warnings.extend(count);
         warnings.extend(self.collection_size.above(("collection_size", ""), size, |warning, bound| {
             let kind = kind(warning);
-            format!("Detected collection {name} of size {size}, this exceeds the {kind} threshold of {bound}.")
+            format!(
+                "Detected collection {name} of size {size}, this exceeds the {kind} threshold of {bound}."
+            )
         })?);
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::backend::{
 };
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
+use crate::guardrails::Guardrails;
 use crate::plan::batch::{BatchLimits, check_kinds};
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings};
@@ -34,6 +35,8 @@ pub struct LocalBackend {
     ddl: DdlSettings,
     virtuals: VirtualTables,
     pub(super) batches: BatchLimits,
+    /// `None` when nothing is configured: nobody is asked then.
+    pub(super) guardrails: Option<Arc<Guardrails>>,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of this server's time UUIDs.
     node: u64,
@@ -48,12 +51,19 @@ impl LocalBackend {
         let node = u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
         let ids = database.clone();
         let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
+        let guardrails = (options.guardrails != Guardrails::default()).then(|| Arc::new(options.guardrails));
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(&ids, node)));
         Arc::new(LocalBackend {
             virtuals: VirtualTables::new(&database, node_info),
             database,
             statements: Statements::new(options.prepared_bytes_max, options.statements_bytes_max),
-            ddl: DdlSettings { datacenter: options.datacenter, table_options: options.table_options, new_id },
+            ddl: DdlSettings {
+                datacenter: options.datacenter,
+                table_options: options.table_options,
+                new_id,
+                guardrails: guardrails.clone(),
+            },
+            guardrails,
             batches: options.batches,
             listeners: RwLock::new(Vec::new()),
             node,
@@ -73,6 +83,7 @@ impl LocalBackend {
     /// Parses and analyses a text under the present schema.
     fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<Prepared> {
         let statement = parse(query)?;
+        self.guard_statement(&statement.kind)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let memo = Memo::default();
         let analysed = analyse(&statement, &Scope { schema: &schema, keyspace, memo: &memo })?;
@@ -122,7 +133,9 @@ impl LocalBackend {
         match &statement.plan {
             Plan::Select(plan) => {
                 check_read(request.consistency)?;
-                self.read(request, bindings, |execution| plan.execute(execution, out))
+                self.guard_read(plan.table(), request, || {
+                    self.read(request, bindings, |execution| plan.execute(execution, out))
+                })
             }
             Plan::Describe(plan) => {
                 self.read(request, bindings, |execution| plan.execute(execution, out).map(Answer::from))
@@ -192,7 +205,7 @@ impl LocalBackend {
         Ok(Moment { timestamp_us, now_s, is_conditional: false })
     }
 
-    fn now_us(&self) -> i64 {
+    pub(super) fn now_us(&self) -> i64 {
         now_us(&self.database)
     }
 

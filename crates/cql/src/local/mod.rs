@@ -8,6 +8,7 @@ mod backend;
 mod consistency;
 mod engine_error;
 mod explain;
+mod guarding;
 mod identity;
 mod options;
 mod statements;

@@ -1,5 +1,6 @@
 //! Options of the local backend. The binary fills them from its own; nothing here reads a file.
 
+use crate::guardrails::Guardrails;
 use crate::plan::batch::BatchLimits;
 use helenus_model::schema::TableOptions;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct LocalOptions {
     pub statements_bytes_max: u64,
     /// How large batches may be.
     pub batches: BatchLimits,
+    /// What clients may not do.
+    pub guardrails: Guardrails,
 }
 
 impl Default for LocalOptions {
@@ -34,6 +37,7 @@ impl Default for LocalOptions {
             prepared_bytes_max: 32 << 20,
             statements_bytes_max: 8 << 20,
             batches: BatchLimits::default(),
+            guardrails: Guardrails::default(),
         }
     }
 }

@@ -42,8 +42,10 @@ impl LocalBackend {
         let began_ns = request.began_ns(self.database());
         let mut collector = Collector::default();
         plan.apply(&statement.bindings, moment, None, &mut collector)?;
+        let mutation = collector.finish();
+        let warnings = self.guard_write(&mutation, request)?;
         request.spent(self.database(), Stage::Plan, began_ns);
-        Ok(Outcome::Done(self.write(&collector.finish(), request)?).into())
+        Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
     }
 
     /// Runs statements without conditions as one write. `kind` is that of a batch; `None` for a statement alone.
@@ -70,10 +72,10 @@ impl LocalBackend {
             statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector)?;
         }
         let mutation = collector.finish();
-        let mut warnings = Vec::new();
+        let mut warnings = self.guard_write(&mutation, request)?;
         if let Some(kind) = kind {
             let plans = statements.iter().map(|statement| statement.plan);
-            warnings = self.batches.check(&mutation, kind, plans)?;
+            warnings.extend(self.batches.check(&mutation, kind, plans)?);
         }
         request.spent(self.database(), Stage::Plan, began_ns);
         let counts = statements.first().is_some_and(|statement| statement.plan.table.is_counter());
@@ -99,6 +101,7 @@ impl LocalBackend {
         let _turn = self.database().turn(wanted.turns(), request.may_block)?;
         let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
         let prior = self.read_prior(&wanted, now_s, request)?;
+        let mut warnings = Vec::new();
         let (columns, ticket) = match cas.verdict(&prior, now_s)? {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
@@ -110,6 +113,7 @@ impl LocalBackend {
                     statement.plan.apply(&statement.bindings, moment, Some(&prior), &mut collector)?;
                 }
                 let mutation = collector.finish();
+                warnings = self.guard_write(&mutation, request)?;
                 let ticket = match mutation.updates.is_empty() {
                     true => self.database().written_so_far(),
                     false => self.write(&mutation, request)?,
@@ -117,7 +121,7 @@ impl LocalBackend {
                 (cas.write_applied(out), ticket)
             }
         };
-        Ok(Outcome::Rows { columns, paging_state: None, ticket: Some(ticket) }.into())
+        Ok(Answer { outcome: Outcome::Rows { columns, paging_state: None, ticket: Some(ticket) }, warnings })
     }
 
     fn read_prior(&self, wanted: &Wanted, now_s: i64, request: &Request<'_>) -> Result<Prior> {

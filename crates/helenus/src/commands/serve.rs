@@ -170,6 +170,8 @@ fn local_options(config: &ServerConfig) -> LocalOptions {
     LocalOptions {
         prepared_bytes_max: config.statements_bytes,
         batches: config.batches,
+        datacenter: config.datacenter.as_str().into(),
+        guardrails: config.guardrails.clone(),
         ..LocalOptions::default()
     }
 }
@@ -179,7 +181,8 @@ fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAdd
     let own = if listens.ip().is_unspecified() { outward_address() } else { listens.ip() };
     let native_address = SocketAddr::new(config.broadcast_address.unwrap_or(own), listens.port());
     let cluster_name = config.cluster_name.clone();
-    let node = NodeInfo { cluster_name, native_address, ..NodeInfo::default() };
+    let (datacenter, rack) = (config.datacenter.clone(), config.rack.clone());
+    let node = NodeInfo { cluster_name, datacenter, rack, native_address };
     local.virtual_tables().describe_node(local.database(), node);
 }
 

@@ -65,8 +65,6 @@ const NOTHING_HERE: &str = "\
     severity_during_decommission storage_compatibility_mode paxos_repair_race_wait \
     commitlog_sync_group_window commitlog_max_compression_buffers_in_pool periodic_commitlog_sync_lag_block \
     gc_warn_threshold client_error_reporting_exclusions default_keyspace_rf \
-    minimum_replication_factor_warn_threshold minimum_replication_factor_fail_threshold \
-    maximum_replication_factor_warn_threshold maximum_replication_factor_fail_threshold \
     sstable_preemptive_open_interval memtable_allocation_type cql_start_time \
     enforce_native_deadline_for_hints truncate_request_timeout";
 
@@ -78,7 +76,6 @@ const NOT_BUILT: &str = "\
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
     native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
     auto_snapshot_ttl snapshot_links_per_second column_index_size column_index_cache_size \
-    \
     min_free_space_per_drive max_space_usable_for_compactions_in_percentage \
     concurrent_materialized_view_builders concurrent_index_builders sstable commitlog_total_space \
     commitlog_compression flush_compression commitlog_disk_access_mode incremental_backups trickle_fsync \
@@ -95,32 +92,24 @@ const NOT_BUILT: &str = "\
     dynamic_data_masking_enabled user_defined_functions_warn_timeout user_defined_functions_fail_timeout \
     user_function_timeout_policy automatic_sstable_upgrade max_concurrent_automatic_sstable_upgrades \
     corrupted_tombstone_strategy diagnostic_events_enabled sai_options autocompaction_on_startup_enabled \
-    keyspaces_warn_threshold keyspaces_fail_threshold tables_warn_threshold tables_fail_threshold \
-    columns_per_table_warn_threshold columns_per_table_fail_threshold \
     secondary_indexes_per_table_warn_threshold secondary_indexes_per_table_fail_threshold \
     materialized_views_per_table_warn_threshold materialized_views_per_table_fail_threshold \
-    page_size_warn_threshold page_size_fail_threshold partition_keys_in_select_warn_threshold \
+    partition_keys_in_select_warn_threshold \
     partition_keys_in_select_fail_threshold in_select_cartesian_product_warn_threshold \
-    in_select_cartesian_product_fail_threshold table_properties_warned table_properties_ignored \
-    table_properties_disallowed read_consistency_levels_warned read_consistency_levels_disallowed \
-    write_consistency_levels_warned write_consistency_levels_disallowed user_timestamps_enabled \
-    alter_table_enabled group_by_enabled secondary_indexes_enabled default_secondary_index \
-    default_secondary_index_enabled uncompressed_tables_enabled compact_tables_enabled \
-    read_before_write_list_operations_enabled allow_filtering_enabled simplestrategy_enabled \
+    in_select_cartesian_product_fail_threshold table_properties_ignored \
+    default_secondary_index \
+    default_secondary_index_enabled \
+    read_before_write_list_operations_enabled \
     partition_size_warn_threshold partition_size_fail_threshold partition_tombstones_warn_threshold \
-    partition_tombstones_fail_threshold column_value_size_warn_threshold column_value_size_fail_threshold \
-    collection_size_warn_threshold collection_size_fail_threshold items_per_collection_warn_threshold \
-    items_per_collection_fail_threshold fields_per_udt_warn_threshold fields_per_udt_fail_threshold \
-    vector_type_enabled vector_dimensions_warn_threshold vector_dimensions_fail_threshold \
+    partition_tombstones_fail_threshold \
     data_disk_usage_percentage_warn_threshold data_disk_usage_percentage_fail_threshold \
-    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned zero_ttl_on_twcs_enabled \
+    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned \
     non_partition_restricted_index_query_enabled intersect_filtering_query_warned \
     intersect_filtering_query_enabled sai_sstable_indexes_per_query_warn_threshold \
     sai_sstable_indexes_per_query_fail_threshold sai_string_term_size_warn_threshold \
     sai_string_term_size_fail_threshold sai_frozen_term_size_warn_threshold \
     sai_frozen_term_size_fail_threshold sai_vector_term_size_warn_threshold \
-    sai_vector_term_size_fail_threshold startup_checks maximum_timestamp_warn_threshold \
-    maximum_timestamp_fail_threshold minimum_timestamp_warn_threshold minimum_timestamp_fail_threshold \
+    sai_vector_term_size_fail_threshold startup_checks \
     sstable_read_rate_persistence_enabled max_top_size_partition_count max_top_tombstone_partition_count \
     min_tracked_partition_size min_tracked_partition_tombstone_count top_partitions_enabled \
     default_compaction native_transport_queue_max_item_age_threshold \
@@ -198,8 +187,8 @@ pub const GUARDED: &[Guarded] = &[
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
     guarded("cdc_enabled", &["false"], "changes would not be captured"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
-    guarded("drop_truncate_table_enabled", &["true"], "tables could be dropped all the same"),
-    guarded("drop_keyspace_enabled", &["true"], "keyspaces could be dropped all the same"),
+    guarded("", &["true"], "tables could be dropped all the same"),
+    guarded("", &["true"], "keyspaces could be dropped all the same"),
 ];
 
 /// Why a key has no effect.

@@ -6,6 +6,7 @@
 
 mod cassandra_keys;
 mod file;
+mod guardrails;
 mod options;
 mod page;
 mod server_config;

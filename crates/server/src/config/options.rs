@@ -26,6 +26,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const ANY_SIZE: Kind = Kind::Size { min: 0, max: u64::MAX };
+/// Of a guardrail; -1 and 0 for none.
+const COUNT: Kind = Kind::Integer { min: -1, max: i64::MAX };
 const TIMEOUT: Kind = Kind::Duration { min_ms: 10 };
 
 macro_rules! options {
@@ -83,6 +85,11 @@ options! {
         "Memory for what is not flushed yet.";
     "file_cache_size", None, ANY_SIZE, "a quarter of memory_limit", ["file_cache_size_in_mb" "MiB"],
         "Memory for the cache of blocks of files.";
+    "datacenter", Some("datacenter"), Kind::Text, "datacenter1", [],
+        "Name of the datacenter that clients are told: the one that drivers' load balancing is set to. Not a key of \
+         Cassandra's, which has it in cassandra-rackdc.properties.";
+    "rack", Some("rack"), Kind::Text, "rack1", [],
+        "Name of the rack that clients are told.";
     "cluster_name", None, Kind::Text, "Test Cluster", [],
         "Name that clients are told.";
     "rpc_address", None, Kind::Host, "127.0.0.1", [],
@@ -130,6 +137,94 @@ options! {
     "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "32MiB",
         ["prepared_statements_cache_size_mb" "MiB"],
         "Memory for prepared statements; those not used for longest are forgotten first.";
+    "keyspaces_warn_threshold", None, COUNT, "-1", [],
+        "A new keyspace beyond this number is warned of; -1 for none.";
+    "keyspaces_fail_threshold", None, COUNT, "-1", [],
+        "A new keyspace beyond this number is refused; -1 for none.";
+    "tables_warn_threshold", None, COUNT, "-1", [],
+        "A new table beyond this number, over all keyspaces, is warned of; -1 for none.";
+    "tables_fail_threshold", None, COUNT, "-1", [],
+        "A new table beyond this number, over all keyspaces, is refused; -1 for none.";
+    "columns_per_table_warn_threshold", None, COUNT, "-1", [],
+        "A table with more columns is warned of; -1 for none.";
+    "columns_per_table_fail_threshold", None, COUNT, "-1", [],
+        "A table with more columns is refused; -1 for none.";
+    "fields_per_udt_warn_threshold", None, COUNT, "-1", [],
+        "A user type with more fields is warned of; -1 for none.";
+    "fields_per_udt_fail_threshold", None, COUNT, "-1", [],
+        "A user type with more fields is refused; -1 for none.";
+    "vector_dimensions_warn_threshold", None, COUNT, "-1", [],
+        "A vector of more elements is warned of; -1 for none.";
+    "vector_dimensions_fail_threshold", None, COUNT, "-1", [],
+        "A vector of more elements is refused; -1 for none.";
+    "page_size_warn_threshold", None, COUNT, "-1", [],
+        "A read in larger pages is warned of; -1 for none.";
+    "page_size_fail_threshold", None, COUNT, "-1", [],
+        "A read in larger pages is refused; -1 for none.";
+    "items_per_collection_warn_threshold", None, COUNT, "-1", [],
+        "A write of a collection with more elements is warned of; -1 for none.";
+    "items_per_collection_fail_threshold", None, COUNT, "-1", [],
+        "A write of a collection with more elements is refused; -1 for none.";
+    "maximum_replication_factor_warn_threshold", None, COUNT, "-1", [],
+        "A keyspace with a greater replication factor is warned of; -1 for none.";
+    "maximum_replication_factor_fail_threshold", None, COUNT, "-1", [],
+        "A keyspace with a greater replication factor is refused; -1 for none.";
+    "minimum_replication_factor_warn_threshold", None, COUNT, "-1", [],
+        "A keyspace with a smaller replication factor is warned of; -1 for none.";
+    "minimum_replication_factor_fail_threshold", None, COUNT, "-1", [],
+        "A keyspace with a smaller replication factor is refused; -1 for none.";
+    "collection_size_warn_threshold", None, ANY_SIZE, "none", [],
+        "A write of a larger collection is warned of.";
+    "collection_size_fail_threshold", None, ANY_SIZE, "none", [],
+        "A write of a larger collection is refused.";
+    "column_value_size_warn_threshold", None, ANY_SIZE, "none", [],
+        "A write of a larger value is warned of.";
+    "column_value_size_fail_threshold", None, ANY_SIZE, "none", [],
+        "A write of a larger value is refused.";
+    "maximum_timestamp_warn_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
+        "A write whose timestamp lies further behind now is warned of.";
+    "maximum_timestamp_fail_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
+        "A write whose timestamp lies further behind now is refused.";
+    "minimum_timestamp_warn_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
+        "A write whose timestamp lies further before now is warned of.";
+    "minimum_timestamp_fail_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
+        "A write whose timestamp lies further before now is refused.";
+    "table_properties_warned", None, Kind::Words, "[]", [],
+        "Table options whose use is warned of.";
+    "table_properties_disallowed", None, Kind::Words, "[]", [],
+        "Table options that are refused.";
+    "read_consistency_levels_warned", None, Kind::Words, "[]", [],
+        "Consistency levels of reads whose use is warned of.";
+    "read_consistency_levels_disallowed", None, Kind::Words, "[]", [],
+        "Consistency levels of reads that are refused.";
+    "write_consistency_levels_warned", None, Kind::Words, "[]", [],
+        "Consistency levels of writes whose use is warned of.";
+    "write_consistency_levels_disallowed", None, Kind::Words, "[]", [],
+        "Consistency levels of writes that are refused.";
+    "allow_filtering_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use ALLOW FILTERING.";
+    "group_by_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use GROUP BY.";
+    "user_timestamps_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use USING TIMESTAMP.";
+    "alter_table_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use ALTER TABLE of columns.";
+    "drop_truncate_table_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use DROP TABLE and TRUNCATE.";
+    "drop_keyspace_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use DROP KEYSPACE.";
+    "simplestrategy_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use SimpleStrategy.";
+    "uncompressed_tables_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use tables without compression.";
+    "compact_tables_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use COMPACT STORAGE.";
+    "secondary_indexes_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use CREATE INDEX.";
+    "vector_type_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use columns of vectors.";
+    "zero_ttl_on_twcs_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
 }
 
 /// The option of a key.

@@ -1,10 +1,12 @@
 //! The configuration of a server: settings with their defaults, as the parts of the server want them.
 
 use helenus_cql::BatchLimits;
+use helenus_cql::guardrails::Guardrails;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
 use crate::native::Limits;
@@ -96,10 +98,16 @@ pub struct ServerConfig {
     pub statements_bytes: u64,
     /// Name of the cluster.
     pub cluster_name: String,
+    /// Name of the datacenter.
+    pub datacenter: String,
+    /// Name of the rack.
+    pub rack: String,
     /// How long requests may take.
     pub timeouts: Timeouts,
     /// How large batches may be.
     pub batches: BatchLimits,
+    /// What clients may not do.
+    pub guardrails: Guardrails,
     /// Limits of the native protocol's server.
     pub limits: Limits,
 }
@@ -149,11 +157,14 @@ impl ServerConfig {
             obeys_gc_grace: read.text("gc_grace") == Some("obey"),
             statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(32 << 20),
             cluster_name: read.text("cluster_name").unwrap_or("Test Cluster").to_owned(),
+            datacenter: read.text("datacenter").unwrap_or("datacenter1").to_owned(),
+            rack: read.text("rack").unwrap_or("rack1").to_owned(),
             timeouts: Timeouts {
                 read: seconds("read_request_timeout", 5),
                 range: seconds("range_request_timeout", 10),
             },
             batches: read.batches(),
+            guardrails: guardrails(settings),
             limits: read.limits(memory_limit, cores)?,
         })
     }

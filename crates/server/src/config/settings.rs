@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cassandra_keys::{GUARDED, Guarded, NoEffect, names_without_effect, without_effect};
 use super::file::Yaml;
 use super::options::{OPTIONS, OptionSpec, option};
-use super::value::Value;
+use super::value::{Kind, Value};
 
 /// Why a configuration is not taken. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -149,6 +149,9 @@ impl Settings {
                 several => return Err(ConfigError::SeveralDirectories { count: several.len() }),
             },
             Yaml::Scalar(text) => text.clone(),
+            Yaml::List(items) if found.kind == Kind::Words => {
+                items.iter().map(Yaml::text).collect::<Vec<_>>().join(",")
+            }
             Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.text())),
         };
         let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);

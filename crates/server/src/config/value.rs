@@ -39,6 +39,8 @@ pub enum Kind {
     DirectoryNamed(&'static str),
     /// Any text.
     Text,
+    /// A list of words; a text has commas between them.
+    Words,
     /// A host name or IP address.
     Host,
     /// IP and port.
@@ -105,6 +107,7 @@ impl Kind {
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
             }
             Kind::Listen => text.parse::<std::net::SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
+            Kind::Words => Some(Value::Text(text.to_owned())),
             Kind::Path | Kind::Text | Kind::Host => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
         }
     }
@@ -136,6 +139,7 @@ impl Kind {
                 )
             }
             Kind::Text => "a text".to_owned(),
+            Kind::Words => "a list of words".to_owned(),
             Kind::Host => "a host name or an IP address".to_owned(),
             Kind::Listen => "IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one".to_owned(),
         }
@@ -152,6 +156,7 @@ impl Kind {
             Kind::Choice(_) => "MODE",
             Kind::Path | Kind::DirectoryNamed(_) => "PATH",
             Kind::Text => "TEXT",
+            Kind::Words => "WORDS",
             Kind::Host => "HOST",
             Kind::Listen => "IP:PORT",
         }

@@ -8,6 +8,7 @@ use super::replication::{more_replicas, too_many_replicas};
 use super::{alter_table, create_table, index, keyspace, user_type};
 use crate::analysis::Scope;
 use crate::error::{CqlError, Result};
+use crate::guardrails::Guardrails;
 use crate::syntax::ast::{QualifiedName, StatementKind};
 use crate::syntax::{ast, parse, print};
 use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
@@ -24,6 +25,8 @@ pub(crate) struct DdlSettings {
     pub(crate) table_options: TableOptions,
     /// Makes the identity of a new table: a time UUID.
     pub(crate) new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
+    /// What may not be made.
+    pub(crate) guardrails: Option<Arc<Guardrails>>,
 }
 
 impl fmt::Debug for DdlSettings {
@@ -124,6 +127,11 @@ impl DdlPlan {
             within = self.dropped_within(schema);
             self.apply(&statement.kind, &mut next, (settings, timestamp_us), &mut warnings)?;
             warnings.extend(self.warnings(schema, &next, settings));
+            self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
+            warnings = self.warnings(schema, &next, settings);
+            if let Some(guardrails) = &settings.guardrails {
+                warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
+            }
             Ok(next)
         });
         let (mut changes, ticket) = changed.map_err(|error| match error {

@@ -224,7 +224,10 @@ fn bound<'a>(
 /// Every combination of values that restrictions leave.
 fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Ordering {
     let parts = table.partition_key.iter().zip(a.iter().zip(b));
-    parts.map(|(column, (a, b))| column.ty.compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    parts
+        .map(|(column, (a, b))| column.ty.compare(a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {

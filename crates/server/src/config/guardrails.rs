@@ -1,0 +1,64 @@
+//! The guardrails among the settings.
+
+use std::collections::BTreeSet;
+
+use helenus_cql::guardrails::{Feature, Guardrails, Threshold, Words};
+
+use super::options::OPTIONS;
+use super::settings::Settings;
+use super::value::Value;
+
+/// What the settings say; nothing given, nothing guarded.
+pub(super) fn guardrails(settings: &Settings) -> Guardrails {
+    let threshold = |name: &str| Threshold {
+        warn: number(settings, &format!("{name}_warn_threshold")),
+        fail: number(settings, &format!("{name}_fail_threshold")),
+    };
+    let words = |name: &str| Words {
+        warned: listed(settings, &format!("{name}_warned")),
+        disallowed: listed(settings, &format!("{name}_disallowed")),
+    };
+    let is_off = |key: &str| settings.get(key) == Some(&Value::Boolean(false));
+    let features = OPTIONS.iter().filter_map(|option| Some((option.key, Feature::of_key(option.key)?)));
+    Guardrails {
+        keyspaces: threshold("keyspaces"),
+        tables: threshold("tables"),
+        columns_per_table: threshold("columns_per_table"),
+        fields_per_udt: threshold("fields_per_udt"),
+        vector_dimensions: threshold("vector_dimensions"),
+        page_size: threshold("page_size"),
+        items_per_collection: threshold("items_per_collection"),
+        collection_size: threshold("collection_size"),
+        column_value_size: threshold("column_value_size"),
+        minimum_timestamp_us: threshold("minimum_timestamp"),
+        maximum_timestamp_us: threshold("maximum_timestamp"),
+        minimum_replication_factor: threshold("minimum_replication_factor"),
+        maximum_replication_factor: threshold("maximum_replication_factor"),
+        table_properties: words("table_properties"),
+        read_consistency_levels: words("read_consistency_levels"),
+        write_consistency_levels: words("write_consistency_levels"),
+        disabled: features.filter(|(key, _)| is_off(key)).map(|(_, feature)| feature).collect(),
+    }
+}
+
+/// A bound: bytes, microseconds or a number; 0 and less are none.
+fn number(settings: &Settings, key: &str) -> Option<u64> {
+    let number = match settings.get(key)? {
+        Value::Size(bytes) => *bytes,
+        Value::Integer(number) => u64::try_from(*number).unwrap_or(0),
+        Value::Duration(time) => u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+        Value::Boolean(_) | Value::Text(_) => 0,
+    };
+    (number > 0).then_some(number)
+}
+
+fn listed(settings: &Settings, key: &str) -> BTreeSet<String> {
+    match settings.get(key) {
+        Some(Value::Text(text)) => {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            let is_level = key.contains("consistency");
+            words.map(|word| if is_level { word.to_uppercase() } else { word.to_lowercase() }).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
