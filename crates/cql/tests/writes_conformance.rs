@@ -45,3 +45,4 @@ folder!(lists_that_are_read_before_they_are_written_answer_as_cassandra, "lists"
 folder!(counters_answer_as_cassandra, "counters");
 folder!(ranges_times_batches_and_nulls_answer_as_cassandra, "writes");
 folder!(tables_that_change_answer_as_cassandra, "alter");
+folder!(tables_of_compact_storage_answer_as_cassandra, "compact");

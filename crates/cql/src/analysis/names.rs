@@ -73,7 +73,8 @@ impl<'a> Scope<'a> {
 /// # Errors
 /// The table has none of that name.
 pub(crate) fn existing_column<'t>(table: &'t Table, name: &Ident<'_>) -> Result<&'t Column> {
-    table.column(name.as_str()).ok_or_else(|| undefined_column(table, name.as_str()))
+    let found = table.column(name.as_str()).filter(|column| !table.is_hidden(column));
+    found.ok_or_else(|| undefined_column(table, name.as_str()))
 }
 
 /// The error for a column that a table does not have, with every name in quotes that needs them

@@ -4,6 +4,7 @@ use super::column::{Column, ColumnKind, DroppedColumn};
 use super::index::Index;
 use super::options::TableOptions;
 use crate::cell::ColumnId;
+use crate::types::CqlType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -83,8 +84,41 @@ impl Table {
         }
     }
 
+    /// Whether the table is one of `WITH COMPACT STORAGE`: a row has one value and no marker of its own
+    /// (`TableMetadata.isCompactTable`).
+    pub fn is_compact(&self) -> bool {
+        self.has_flag("super") || self.has_flag("dense") || !self.has_flag("compound")
+    }
+
+    /// Whether it is a compact one without clustering: its columns are static, and those that Cassandra adds for names that
+    /// nobody declared are hidden.
+    pub fn is_static_compact(&self) -> bool {
+        self.is_compact() && !self.has_flag("super") && !self.has_flag("dense")
+    }
+
+    /// The one regular column of a compact table.
+    pub fn compact_value(&self) -> Option<&Column> {
+        self.regulars.first().filter(|_| self.is_compact())
+    }
+
+    /// Whether statements do not see a column: those that a compact table has without having been told
+    /// (`CompactTableMetadata.hiddenColumns`).
+    pub fn is_hidden(&self, column: &Column) -> bool {
+        match column.kind {
+            ColumnKind::PartitionKey | ColumnKind::Static => false,
+            ColumnKind::Clustering => self.is_static_compact(),
+            ColumnKind::Regular => {
+                self.is_static_compact() || column.ty == CqlType::Empty && self.is_compact()
+            }
+        }
+    }
+
+    fn has_flag(&self, flag: &str) -> bool {
+        self.flags.iter().any(|found| found == flag)
+    }
+
     /// Whether the table holds counters.
     pub fn is_counter(&self) -> bool {
-        self.flags.iter().any(|flag| flag == "counter")
+        self.has_flag("counter")
     }
 }

@@ -285,7 +285,7 @@ impl Restrictions {
     /// Whether a partition without rows shows as a row of its static columns: only where all of each partition is
     /// asked for.
     pub(crate) fn shows_statics_alone(&self) -> bool {
-        self.clustering.is_empty() && !self.has_regular()
+        self.clustering.is_empty() && (!self.has_regular() || self.table.is_static_compact())
     }
 
     /// Whether a column has `=`.

@@ -89,7 +89,8 @@ pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column
     let (statics, regulars) = (by_name(&table.statics), by_name(&table.regulars));
     let statics = statics.into_iter().map(|index| &table.statics[index]);
     let regulars = regulars.into_iter().map(|index| &table.regulars[index]);
-    table.partition_key.iter().chain(&table.clustering).chain(statics).chain(regulars)
+    let all = table.partition_key.iter().chain(&table.clustering).chain(statics).chain(regulars);
+    all.filter(|column| !table.is_hidden(column))
 }
 
 /// Replaces what is taken from the row by its number among what the first row gives.

@@ -86,6 +86,9 @@ fn add(def: &ColumnDef<'_>, if_not_exists: bool, keyspace: &Keyspace, table: &mu
             invalid(format!("Column with name '{name}' already exists"))
         };
     }
+    if table.is_compact() {
+        return invalid("Cannot add new column to a COMPACT STORAGE table");
+    }
     if def.is_static && table.clustering.is_empty() {
         return invalid(
             "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
@@ -159,6 +162,10 @@ fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -
             "Cannot drop column {} because it has dependent secondary indexes ({names})",
             column.name
         ));
+    }
+    if table.compact_value().is_some_and(|value| value.name == column.name) {
+        // Cassandra breaks over it inside: the table would have no value.
+        return Err(CqlError::Server("java.lang.AssertionError".into()));
     }
     table.statics.retain(|other| other.name != column.name);
     table.regulars.retain(|other| other.name != column.name);

@@ -114,9 +114,6 @@ impl Builder<'_> {
         check_names(&properties)?;
         let options = new_table_options(&properties, &self.settings.table_options)?;
         let types = self.column_types()?;
-        if statement.options.compact_storage {
-            return invalid("COMPACT STORAGE is not supported yet");
-        }
         let Some(key) = statement.primary_keys.first() else {
             return invalid(format!(
                 "No PRIMARY KEY specifed for table '{}' (exactly one required)",
@@ -125,13 +122,21 @@ impl Builder<'_> {
         };
         self.check_key(key, &types)?;
         self.check_order(key)?;
+        if statement.options.compact_storage {
+            self.check_compact(key, &types)?;
+        }
         let has_counters = types.values().any(|ty| *ty == CqlType::Counter);
         self.check_others(key, &types, has_counters, options.default_time_to_live_s)?;
         let id = match properties.text("id")? {
             None => (self.settings.new_id)(),
             Some(text) => Uuid::try_parse(text).map_err(|_| CqlError::Config("Invalid table id".into()))?,
         };
-        let mut flags = vec!["compound".to_owned()];
+        let mut flags = match (statement.options.compact_storage, key.clustering.len()) {
+            (false, _) => vec!["compound".to_owned()],
+            (true, 0) => Vec::new(),
+            (true, 1) => vec!["dense".to_owned()],
+            (true, _) => vec!["compound".to_owned(), "dense".to_owned()],
+        };
         if has_counters {
             flags.push("counter".to_owned());
         }
@@ -150,6 +155,9 @@ impl Builder<'_> {
             next_column_id: 0,
         };
         self.add_columns(key, types, &mut table);
+        if table.is_compact() {
+            complete_compact(&mut table);
+        }
         table.arrange();
         Ok(table)
     }
@@ -239,6 +247,32 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Refuses what compact tables have no place for (`validateCompactTable`).
+    fn check_compact(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
+        let is_key = |name: &str| {
+            let mut columns = key.partition.iter().chain(&key.clustering);
+            columns.any(|column| column.as_str() == name)
+        };
+        let others: Vec<&str> = types.keys().map(String::as_str).filter(|name| !is_key(name)).collect();
+        if others.iter().any(|name| types.get(*name).is_some_and(CqlType::is_multi_cell)) {
+            return invalid("Non-frozen collections and UDTs are not supported with COMPACT STORAGE");
+        }
+        if self.statement.columns.iter().any(|column| column.is_static) {
+            return invalid("Static columns are not supported in COMPACT STORAGE tables");
+        }
+        if key.clustering.is_empty() && others.is_empty() {
+            return invalid("No definition found that is not part of the PRIMARY KEY");
+        }
+        if !key.clustering.is_empty() && others.len() > 1 {
+            return invalid(format!(
+                "COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY \
+                 (got: {})",
+                others.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
     fn check_others(
         &self,
         key: &PrimaryKey<'_>,
@@ -246,7 +280,10 @@ impl Builder<'_> {
         has_counters: bool,
         default_ttl_s: i32,
     ) -> Result<()> {
-        if key.clustering.is_empty() && self.statement.columns.iter().any(|column| column.is_static) {
+        if !self.statement.options.compact_storage
+            && key.clustering.is_empty()
+            && self.statement.columns.iter().any(|column| column.is_static)
+        {
             return invalid(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
             );
@@ -290,12 +327,38 @@ impl Builder<'_> {
         for def in &self.statement.columns {
             let name = def.name.as_str();
             let Some(ty) = types.remove(name) else { continue };
-            if def.is_static {
+            if def.is_static || table.is_static_compact() {
                 table.statics.push(column(name, ColumnKind::Static, 0, ty));
             } else {
                 table.regulars.push(column(name, ColumnKind::Regular, 0, ty));
             }
         }
+    }
+}
+
+/// Adds the columns that a compact table has without having been told: a clustering and a value for names that nobody
+/// declared, or the value that a row of keys alone has (`fixupCompactTable`, `DefaultNames`).
+fn complete_compact(table: &mut Table) {
+    let free = |table: &Table, first: &str, rest: &dyn Fn(u32) -> String| {
+        let mut names = std::iter::once(first.to_owned()).chain((1_u32..).map(rest));
+        names.find(|name| table.column(name).is_none()).unwrap_or_default()
+    };
+    let column = |name: String, kind, ty| Column {
+        name: name.into(),
+        kind,
+        position: 0,
+        ty,
+        reversed: false,
+        id: Table::UNNUMBERED,
+    };
+    let value = free(table, "value", &|number| format!("value{number}"));
+    if table.is_static_compact() {
+        let clustering = free(table, "column1", &|number| format!("column{}", number + 1));
+        table.clustering.push(column(clustering, ColumnKind::Clustering, CqlType::Text));
+        let ty = if table.is_counter() { CqlType::Counter } else { CqlType::Blob };
+        table.regulars.push(column(value, ColumnKind::Regular, ty));
+    } else if table.regulars.is_empty() {
+        table.regulars.push(column(value, ColumnKind::Regular, CqlType::Empty));
     }
 }
 

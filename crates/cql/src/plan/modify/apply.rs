@@ -12,6 +12,7 @@ use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::CasRequest;
 use helenus_model::byte_comparable::clustering_key;
+use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::{Change, Changes};
 use helenus_model::packed::unpack;
@@ -194,6 +195,24 @@ impl ModifyPlan {
         Ok(())
     }
 
+    /// Deletes a row; in a compact table its one value, which is the same there.
+    fn delete_row(&self, row: &Clustering<'_>, context: &WriteContext<'_>, changes: &mut Changes) {
+        let values = row.iter().map(|value| Some(&**value));
+        let Some(value) = self.table.compact_value() else {
+            changes.row(values, (Liveness::NONE, context.deletion()), &[], |_| ());
+            return;
+        };
+        let tombstone = Cell {
+            column: value.id,
+            ttl_s: 0,
+            timestamp_us: context.timestamp_us,
+            local_deletion_s: context.now_s,
+            path: Span::NULL,
+            value: Span::NULL,
+        };
+        changes.row(values, (Liveness::NONE, DeletionTime::LIVE), &[], |row| row.cell(&tombstone, None, &[]));
+    }
+
     fn change_row(
         &self,
         (row, present): (&Clustering<'_>, Option<&Present<'_>>),
@@ -201,6 +220,7 @@ impl ModifyPlan {
         changes: &mut Changes,
     ) -> Result<()> {
         let operations = &self.operations;
+        check_compact(&self.table, row)?;
         let here = match present {
             Some(present) => present.row(row)?,
             None => None,
@@ -210,8 +230,7 @@ impl ModifyPlan {
                 if row.is_empty() {
                     changes.delete_partition(context.deletion());
                 } else {
-                    let values = row.iter().map(|value| Some(&**value));
-                    changes.row(values, (Liveness::NONE, context.deletion()), &[], |_| ());
+                    self.delete_row(row, context, changes);
                 }
                 return Ok(());
             }
@@ -226,7 +245,8 @@ impl ModifyPlan {
             ModifyKind::Insert | ModifyKind::Update => {
                 if self.table.clustering.is_empty() || !row.is_empty() {
                     let liveness = match self.kind {
-                        ModifyKind::Insert => context.liveness(),
+                        ModifyKind::Insert if !self.table.is_compact() => context.liveness(),
+                        ModifyKind::Insert => Liveness::NONE,
                         ModifyKind::Update | ModifyKind::Delete => Liveness::NONE,
                     };
                     write_row((row, here), liveness, &operations.regular, context, changes)?;
@@ -272,6 +292,16 @@ fn row_key(table: &Table, row: &Clustering<'_>) -> Result<Vec<u8>> {
     clustering_key(row.iter().map(|value| Some(&**value)), &table.clustering, &mut key)
         .map_err(|error| CqlError::Invalid(error.to_string()))?;
     Ok(key)
+}
+
+/// Refuses an empty clustering where a compact table has but one (`UpdateParameters.newRow`).
+fn check_compact(table: &Table, row: &Clustering<'_>) -> Result<()> {
+    match (&row[..], &table.clustering[..]) {
+        ([value], [column]) if value.is_empty() && table.is_compact() => {
+            Err(CqlError::Invalid(format!("Invalid empty or null value for column {}", column.name)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a statement names in each of its partitions.

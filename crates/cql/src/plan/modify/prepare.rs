@@ -2,8 +2,8 @@
 
 use super::attributes::Attributes;
 use super::filter::Filter;
-use super::operation::{Operations, assign, delete, set_value};
-use crate::analysis::{Markers, Scope, existing_column};
+use super::operation::{Action, Operations, assign, delete, set_value};
+use crate::analysis::{Markers, Scope, Term, existing_column};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
@@ -12,6 +12,7 @@ use crate::syntax::ast::{
 };
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{ColumnKind, Table};
+use helenus_model::types::CqlType;
 use std::sync::Arc;
 
 /// Which statement.
@@ -179,7 +180,8 @@ impl ModifyPlan {
     }
 
     /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
-    fn checked(self) -> Result<ModifyPlan> {
+    fn checked(mut self) -> Result<ModifyPlan> {
+        self.complete_compact()?;
         let attributes = &self.attributes;
         self.conditions.check(&self.table, attributes.timestamp.is_some())?;
         if self.table.is_counter() {
@@ -208,6 +210,21 @@ impl ModifyPlan {
             }
         }
         Ok(self)
+    }
+
+    /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
+    fn complete_compact(&mut self) -> Result<()> {
+        let writes_row = self.kind != ModifyKind::Delete && self.updates_regulars();
+        if !writes_row || !self.operations.regular.is_empty() || !self.table.is_compact() {
+            return Ok(());
+        }
+        let table = self.table.clone();
+        let Some(value) = table.compact_value() else { return Ok(()) };
+        if value.ty != CqlType::Empty {
+            return invalid(format!("Column {} is mandatory for this COMPACT STORAGE table", value.name));
+        }
+        self.operations.add(&table, value, Action::Set(Term::Value(Box::default())));
+        Ok(())
     }
 
     /// Whether rows are changed, and not only the static one (`updatesRegularRows`).
