@@ -23,6 +23,8 @@ use crate::statistics::{
 use files::Files;
 use helenus_host::Disk;
 use helenus_model::byte_comparable::decorated_key;
+use helenus_model::cell::Cell;
+use helenus_model::counter_context::has_legacy_shards;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, CompressionParams, Table};
@@ -100,6 +102,8 @@ pub struct SsTableWriter {
     partitions: PartitionIndexBuilder,
     filter: Filter,
     statistics: StatisticsCollector,
+    /// Whether the table holds counters.
+    counts: bool,
     encoder: Encoder,
     partition: Partition,
     first_key: Option<Vec<u8>>,
@@ -153,6 +157,7 @@ impl SsTableWriter {
             partitions,
             filter: Filter::with_capacity(options.estimated_keys.max(1), fp_chance),
             statistics: StatisticsCollector::default(),
+            counts: options.table.is_counter(),
             encoder: Encoder::new(layout),
             partition: Partition::default(),
             first_key: None,
@@ -221,9 +226,18 @@ impl SsTableWriter {
             self.encoder.static_row(static_row, &mut self.out);
             if let Some(row) = static_row.filter(|row| !row.is_empty()) {
                 self.statistics.static_row(row);
+                self.look_at_counters(row);
             }
         }
         self.data.write(&self.out)
+    }
+
+    /// Notes counters with shards of before Cassandra 2.1, which only files of others bring.
+    fn look_at_counters(&mut self, row: RowView<'_>) {
+        let is_old = |cell: &Cell| !cell.is_tombstone() && has_legacy_shards(row.value(cell));
+        if self.counts && row.row.cells.iter().any(is_old) {
+            self.statistics.legacy_counter_shards();
+        }
     }
 
     /// Adds a row or marker, which must come after the one before. A row without content, or with cells of columns
@@ -241,6 +255,7 @@ impl SsTableWriter {
                     return Ok(());
                 }
                 self.statistics.row(row);
+                self.look_at_counters(row);
             }
             Unfiltered::Marker(marker) => {
                 self.encoder.marker(marker, previous, &mut self.out);

@@ -124,6 +124,11 @@ pub(super) enum Values {
 }
 
 impl Condition {
+    /// Whether it asks what a collection contains.
+    pub(super) fn contains(&self) -> bool {
+        matches!(self.comparison, Comparison::Contains | Comparison::ContainsKey)
+    }
+
     /// Whether it is about a static column.
     pub(crate) fn is_static(&self) -> bool {
         self.column.kind == ColumnKind::Static

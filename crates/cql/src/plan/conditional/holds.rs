@@ -29,6 +29,10 @@ impl<'a> BoundCondition<'a> {
         let element = match &condition.place {
             Place::Element(term) => match term.bind(bindings)? {
                 Bound::Bytes(bytes) => Some(bytes),
+                // A key that no map has.
+                Bound::Unset if matches!(condition.column.ty, CqlType::Map { .. }) => {
+                    return Ok(BoundCondition { condition, element: None, values: Vec::new() });
+                }
                 Bound::Null | Bound::Unset => None,
             },
             Place::Whole | Place::Field(..) => None,
@@ -38,6 +42,8 @@ impl<'a> BoundCondition<'a> {
             Values::One(term) => match term.bind(bindings)? {
                 Bound::Bytes(bytes) => values.push(Some(bytes)),
                 Bound::Null => values.push(None),
+                // Nothing contains it.
+                Bound::Unset if condition.contains() && condition.column.ty.is_multi_cell() => {}
                 Bound::Unset => return invalid("Invalid 'unset' value in condition".into()),
             },
             Values::In(terms) => {
@@ -74,6 +80,9 @@ impl<'a> BoundCondition<'a> {
         match &self.condition.column.ty {
             CqlType::Map { key, value, .. } => {
                 let Some(wanted) = &self.element else {
+                    if self.values.is_empty() {
+                        return Ok(false);
+                    }
                     return invalid("Invalid null value for map element access".into());
                 };
                 let found = found.and_then(|found| {
@@ -114,7 +123,7 @@ impl<'a> BoundCondition<'a> {
 
     fn compare(&self, ty: &CqlType, value: Option<&[u8]>, found: Option<&[u8]>) -> Result<bool> {
         let comparison = self.condition.comparison;
-        let contains = matches!(comparison, Comparison::Contains | Comparison::ContainsKey);
+        let contains = self.condition.contains();
         // An empty collection of several cells is none at all.
         let is_multi_cell = ty.is_multi_cell() && !matches!(ty, CqlType::Udt(_));
         let is_empty = is_multi_cell && !contains && value.is_some_and(|value| count(value) == 0);

@@ -88,6 +88,11 @@ impl ModifyPlan {
         let Moment { now_s, is_conditional, .. } = moment;
         let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), moment.timestamp_us, bindings)?;
         check_timestamp(timestamp_us)?;
+        if let Some(name) = &self.missing_value {
+            return Err(CqlError::Invalid(format!(
+                "Column {name} is mandatory for this COMPACT STORAGE table"
+            )));
+        }
         let ttl_s = match self.kind {
             ModifyKind::Delete => 0,
             ModifyKind::Insert | ModifyKind::Update => self.attributes.ttl_s(&self.table, now_s, bindings)?,

@@ -150,7 +150,8 @@ pub(super) fn write(
             (_, Bound::Bytes(value)) => cells.tombstone(Some(&value)),
             (CqlType::Map { .. }, Bound::Null) => return invalid("Invalid null map key"),
             (CqlType::Map { .. }, Bound::Unset) => return invalid("Invalid unset map key"),
-            (_, Bound::Null | Bound::Unset) => return invalid("Invalid null set element"),
+            (_, Bound::Null) => return invalid("Invalid null set element"),
+            (_, Bound::Unset) => {}
         },
         Action::DeleteField(path) => cells.tombstone(Some(path)),
     }

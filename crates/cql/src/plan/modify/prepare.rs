@@ -57,6 +57,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) conditions: Conditions,
     /// Whether the row, or the static row, must be read before it is written.
     pub(super) reads: Reads,
+    /// The value that a row of a compact table must have and the statement does not give: refused when it is run.
+    pub(super) missing_value: Option<Arc<str>>,
 }
 
 /// What a statement without conditions reads before it writes.
@@ -123,6 +125,7 @@ impl ModifyPlan {
             operations,
             conditions,
             reads: Reads::default(),
+            missing_value: None,
         }
         .checked()
     }
@@ -149,8 +152,17 @@ impl ModifyPlan {
         let filter =
             Filter::prepare(&update.filter, ModifyKind::Update, statics_only, (&table, scope), markers)?;
         let reads = operations.reads();
-        ModifyPlan { kind: ModifyKind::Update, table, attributes, filter, operations, conditions, reads }
-            .checked()
+        ModifyPlan {
+            kind: ModifyKind::Update,
+            table,
+            attributes,
+            filter,
+            operations,
+            conditions,
+            reads,
+            missing_value: None,
+        }
+        .checked()
     }
 
     /// Analyses a DELETE.
@@ -175,8 +187,17 @@ impl ModifyPlan {
         let filter =
             Filter::prepare(&statement.filter, ModifyKind::Delete, statics_only, (&table, scope), markers)?;
         let reads = operations.reads();
-        ModifyPlan { kind: ModifyKind::Delete, table, attributes, filter, operations, conditions, reads }
-            .checked()
+        ModifyPlan {
+            kind: ModifyKind::Delete,
+            table,
+            attributes,
+            filter,
+            operations,
+            conditions,
+            reads,
+            missing_value: None,
+        }
+        .checked()
     }
 
     /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
@@ -221,7 +242,8 @@ impl ModifyPlan {
         let table = self.table.clone();
         let Some(value) = table.compact_value() else { return Ok(()) };
         if value.ty != CqlType::Empty {
-            return invalid(format!("Column {} is mandatory for this COMPACT STORAGE table", value.name));
+            self.missing_value = Some(value.name.clone());
+            return Ok(());
         }
         self.operations.add(&table, value, Action::Set(Term::Value(Box::default())));
         Ok(())
