@@ -28,7 +28,7 @@ pub use database::{
     ReadTimeouts, Status, TableStatus, Turn,
 };
 pub use error::{Error, Result};
-pub use index::{Analyzer, AnalyzerOption, IndexBuildStatus, IndexLookup, IndexSearch, IndexShape};
+pub use index::IndexBuildStatus;
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
 pub use table::{Unreadable, View};

@@ -7,6 +7,7 @@ pub mod cell;
 pub mod column_map;
 pub mod deletion;
 pub mod filter;
+pub mod index;
 pub mod merge;
 pub mod murmur3;
 pub mod mutation;

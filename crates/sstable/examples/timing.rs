@@ -67,7 +67,7 @@ fn table() -> Table {
         options: TableOptions::default(),
         dropped: Default::default(),
         flags: Vec::new(),
-        indexes: BTreeMap::new(),
+        indexes: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

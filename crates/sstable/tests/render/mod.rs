@@ -65,7 +65,7 @@ pub fn schema_of(header: &Header) -> Table {
         options: TableOptions::default(),
         dropped: Default::default(),
         flags: Vec::new(),
-        indexes: BTreeMap::new(),
+        indexes: Default::default(),
         next_column_id: 0,
     };
     table.arrange();
