@@ -30,7 +30,7 @@ pub use database::{
 };
 pub use error::{Error, Result};
 pub use figures::{FigureSummaries, Figures, Summary};
-pub use index::{Analyzer, AnalyzerOption, IndexBuildStatus, IndexLookup, IndexSearch, IndexShape};
+pub use index::IndexBuildStatus;
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
 pub use table::{Unreadable, View};

@@ -8,10 +8,9 @@
 mod support;
 
 use helenus_engine::read::{ReadEnd, RowSink, Taken};
-use helenus_engine::{
-    Database, DatabaseOptions, Error, IndexLookup, IndexSearch, IndexShape, ReadRequest, index_id,
-};
+use helenus_engine::{Database, DatabaseOptions, Error, ReadRequest, index_id};
 use helenus_host::sim::{Machine, Survives};
+use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
 use helenus_model::mutation::Mutation;
 use helenus_model::row::RowView;
 use helenus_model::schema::{CLASS_OPTION, Index, IndexKind, Keyspace, TARGET_OPTION, Table};

@@ -8,6 +8,7 @@ pub mod column_map;
 pub mod counter_context;
 pub mod deletion;
 pub mod filter;
+pub mod index;
 pub mod merge;
 pub mod murmur3;
 pub mod mutation;

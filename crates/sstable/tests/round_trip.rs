@@ -81,7 +81,7 @@ fn schema(regulars: usize) -> Table {
         options: TableOptions::default(),
         dropped: Default::default(),
         flags: Vec::new(),
-        indexes: BTreeMap::new(),
+        indexes: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

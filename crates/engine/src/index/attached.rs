@@ -1,9 +1,9 @@
 //! What a table has of indexes: their shapes, where their entries are, and whether they are whole.
 
-use super::shape::IndexShape;
 use crate::database::Tables;
 use crate::table::TableStore;
 use helenus_host::TaskHandle;
+use helenus_model::index::IndexShape;
 use helenus_model::schema::{Index, Schema, Table, TableId};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -9,13 +9,13 @@
 use super::attached::AttachedIndex;
 use super::entries::{EntryWriter, entries_of};
 use super::search::{Hit, damaged};
-use super::shape::IndexShape;
 use crate::database::{Database, ReadRequest};
 use crate::error::Result;
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};
 use helenus_model::byte_comparable::{clustering_key, decode_decorated_key};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::filter::{ClusteringFilter, Limits};
+use helenus_model::index::IndexShape;
 use helenus_model::mutation::Mutation;
 use helenus_model::row::RowView;
 use helenus_model::schema::ColumnKind;
@@ -202,11 +202,14 @@ fn removable_before_us(database: &Database, shape: &IndexShape) -> i64 {
     database.now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
 }
 
-/// The entries that rows have: ordered clustering, term, path.
+/// Ordered clustering, term, path.
+type EntryName = (Vec<u8>, Vec<u8>, Option<Vec<u8>>);
+
+/// The entries that rows have.
 struct Present<'a> {
     shape: &'a IndexShape,
     key: Vec<u8>,
-    entries: BTreeSet<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>,
+    entries: BTreeSet<EntryName>,
     /// Ordered clustering and timestamps of their cells: a value of an equal timestamp may win yet.
     tied: BTreeSet<(Vec<u8>, i64)>,
 }

@@ -6,7 +6,6 @@
 
 use super::attached::{AttachedIndex, IndexBuilds};
 use super::entries::{Entry, EntryWriter, entries_of};
-use super::shape::IndexShape;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, execute};
@@ -16,6 +15,7 @@ use helenus_host::{Next, Worker};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::index::IndexShape;
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::{ColumnKind, TableId};

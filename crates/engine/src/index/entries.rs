@@ -1,10 +1,10 @@
 //! The entries that a row has in an index.
 
-use super::shape::IndexShape;
 use crate::error::{Error, Result};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::{DeletionTime, Liveness};
+use helenus_model::index::IndexShape;
 use helenus_model::mutation::{Changes, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::ColumnKind;

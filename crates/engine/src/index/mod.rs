@@ -1,6 +1,6 @@
 //! Secondary indexes: each is a hidden table beside its own, written with it in one record of the log.
 //!
-//! `shape` says how the hidden table is laid out, `entries` which entries a row has, `observe` adds the entries of a
+//! How the hidden table is laid out, `model/src/index/shape.rs` says; `entries` says which entries a row has, `observe` adds the entries of a
 //! write to it, `attached` keeps what a table has of indexes, `build` fills a new index from the rows that are there,
 //! `search` reads through one, `audit` takes out what a search found stale.
 //!
@@ -12,19 +12,14 @@
 //! In what order things happen: a write is applied to its table before its entries are to the index, and a search takes
 //! its view of the table after it has read entries. So whoever sees an entry sees the row that it came from.
 
-mod analyzer;
 mod attached;
 mod audit;
 mod build;
 mod entries;
 mod observe;
 mod search;
-mod shape;
 
-pub use analyzer::{Analyzer, AnalyzerOption};
 pub(crate) use attached::{Attached, IndexBuilds, attach, stored_tables};
 pub use build::IndexBuildStatus;
 pub(crate) use build::{BUILT_TABLE, is_noted};
 pub(crate) use observe::derived;
-pub use search::{IndexLookup, IndexSearch};
-pub use shape::IndexShape;

@@ -7,7 +7,6 @@
 
 use super::attached::{Attached, AttachedIndex};
 use super::entries::{EntryWriter, concerns, entries_of, entry_of_cell};
-use super::shape::IndexShape;
 use crate::database::Tables;
 use crate::error::{Error, Result};
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
@@ -15,6 +14,7 @@ use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
+use helenus_model::index::IndexShape;
 use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
 use helenus_model::packed;
 use helenus_model::reconcile::left_remains;

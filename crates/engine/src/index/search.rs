@@ -7,34 +7,16 @@
 
 use super::attached::AttachedIndex;
 use super::audit::{Audit, Group};
-use super::shape::IndexShape;
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
 use crate::read::{KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
 use helenus_model::byte_comparable::{clustering_key, component, decode_decorated_key, end_bound};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
-
-/// Which entries are wanted. Terms are as `IndexShape::term` makes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexLookup {
-    /// Those of one term.
-    Equal(Vec<u8>),
-    /// Those between two terms, both included; only where the index is ordered.
-    Between(Option<Vec<u8>>, Option<Vec<u8>>),
-}
-
-/// A read through an index.
-#[derive(Clone, Debug)]
-pub struct IndexSearch {
-    /// The index.
-    pub shape: Arc<IndexShape>,
-    /// Its entries.
-    pub lookup: IndexLookup,
-}
 
 /// Entries read at a time: few at first, so that a small answer costs little.
 const ENTRIES_FIRST: u64 = 32;

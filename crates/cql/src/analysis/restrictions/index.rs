@@ -7,7 +7,7 @@ use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::Restrictions;
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
-use helenus_engine::{Analyzer, IndexLookup, IndexSearch, IndexShape};
+use helenus_model::index::{Analyzer, IndexLookup, IndexSearch, IndexShape};
 use helenus_model::schema::{Column, IndexPart, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;

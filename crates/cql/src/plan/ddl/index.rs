@@ -5,7 +5,8 @@ use super::properties::Properties;
 use crate::analysis::undefined_column;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{CreateIndex, IndexTarget, IndexTargetKind};
-use helenus_engine::{AnalyzerOption, index_id};
+use helenus_engine::index_id;
+use helenus_model::index::AnalyzerOption;
 use helenus_model::schema::{
     CLASS_OPTION, Column, ColumnKind, Index, IndexKind, IndexPart, Keyspace, SAI_CLASS, SASI_CLASS, Schema,
     TARGET_OPTION, Table, index_class,

@@ -2,9 +2,9 @@
 
 use super::step::{Step, counted};
 use crate::plan::select::{Foreseen, ReadKind};
-use helenus_engine::IndexLookup;
 use helenus_engine::read::{Partitions, ReadCommand};
 use helenus_model::filter::ClusteringFilter;
+use helenus_model::index::IndexLookup;
 use helenus_model::types::quote_identifier;
 
 /// The lines before the sources.

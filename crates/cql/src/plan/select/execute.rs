@@ -15,8 +15,9 @@ use crate::error::{CqlError, Result, bad_paging_state};
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
-use helenus_engine::{Error as EngineError, IndexSearch, ReadRequest, is_system_keyspace};
+use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::index::IndexSearch;
 use parking_lot::Mutex;
 use std::sync::Arc;
 

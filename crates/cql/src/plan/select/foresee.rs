@@ -4,9 +4,9 @@ use super::prepare::SelectPlan;
 use crate::analysis::restrictions::{PartitionSelection, Words};
 use crate::error::Result;
 use crate::plan::Execution;
-use helenus_engine::IndexSearch;
 use helenus_engine::read::{Partitions, ReadCommand};
 use helenus_model::filter::ClusteringFilter;
+use helenus_model::index::IndexSearch;
 use helenus_model::schema::Table;
 
 /// The kind of a read.

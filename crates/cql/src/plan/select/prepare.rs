@@ -130,6 +130,9 @@ fn ordering_columns<'t>(select: &Select<'_>, table: &'t Table) -> Result<Vec<(&'
     for ordering in &select.order_by {
         let column = existing_column(table, &ordering.column)?;
         if ordering.ann_of.is_some() {
+            if table.indexes.values().any(|index| index.column(table) == Some(column)) {
+                return invalid("ORDER BY ... ANN OF is not supported yet");
+            }
             return invalid("ANN ordering by vector requires the column to be indexed");
         }
         // A column named twice counts where it stood first and as it was said last.

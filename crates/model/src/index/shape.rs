@@ -13,11 +13,11 @@
 //! it to read. It builds its indexes anew where it finds none (docs/decisions).
 
 use super::analyzer::Analyzer;
-use helenus_model::byte_comparable::component;
-use helenus_model::cell::Cell;
-use helenus_model::row::RowView;
-use helenus_model::schema::{Column, ColumnKind, Index, IndexPart, Table, TableOptions};
-use helenus_model::types::{CqlType, TypeError};
+use crate::byte_comparable::component;
+use crate::cell::Cell;
+use crate::row::RowView;
+use crate::schema::{Column, ColumnKind, Index, IndexPart, Table, TableOptions};
+use crate::types::{CqlType, TypeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct IndexShape {
     /// What is done to texts before they are compared.
     pub analyzer: Analyzer,
     /// The hidden table.
-    pub(crate) table: Arc<Table>,
+    pub table: Arc<Table>,
     /// Whether entries are in the order of their values.
     is_ordered: bool,
 }
@@ -125,7 +125,7 @@ impl IndexShape {
     }
 
     /// Whether the path of a cell is part of its entry: where two cells of a row may hold one value.
-    pub(super) fn has_path(&self) -> bool {
+    pub fn has_path(&self) -> bool {
         self.part == IndexPart::Values
             && matches!(
                 self.column.ty,
@@ -158,7 +158,7 @@ impl IndexShape {
     }
 
     /// The term of a cell of the column.
-    pub(super) fn cell_term(&self, row: RowView<'_>, cell: &Cell) -> Result<Vec<u8>, TypeError> {
+    pub fn cell_term(&self, row: RowView<'_>, cell: &Cell) -> Result<Vec<u8>, TypeError> {
         match (self.part, &self.column.ty) {
             (IndexPart::Entries, _) => self.term(Some(row.path(cell)), row.value(cell)),
             (IndexPart::Keys, _) => self.term(None, row.path(cell)),
@@ -168,12 +168,12 @@ impl IndexShape {
     }
 
     /// Key of the partition that holds the entries of a term.
-    pub(super) fn key_of(&self, term: &[u8]) -> Vec<u8> {
+    pub fn key_of(&self, term: &[u8]) -> Vec<u8> {
         if self.is_ordered { ORDERED_KEY.to_vec() } else { term.to_vec() }
     }
 
     /// The value of the indexed column in a partition key.
-    pub(super) fn key_part<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+    pub fn key_part<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         if self.base.partition_key.len() == 1 {
             return Some(key);
         }
@@ -189,20 +189,20 @@ impl IndexShape {
 
 /// Whether storage-attached indexes of this type answer ranges (`IndexTermType`: not literal, not of equality alone).
 fn has_ranges(ty: &CqlType) -> bool {
-    match ty {
+    matches!(
+        ty,
         CqlType::TinyInt
-        | CqlType::SmallInt
-        | CqlType::Int
-        | CqlType::BigInt
-        | CqlType::Varint
-        | CqlType::Decimal
-        | CqlType::Float
-        | CqlType::Double
-        | CqlType::Date
-        | CqlType::Time
-        | CqlType::Timestamp
-        | CqlType::TimeUuid
-        | CqlType::Inet => true,
-        _ => false,
-    }
+            | CqlType::SmallInt
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::Varint
+            | CqlType::Decimal
+            | CqlType::Float
+            | CqlType::Double
+            | CqlType::Date
+            | CqlType::Time
+            | CqlType::Timestamp
+            | CqlType::TimeUuid
+            | CqlType::Inet
+    )
 }

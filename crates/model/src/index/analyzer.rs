@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn texts_are_changed_as_the_options_say_and_in_their_order() {
-        let cases: [(&[(&str, &str)], &str, &str); 7] = [
+        type Options = &'static [(&'static str, &'static str)];
+        let cases: [(Options, &str, &str); 7] = [
             (&[], "Ä", "Ä"),
             (&[("case_sensitive", "true"), ("ascii", "false")], "Ä", "Ä"),
             (&[("case_sensitive", "FALSE")], "ÄBC", "äbc"),
