@@ -42,17 +42,17 @@ pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
 }
 
 /// Texts of Cassandra in which a hash set is printed.
-const SETS: &[&str] =
-    &[
-        "known type signatures",
-        "Ambiguous call to function",
-        "More than one restriction was found",
-        "cannot be restricted by more than one relation",
-        "Unsupported \"!=\" relation",
-    ];
+const SETS: &[&str] = &[
+    "known type signatures",
+    "Ambiguous call to function",
+    "More than one restriction was found",
+    "cannot be restricted by more than one relation",
+    "Unsupported \"!=\" relation",
+];
 
 fn words(text: &str) -> Vec<&str> {
-    let mut words: Vec<&str> = text.split([' ', ',', '(', ')', '{', '}']).filter(|word| !word.is_empty()).collect();
+    let mut words: Vec<&str> =
+        text.split([' ', ',', '(', ')', '{', '}']).filter(|word| !word.is_empty()).collect();
     words.sort_unstable();
     words
 }

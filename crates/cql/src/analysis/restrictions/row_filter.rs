@@ -122,22 +122,20 @@ impl BoundFilter {
             }
             Test::Contains { values, keys, entries } => {
                 let bind_as = |term: &Term, what: &str| match term.bind(bindings)? {
-                let bind = |term: &Term, what: &str| match term.bind(bindings)? {
                     Bound::Bytes(bytes) => Ok(bytes.into_owned()),
                     Bound::Null => invalid(format!("Unsupported null {what} for column {}", column.name)),
                     Bound::Unset => invalid(format!("Unsupported unset {what} for column {}", column.name)),
                 };
                 let bind = |term: &Term| bind_as(term, "value");
                 for term in values {
-                    self.add(column, BoundTest::Contains(bind(term, "value")?));
+                    self.add(column, BoundTest::Contains(bind(term)?));
                 }
                 for term in keys {
-                    self.add(column, BoundTest::ContainsKey(bind(term, "value")?));
+                    self.add(column, BoundTest::ContainsKey(bind(term)?));
                 }
                 for (key, value) in entries {
                     let (key, value) = (bind_as(key, "map key")?, bind_as(value, "map value")?);
                     self.add(column, BoundTest::Entry(key, value));
-                    self.add(column, BoundTest::Entry(bind(key, "map key")?, bind(value, "map value")?));
                 }
                 Ok(())
             }

@@ -127,8 +127,6 @@ impl DdlPlan {
             within = self.dropped_within(schema);
             self.apply(&statement.kind, &mut next, (settings, timestamp_us), &mut warnings)?;
             warnings.extend(self.warnings(schema, &next, settings));
-            self.apply(&statement.kind, &mut next, settings, timestamp_us)?;
-            warnings = self.warnings(schema, &next, settings);
             if let Some(guardrails) = &settings.guardrails {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
             }
