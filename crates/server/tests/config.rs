@@ -42,7 +42,7 @@ fn every_option_is_read_with_its_default_in_the_table() {
             Kind::Integer { .. } => "5",
             Kind::Boolean => "true",
             Kind::Choice(words) => words[0],
-            Kind::Path | Kind::Text => "x",
+            Kind::Path | Kind::Text | Kind::Words => "x",
             Kind::DirectoryNamed("data") => "x/data",
             Kind::DirectoryNamed(_) => "x/commitlog",
             Kind::Host => "127.0.0.9",
