@@ -4,7 +4,7 @@ use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::Result;
-use helenus_engine::Analyzer;
+use helenus_model::index::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
 
