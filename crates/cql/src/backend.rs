@@ -174,6 +174,11 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
+    /// Whether its level is SERIAL or LOCAL_SERIAL.
+    pub(crate) fn is_serial(&self) -> bool {
+        matches!(self.consistency, 0x08 | 0x09)
+    }
+
     /// The clock, if somebody watches the request; give it to `spent`.
     pub(crate) fn began_ns(&self, database: &Database) -> Option<u64> {
         self.probe.map(|_| database.host().clock.monotonic_ns())

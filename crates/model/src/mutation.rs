@@ -160,6 +160,18 @@ impl Changes {
         self.end(at);
     }
 
+    /// Leaves out the changes that `keep` refuses.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Change<'_>) -> bool) {
+        let (mut kept, mut at) = (Vec::with_capacity(self.bytes.len()), 0);
+        while let Ok((change, next)) = read_change(&self.bytes, at) {
+            if keep(&change) {
+                kept.extend_from_slice(&self.bytes[at..next]);
+            }
+            at = next;
+        }
+        self.bytes = kept;
+    }
+
     /// The changes one by one.
     pub fn iter(&self) -> impl Iterator<Item = Result<Change<'_>, Damaged>> {
         let mut at = 0;

@@ -11,7 +11,7 @@ use super::consistency::{check_conditional, check_counting, check_read_before_wr
 use super::engine_error::{read_before_write_error, write_error};
 use crate::backend::{Answer, BatchKind, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result};
-use crate::plan::conditional::{CasRequest, Verdict};
+use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
 use helenus_engine::read::Stage;
 use helenus_engine::{ReadRequest, Ticket};
@@ -31,7 +31,7 @@ impl LocalBackend {
         if !plan.conditions.is_none() {
             return self.run_conditional(&[statement], None, request, out);
         }
-        if plan.table.is_counter() {
+        if plan.counts {
             check_counting(request.consistency, &plan.table)?;
         } else {
             check_write(request.consistency)?;
@@ -78,7 +78,7 @@ impl LocalBackend {
             warnings.extend(self.batches.check(&mutation, kind, plans)?);
         }
         request.spent(self.database(), Stage::Plan, began_ns);
-        let counts = statements.first().is_some_and(|statement| statement.plan.table.is_counter());
+        let counts = statements.first().is_some_and(|statement| statement.plan.counts);
         let ticket = match counts {
             true => self.count(&mutation, request)?,
             false => self.write(&mutation, request)?,
@@ -112,7 +112,10 @@ impl LocalBackend {
                     let moment = Moment { timestamp_us, now_s, is_conditional: true };
                     statement.plan.apply(&statement.bindings, moment, Some(&prior), &mut collector)?;
                 }
-                let mutation = collector.finish();
+                let mut mutation = collector.finish();
+                if statements.len() > 1 {
+                    without_deleted_rows(&mut mutation);
+                }
                 warnings = self.guard_write(&mutation, request)?;
                 let ticket = match mutation.updates.is_empty() {
                     true => self.database().written_so_far(),

@@ -256,6 +256,9 @@ fn levels_of_consistency_that_make_no_sense_are_refused() {
         let text = run("INSERT INTO o (k) VALUES (1)", serial).unwrap_err().to_string();
         assert_eq!(text, "You must use conditional updates for serializable writes");
         assert!(run("SELECT * FROM o", serial).is_ok());
+        assert!(run("SELECT * FROM o WHERE k IN (1)", serial).is_ok());
+        let text = run("SELECT * FROM o WHERE k IN (1, 2)", serial).unwrap_err().to_string();
+        assert_eq!(text, "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time");
     }
     assert!(run("INSERT INTO o (k) VALUES (1)", 0x00).is_ok());
 }

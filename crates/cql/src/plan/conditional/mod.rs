@@ -12,4 +12,4 @@ mod request;
 mod result;
 
 pub(crate) use condition::Conditions;
-pub(crate) use request::{CasRequest, Verdict, check_together};
+pub(crate) use request::{CasRequest, Verdict, check_together, without_deleted_rows};

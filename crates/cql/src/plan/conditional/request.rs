@@ -5,6 +5,9 @@ use super::holds::BoundCondition;
 use crate::error::{CqlError, Result};
 use crate::plan::modify::{Conditional, ModifyKind, ModifyPlan, Prior, Statement, Wanted};
 use crate::plan::select::RowAt;
+use helenus_model::mutation::{Change, Mutation};
+use helenus_model::packed::{clustering_values, unpack};
+use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,6 +67,34 @@ pub(crate) fn check_together<'p>(
         return invalid("Batch with conditions cannot span multiple tables");
     }
     Ok(true)
+}
+
+/// Leaves out what a batch writes to rows that it deletes as well: all of it happens at one time, at which a deletion
+/// stands above what is written.
+pub(crate) fn without_deleted_rows(mutation: &mut Mutation) {
+    for update in &mut mutation.updates {
+        let columns = update.table.clustering.len();
+        let values = |packed: &[u8]| -> Vec<Option<Vec<u8>>> {
+            clustering_values(packed, columns).map(|value| value.map(<[u8]>::to_vec)).collect()
+        };
+        let mut row = RowBuf::default();
+        let mut deletes =
+            |packed: &[u8]| unpack(packed, columns, &mut row).is_ok() && !row.deletion.is_live();
+        let mut deleted = Vec::new();
+        for change in update.changes.iter().flatten() {
+            if let Change::Row(packed) = change
+                && deletes(packed)
+            {
+                deleted.push(values(packed));
+            }
+        }
+        if !deleted.is_empty() {
+            update.changes.retain(|change| match change {
+                Change::Row(packed) => deletes(packed) || !deleted.contains(&values(packed)),
+                _ => true,
+            });
+        }
+    }
 }
 
 impl<'a> CasRequest<'a> {

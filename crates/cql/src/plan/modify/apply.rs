@@ -225,7 +225,9 @@ impl ModifyPlan {
         changes: &mut Changes,
     ) -> Result<()> {
         let operations = &self.operations;
-        check_compact(&self.table, row)?;
+        if self.is_compact {
+            check_compact(&self.table, row)?;
+        }
         let here = match present {
             Some(present) => present.row(row)?,
             None => None,
@@ -250,7 +252,7 @@ impl ModifyPlan {
             ModifyKind::Insert | ModifyKind::Update => {
                 if self.table.clustering.is_empty() || !row.is_empty() {
                     let liveness = match self.kind {
-                        ModifyKind::Insert if !self.table.is_compact() => context.liveness(),
+                        ModifyKind::Insert if !self.is_compact => context.liveness(),
                         ModifyKind::Insert => Liveness::NONE,
                         ModifyKind::Update | ModifyKind::Delete => Liveness::NONE,
                     };
@@ -302,7 +304,7 @@ fn row_key(table: &Table, row: &Clustering<'_>) -> Result<Vec<u8>> {
 /// Refuses an empty clustering where a compact table has but one (`UpdateParameters.newRow`).
 fn check_compact(table: &Table, row: &Clustering<'_>) -> Result<()> {
     match (&row[..], &table.clustering[..]) {
-        ([value], [column]) if value.is_empty() && table.is_compact() => {
+        ([value], [column]) if value.is_empty() => {
             Err(CqlError::Invalid(format!("Invalid empty or null value for column {}", column.name)))
         }
         _ => Ok(()),

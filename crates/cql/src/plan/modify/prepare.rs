@@ -59,6 +59,10 @@ pub(crate) struct ModifyPlan {
     pub(super) reads: Reads,
     /// The value that a row of a compact table must have and the statement does not give: refused when it is run.
     pub(super) missing_value: Option<Arc<str>>,
+    /// Whether its table holds counters.
+    pub(crate) counts: bool,
+    /// Whether its table is one of compact storage.
+    pub(super) is_compact: bool,
 }
 
 /// What a statement without conditions reads before it writes.
@@ -131,6 +135,8 @@ impl ModifyPlan {
             conditions,
             reads: Reads::default(),
             missing_value: None,
+            counts: false,
+            is_compact: false,
         }
         .checked()
     }
@@ -166,6 +172,8 @@ impl ModifyPlan {
             conditions,
             reads,
             missing_value: None,
+            counts: false,
+            is_compact: false,
         }
         .checked()
     }
@@ -201,16 +209,19 @@ impl ModifyPlan {
             conditions,
             reads,
             missing_value: None,
+            counts: false,
+            is_compact: false,
         }
         .checked()
     }
 
     /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
     fn checked(mut self) -> Result<ModifyPlan> {
+        (self.counts, self.is_compact) = (self.table.is_counter(), self.table.is_compact());
         self.complete_compact()?;
         let attributes = &self.attributes;
         self.conditions.check(&self.table, attributes.timestamp.is_some())?;
-        if self.table.is_counter() {
+        if self.counts {
             if attributes.timestamp.is_some() {
                 return invalid("Cannot provide custom timestamp for counter updates");
             }
@@ -241,7 +252,7 @@ impl ModifyPlan {
     /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
     fn complete_compact(&mut self) -> Result<()> {
         let writes_row = self.kind != ModifyKind::Delete && self.updates_regulars();
-        if !writes_row || !self.operations.regular.is_empty() || !self.table.is_compact() {
+        if !writes_row || !self.operations.regular.is_empty() || !self.is_compact {
             return Ok(());
         }
         let table = self.table.clone();
@@ -266,7 +277,7 @@ impl ModifyPlan {
 
     /// Whether it needs nothing but its values: no condition, no row that is read first, no counter.
     pub(crate) fn is_plain(&self) -> bool {
-        self.conditions.is_none() && !self.reads_first() && !self.table.is_counter()
+        self.conditions.is_none() && !self.reads_first() && !self.counts
     }
 
     /// Whether an operation reads what is there.

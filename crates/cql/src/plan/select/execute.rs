@@ -34,6 +34,15 @@ impl SelectPlan {
         let terms = self.bound_terms(execution)?;
         let filter = self.restrictions.filter(bindings)?;
         let partitions = self.restrictions.partitions(bindings)?;
+        if let PartitionSelection::Read(Partitions::Keys(keys)) = &partitions
+            && keys.len() > 1
+            && request.is_serial()
+        {
+            return Err(CqlError::Invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time"
+                    .to_owned(),
+            ));
+        }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
         if page_rows.is_some() && self.sort.is_some() && !self.selection.is_aggregate() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
