@@ -28,7 +28,10 @@ impl VirtualTable for EngineTable {
     }
 
     fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows) {
-        (self.rows)(&cx.database.status(), rows);
+        let mut status = cx.database.status();
+        // As in Cassandra, these tables do not show what is stored for indexes.
+        status.tables.retain(|table| !table.is_index);
+        (self.rows)(&status, rows);
     }
 }
 

@@ -27,7 +27,7 @@ pub struct CompactionStatus {
     pub keyspace: String,
     /// Its table.
     pub table: String,
-    /// What it is for: `compaction`, `tombstones`, `major`.
+    /// What it is for: `compaction`, `tombstones`, `major`; `secondary index build` where it is none.
     pub kind: &'static str,
     /// SSTables that it replaces.
     pub sstables: u64,

@@ -24,12 +24,17 @@ impl Database {
         self.shared.flush_all()
     }
 
-    /// Flushes one table. Returns the SSTables written.
+    /// Flushes one table and its indexes. Returns the SSTables written.
     ///
     /// # Errors
     /// Failures of writing; what was in memory stays there.
     pub fn flush(&self, table: TableId) -> Result<u64> {
-        self.shared.table(table).map_or(Ok(0), |store| store.flush(&self.shared))
+        let Some(store) = self.shared.table(table) else { return Ok(0) };
+        let mut written = store.flush(&self.shared)?;
+        for index in store.indexes().iter() {
+            written += index.store.flush(&self.shared)?;
+        }
+        Ok(written)
     }
 
     /// Ends: no write is taken any more, everything is flushed and the log closed, so that the next start replays

@@ -3,6 +3,7 @@
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
 use crate::figures::FigureSummaries;
+use crate::index::IndexBuildStatus;
 use crate::table::View;
 use helenus_sstable::table::SsTable;
 
@@ -23,7 +24,7 @@ pub struct Status {
     pub log_segments: u64,
     /// Why the last flush failed, if it did.
     pub flush_failure: Option<String>,
-    /// Compactions under way.
+    /// Compactions under way, and builds of indexes.
     pub compactions: Vec<CompactionStatus>,
     /// Why the last compaction failed, if it did.
     pub compaction_failure: Option<String>,
@@ -36,8 +37,10 @@ pub struct Status {
 pub struct TableStatus {
     /// Its keyspace.
     pub keyspace: String,
-    /// Its name.
+    /// Its name; of what is stored for an index, the table's and the index's with a dot between.
     pub table: String,
+    /// Whether it is what is stored for an index.
+    pub is_index: bool,
     /// SSTables.
     pub sstables: u64,
     /// Compactions that are due, about.
@@ -83,6 +86,8 @@ impl Database {
                 TableStatus {
                     keyspace: table.keyspace.to_string(),
                     table: table.name.to_string(),
+                    // No table of a schema has a dot in its name.
+                    is_index: table.name.contains('.'),
                     sstables: view.sstables.len() as u64,
                     pending_compactions: store.compaction.pending(),
                     disk_bytes: view.sstables.iter().map(|sstable| sstable.size_on_disk()).sum(),
@@ -108,10 +113,18 @@ impl Database {
             cache_blocks: shared.cache.blocks(),
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
             flush_failure: shared.flush_failure.lock().clone(),
-            compactions: shared.compactions.running(),
+            compactions: self.tasks(),
             compaction_failure: shared.compactions.failure(),
             tables,
         }
+    }
+
+    /// Compactions under way, and builds of indexes.
+    fn tasks(&self) -> Vec<CompactionStatus> {
+        let builds = self.index_builds();
+        let mut tasks = self.shared.compactions.running();
+        tasks.extend(builds.iter().map(IndexBuildStatus::as_task));
+        tasks
     }
 
     /// Identity of the server, kept in its directory.

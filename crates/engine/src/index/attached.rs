@@ -26,6 +26,8 @@ pub(crate) struct IndexState {
     /// Partitions that a build under way has to look at, about, and has looked at.
     pub(crate) partitions: AtomicU64,
     pub(crate) partitions_done: AtomicU64,
+    /// Bytes of the table when it began, before compression, about.
+    pub(crate) bytes: AtomicU64,
     /// Entries that it has made.
     pub(crate) entries: AtomicU64,
 }

@@ -6,6 +6,7 @@
 
 use super::attached::{AttachedIndex, IndexBuilds};
 use super::entries::{Entry, EntryWriter, entries_of};
+use crate::compaction::CompactionStatus;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, execute};
@@ -43,8 +44,28 @@ pub struct IndexBuildStatus {
     pub partitions: u64,
     /// Partitions that were looked at.
     pub partitions_done: u64,
+    /// Bytes of the table then, before compression, about.
+    pub bytes: u64,
     /// Entries made.
     pub entries: u64,
+    /// Identity of what is built.
+    pub id: TableId,
+}
+
+impl IndexBuildStatus {
+    /// As one of the tasks that tools show beside compactions.
+    pub(crate) fn as_task(&self) -> CompactionStatus {
+        let part = self.partitions_done.min(self.partitions) as f64 / self.partitions.max(1) as f64;
+        CompactionStatus {
+            id: self.id.0,
+            keyspace: self.keyspace.clone(),
+            table: self.table.clone(),
+            kind: "secondary index build",
+            sstables: 0,
+            bytes_total: self.bytes,
+            bytes_done: (self.bytes as f64 * part) as u64,
+        }
+    }
 }
 
 impl Database {
@@ -60,7 +81,9 @@ impl Database {
                 index: index.shape.index.name.to_string(),
                 partitions: get(&state.partitions),
                 partitions_done: get(&state.partitions_done),
+                bytes: get(&state.bytes),
                 entries: get(&state.entries),
+                id: *id,
             })
         };
         self.shared.index_builds.queue.lock().iter().filter_map(status).collect()
@@ -98,6 +121,8 @@ impl IndexBuilds {
             let tables = view.sstables.iter().map(|table| table.partition_count());
             let memtables = view.memtables.iter().map(|memtable| memtable.stats().partitions);
             index.state.partitions.store(tables.chain(memtables).sum(), Ordering::Relaxed);
+            let in_files: u64 = view.sstables.iter().map(|table| table.uncompressed_bytes()).sum();
+            index.state.bytes.store(in_files + bytes as u64, Ordering::Relaxed);
         }
         let mut job = Job { base, id, resume: None };
         if is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX) {
