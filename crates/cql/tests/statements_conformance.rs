@@ -81,4 +81,5 @@ files! {
     json_goes_in_and_out_as_in_cassandra: "json",
     relations_filters_and_orders_answer_as_cassandra: "filters",
     every_type_is_stored_found_and_printed_as_in_cassandra: "types",
+    a_mixture_of_all_answers_as_cassandra: "mixed",
 }

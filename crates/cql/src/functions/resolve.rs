@@ -177,6 +177,7 @@ fn best(
     scope: &Scope<'_>,
 ) -> Result<Found> {
     let mut fitting = Vec::new();
+    let mut first_exact = None;
     // Overloads share their types: each is asked about once an argument.
     let mut asked: Vec<(usize, &CqlType, Assignment)> = Vec::new();
     for candidate in candidates {
@@ -204,9 +205,17 @@ fn best(
             continue;
         }
         if exact {
-            return Ok(candidate.clone());
+            // Operands that have no type of their own suit several exactly: what the result is for decides.
+            let of_type = place.ty.as_ref().is_none_or(|ty| types.iter().all(|argument| argument == ty));
+            if of_type {
+                return Ok(candidate.clone());
+            }
+            first_exact.get_or_insert(candidate);
         }
         fitting.push(candidate);
+    }
+    if let Some(found) = first_exact {
+        return Ok(found.clone());
     }
     match &fitting[..] {
         [only] => Ok((*only).clone()),
