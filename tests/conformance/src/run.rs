@@ -263,7 +263,8 @@ impl Runner {
         let Some((theirs, ours)) = whole else { return Ok(()) };
         let before = found.differences.len();
         self.note(&how, (theirs.clone(), ours.clone()), found);
-        if found.differences.len() == before && lengths[0] != lengths[1] {
+        let whole = theirs.error().is_none();
+        if found.differences.len() == before && whole && lengths[0] != lengths[1] {
             let what = format!("rows a page: {:?} there, {:?} here", lengths[0], lengths[1]);
             found.differences.push(Difference { how, what, theirs, ours });
         }

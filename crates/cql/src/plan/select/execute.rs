@@ -51,9 +51,9 @@ impl SelectPlan {
             partitions.check_keys()?;
         }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
-        // What is known to be empty, or fits a page, is not paged; groups always are (`SelectStatement.execute`).
-        let is_paged = |page| self.selection.combines_rows() || !rows.is_empty && limit > page;
-        if page_rows.is_some_and(is_paged) && self.sort.is_some() {
+        // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
+        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || !rows.is_empty);
+        if is_paged && self.sort.is_some() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }
         out.columns(&self.selection.result);
