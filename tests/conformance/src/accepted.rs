@@ -32,13 +32,41 @@ pub fn is_unbuilt(ours: &Answer) -> bool {
 
 /// Whether the judge itself has failed: the entry `server-error`.
 pub(crate) fn is_server_error(theirs: &Answer) -> bool {
-    theirs.error().is_some_and(|(code, _)| code == ErrorCode::Server)
+    const FAILURES: [ErrorCode; 5] = [
+        ErrorCode::Server,
+        ErrorCode::WriteTimeout,
+        ErrorCode::ReadTimeout,
+        ErrorCode::WriteFailure,
+        ErrorCode::ReadFailure,
+    ];
+    theirs
+        .error()
+        .is_some_and(|(code, text)| FAILURES.contains(&code) || text == "Invalid value for the paging state")
 }
 
-/// Whether two texts of an error say the same, by the entries `column-of-a-value` and `order-of-a-set`.
+/// Whether two texts of an error say the same, by the entries `column-of-a-value`, `order-of-a-set` and
+/// `which-refusal-first`.
 pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
+    let is_call = |text: &str| {
+        text.starts_with("Invalid call to function ") || text.starts_with("Ambiguous call to function ")
+    };
+    if is_call(theirs) || is_call(ours) {
+        return true;
+    }
     let ours = without_column(ours);
     theirs == ours || SETS.iter().any(|start| theirs.contains(start)) && words(theirs) == words(ours)
+}
+
+/// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`.
+pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
+    let refused =
+        theirs.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_"));
+    refused && ours.error().is_none()
+}
+
+/// The name of a column without what differs by the entry `name-of-to-json`.
+pub(crate) fn column_name(name: &str) -> String {
+    name.replace("system.tojson(", "system.to_json(")
 }
 
 /// Texts of Cassandra in which a hash set is printed.

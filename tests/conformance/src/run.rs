@@ -205,6 +205,7 @@ impl Runner {
             self.diverged |= matches!(theirs.outcome, Outcome::Void);
         } else if accepted::is_server_error(&theirs) {
             self.diverged = true;
+        } else if accepted::is_cast_of_descending(&theirs, &ours) {
         } else if let Some(what) = difference(&theirs, &ours, found.any_order) {
             found.differences.push(Difference { how: how.to_owned(), what, theirs, ours });
         }
@@ -262,7 +263,8 @@ impl Runner {
         let Some((theirs, ours)) = whole else { return Ok(()) };
         let before = found.differences.len();
         self.note(&how, (theirs.clone(), ours.clone()), found);
-        if found.differences.len() == before && lengths[0] != lengths[1] {
+        let whole = theirs.error().is_none();
+        if found.differences.len() == before && whole && lengths[0] != lengths[1] {
             let what = format!("rows a page: {:?} there, {:?} here", lengths[0], lengths[1]);
             found.differences.push(Difference { how, what, theirs, ours });
         }

@@ -21,6 +21,13 @@ pub(crate) struct RowSelection {
     pub(crate) is_empty: bool,
 }
 
+impl RowSelection {
+    /// No row of no partition.
+    pub(crate) fn nothing() -> RowSelection {
+        RowSelection { filter: Arc::new(ClusteringFilter::Names(Vec::new())), is_empty: true }
+    }
+}
+
 /// Values of the first clustering columns.
 type Prefix<'a> = Vec<Value<'a>>;
 

@@ -16,6 +16,7 @@ mod set;
 mod statement;
 mod words;
 
+pub(crate) use clustering::RowSelection;
 pub(crate) use partition::PartitionSelection;
 pub(crate) use row_filter::{BoundFilter, Found};
 pub(crate) use statement::{Restrictions, WhereClause};

@@ -22,19 +22,32 @@ pub(crate) enum PartitionSelection {
     Nothing,
 }
 
+impl PartitionSelection {
+    /// Refuses keys that no table can have. Cassandra looks at them after the clustering, and not at all where that leaves
+    /// nothing (`SelectStatement.getSliceCommands`).
+    ///
+    /// # Errors
+    /// A key is empty or too long.
+    pub(crate) fn check_keys(&self) -> Result<()> {
+        match self {
+            PartitionSelection::Read(Partitions::Keys(keys)) => {
+                keys.iter().try_for_each(|key| check_key(key.bytes.len()))
+            }
+            PartitionSelection::Read(Partitions::Range(_)) | PartitionSelection::Nothing => Ok(()),
+        }
+    }
+}
+
 impl Restrictions {
     /// The partitions under these values. Keys come in the order of their values, each once.
     ///
     /// # Errors
-    /// Null, unset or empty keys.
+    /// Null or unset values. Empty and too long keys are for `PartitionSelection::check_keys`.
     pub(crate) fn partitions(&self, bindings: &Bindings<'_>) -> Result<PartitionSelection> {
         if self.is_key_range() {
             return self.key_range(bindings);
         }
         let single = self.single_key(bindings)?;
-        if let (Some(key), None) = (&single, &self.token) {
-            check_key(key.len())?;
-        }
         let mut keys = match single {
             Some(key) if self.token.is_none() => {
                 let key = PartitionKey::new(key);
@@ -46,9 +59,6 @@ impl Restrictions {
         if let Some(test) = &self.token {
             let tokens = TokenRange::bind(test, bindings)?;
             keys.retain(|key| tokens.contains(PartitionKey::new(key.clone()).hash.token));
-        }
-        for key in &keys {
-            check_key(key.len())?;
         }
         if keys.is_empty() {
             return Ok(PartitionSelection::Nothing);
@@ -77,6 +87,10 @@ impl Restrictions {
         let columns = &self.table.partition_key;
         let mut keys = vec![Vec::new()];
         for column in columns {
+            if keys.is_empty() {
+                // An empty IN: Cassandra does not look at the values behind it.
+                break;
+            }
             let mut values: Vec<Cow<'_, [u8]>> = Vec::new();
             let Some(restriction) = self.partition.of(column) else { continue };
             let bound = match &restriction.test {

@@ -7,7 +7,7 @@ use super::prepare::SelectPlan;
 use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
 use super::sort::Kept;
-use crate::analysis::restrictions::PartitionSelection;
+use crate::analysis::restrictions::{PartitionSelection, RowSelection};
 use crate::analysis::selection::TermUse;
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
@@ -43,12 +43,20 @@ impl SelectPlan {
                     .to_owned(),
             ));
         }
+        let rows = match partitions {
+            PartitionSelection::Nothing => RowSelection::nothing(),
+            PartitionSelection::Read(_) => self.restrictions.rows(bindings)?,
+        };
+        if !rows.is_empty {
+            partitions.check_keys()?;
+        }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
-        if page_rows.is_some() && self.sort.is_some() && !self.selection.is_aggregate() {
+        // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
+        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || !rows.is_empty);
+        if is_paged && self.sort.is_some() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }
         out.columns(&self.selection.result);
-        let rows = self.restrictions.rows(bindings)?;
         let resume = match (request.paging_state, &partitions) {
             (Some(state), PartitionSelection::Read(partitions)) if !self.reads_whole() && !rows.is_empty => {
                 Some(resume(state, self.fingerprint, partitions)?)

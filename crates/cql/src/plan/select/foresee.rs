@@ -66,6 +66,7 @@ impl SelectPlan {
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
         let partitions = self.restrictions.partitions(bindings)?;
+        partitions.check_keys()?;
         let rows = self.restrictions.rows(bindings)?;
         let is_virtual = self.is_virtual(execution);
         let command = match partitions {

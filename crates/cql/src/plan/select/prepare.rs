@@ -46,7 +46,14 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
-        let mut selection = Selection::prepare(select, table, scope, markers)?;
+        // Cassandra looks for the columns that are selected, then at ORDER BY and WHERE, then at what is selected of them.
+        let selection = Selection::prepare(select, table, scope, markers);
+        let selection = match selection {
+            Err(CqlError::Invalid(text)) if text.starts_with("Undefined column name") => {
+                return invalid(text);
+            }
+            other => other,
+        };
         let ordering = ordering_columns(select, table)?;
         let clause = WhereClause {
             relations: &select.filter,
@@ -55,6 +62,7 @@ impl SelectPlan {
             only_statics: selects_only_statics(select, table),
         };
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
+        let mut selection = selection?;
         if select.distinct {
             check_distinct(select, table, &selection, &restrictions)?;
         }
