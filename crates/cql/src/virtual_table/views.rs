@@ -35,6 +35,9 @@ impl VirtualTable for EngineTable {
     }
 }
 
+/// Which of a table's latencies a view shows.
+type LatencyOf = fn(&FigureSummaries) -> Summary;
+
 /// All of them.
 pub(super) fn tables() -> Vec<Arc<dyn VirtualTable>> {
     let mut tables = vec![
@@ -44,7 +47,7 @@ pub(super) fn tables() -> Vec<Arc<dyn VirtualTable>> {
         count("rows_per_read", |figures| figures.rows),
         count("tombstones_per_read", |figures| figures.tombstones),
     ];
-    let latencies: [(&str, fn(&FigureSummaries) -> Summary); 6] = [
+    let latencies: [(&str, LatencyOf); 6] = [
         ("local_read_latency", |figures| figures.reads),
         ("local_scan_latency", |figures| figures.scans),
         ("local_write_latency", |figures| figures.writes),
