@@ -123,7 +123,6 @@ fn keys_that_would_change_safety_or_access_are_refused() {
         "native_transport_port_ssl: 9142",
         "rpc_interface: eth0",
         "partitioner: org.apache.cassandra.dht.RandomPartitioner",
-        "drop_keyspace_enabled: false",
         "cdc_enabled: true",
     ] {
         let error = read(yaml).unwrap_err();

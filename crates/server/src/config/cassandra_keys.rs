@@ -187,8 +187,6 @@ pub const GUARDED: &[Guarded] = &[
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
     guarded("cdc_enabled", &["false"], "changes would not be captured"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
-    guarded("", &["true"], "tables could be dropped all the same"),
-    guarded("", &["true"], "keyspaces could be dropped all the same"),
 ];
 
 /// Why a key has no effect.
