@@ -13,7 +13,7 @@ use crate::error::{CqlError, Result};
 use crate::functions::Scalar;
 use crate::syntax::ast;
 use crate::syntax::print_type;
-use helenus_model::types::{Assignment, CqlType, TypeError, normalise, parse_constant};
+use helenus_model::types::{Assignment, CqlType, TypeError, check_count, normalise, parse_constant};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -185,7 +185,7 @@ impl Term {
                 BoundValue::Unset => Ok(Bound::Unset),
                 BoundValue::Bytes(bytes) => {
                     // Cassandra's words, which say nothing of where, and then the column.
-                    ty.validate(bytes).map_err(|error| {
+                    check_count(ty, bytes).and_then(|()| ty.validate(bytes)).map_err(|error| {
                         CqlError::Invalid(format!("{error} (column {})", bindings.values.name(*index)))
                     })?;
                     Ok(Bound::Bytes(normalise(ty, bytes)))

@@ -8,7 +8,7 @@ use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::{PartitionSelection, RowSelection};
-use crate::analysis::selection::TermUse;
+use crate::analysis::selection::{GroupBy, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
@@ -86,7 +86,7 @@ impl SelectPlan {
         if let PartitionSelection::Read(partitions) = partitions
             && !rows.is_empty
         {
-            let page_rows = page_rows.filter(|_| !self.reads_whole() && self.selection.group_by.is_none());
+            let page_rows = page_rows.filter(|_| !self.reads_whole() && self.groups().is_none());
             let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
             let command = ReadCommand { resume, page_rows, ..command };
             let searches = self.restrictions.index_searches(bindings)?;
@@ -104,7 +104,7 @@ impl SelectPlan {
 
     /// Where the rows of an execution go.
     fn target<'a>(&'a self, limits: GroupLimits, resume: Option<&Resume>) -> Target<'a> {
-        if let Some(by) = &self.selection.group_by {
+        if let Some(by) = self.groups() {
             let before = resume.map_or((0, None), |at| (at.rows, Some((&at.key[..], at.rows_in_partition))));
             let mut grouping = Grouping::new(by, &self.selection, limits, before);
             grouping.kept = self.sort.as_ref().map(|sort| (Kept::default(), sort));
@@ -143,6 +143,11 @@ impl SelectPlan {
         Ok(end)
     }
 
+    /// How rows become groups. DISTINCT leaves one row of each partition, which is a group as it is.
+    fn groups(&self) -> Option<&GroupBy> {
+        self.selection.group_by.as_ref().filter(|_| !self.distinct || !self.selection.aggregates.is_empty())
+    }
+
     /// What aggregates or is sorted is read whole, whatever the page and the limit.
     fn reads_whole(&self) -> bool {
         self.selection.is_aggregate() || self.sort.is_some()
@@ -163,8 +168,8 @@ impl SelectPlan {
             reversed: self.reversed,
             statics: self.reads_statics,
             limits: Limits {
-                rows: if self.reads_whole() || self.selection.group_by.is_some() { u64::MAX } else { limit },
-                per_partition: match &self.selection.group_by {
+                rows: if self.reads_whole() || self.groups().is_some() { u64::MAX } else { limit },
+                per_partition: match self.groups() {
                     _ if self.distinct => 1,
                     Some(_) => u64::MAX,
                     None => per_partition,
