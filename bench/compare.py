@@ -32,6 +32,7 @@ SLICES = [  # table, reversed, start
 
 SCAN = ["slice", "--start", "random", "--limit", "5000"]
 WARM_ROUND = 10  # seconds
+STEPS = ["starts", "warm", "single_rows", "indexed_and_counters", "loads", "wide_reads", "restarts", "synced"]
 TIMEOUTS = {"READ_TIMEOUT", "WRITE_TIMEOUT", "OVERLOADED"}
 
 
@@ -319,6 +320,8 @@ def main():
     parser.add_argument("--wide", type=int, default=1_000_000)
     parser.add_argument("--heap", default="4G", help="Cassandra's")
     parser.add_argument("--folder", type=Path, help="where the servers keep their data; a temporary one by default")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS, metavar="STEP",
+                        help=f"only these, in this order; `starts` and `warm` are needed by what follows: {', '.join(STEPS)}")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the text into this page")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # the servers are stopped then too
@@ -328,7 +331,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="helenus-compare-", dir=options.folder) as folder:
         comparison = Comparison(options, Path(folder))
         try:
-            for step in ("starts", "warm", "single_rows", "indexed_and_counters", "loads", "wide_reads", "restarts", "synced"):
+            for step in options.steps:
                 print(f"{step}:", file=sys.stderr, flush=True)
                 getattr(comparison, step)()
         finally:
