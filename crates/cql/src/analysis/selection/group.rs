@@ -26,13 +26,14 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
 }
 
 impl Selection {
-    /// Adds GROUP BY; without one only says what the first row gives beside aggregates.
+    /// Adds GROUP BY, and says what the first row of a group gives beside aggregates. With DISTINCT and without aggregates
+    /// no group has a second row, and rows are given as they are.
     ///
     /// # Errors
     /// Columns out of the order of the primary key, functions that are none of a clustering column.
     pub(crate) fn group<'a>(
         &mut self,
-        by: &'a [Selectable<'a>],
+        (by, distinct): (&'a [Selectable<'a>], bool),
         (table, restrictions): (&'a Table, &Restrictions),
         scope: &'a Scope<'_>,
         markers: &'a mut Markers,
@@ -40,7 +41,7 @@ impl Selection {
         if !by.is_empty() {
             self.group_by = Some(self.grouping(by, (table, restrictions), scope, markers)?);
         }
-        if self.combines_rows() {
+        if !self.aggregates.is_empty() || (self.group_by.is_some() && !distinct) {
             self.take_first();
         }
         Ok(())

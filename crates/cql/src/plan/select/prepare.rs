@@ -66,7 +66,7 @@ impl SelectPlan {
         if select.distinct {
             check_distinct(select, table, &selection, &restrictions)?;
         }
-        selection.group(&select.group_by, (table, &restrictions), scope, markers)?;
+        selection.group((&select.group_by, select.distinct), (table, &restrictions), scope, markers)?;
         let groups_by_rows = selection.group_by.as_ref();
         if groups_by_rows.is_some_and(|by| by.clustering > 0 || by.function.is_some()) && select.distinct {
             return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
