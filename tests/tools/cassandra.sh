@@ -9,8 +9,8 @@
 #   cassandra.sh tool NAME [--data DATA_DIR] ARGS...  sstabledump, sstableverify, sstablemetadata, sstableloader
 #   cassandra.sh jars                                 downloads what is missing, prints the folder
 #
-# The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, trie memtables,
-# unified compaction. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
+# The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, and trie memtables;
+# tables are made with the defaults of conf/cassandra.yaml. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
 # that it runs beside a server on 9042. --heap defaults to 1536M, --sync (of the commit log) to periodic.
 #
 # `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
@@ -90,7 +90,6 @@ storage_compatibility_mode: NONE
 sstable: {selected_format: bti}
 uuid_sstable_identifiers_enabled: true
 memtable: {configurations: {default: {class_name: ${memtable:-TrieMemtable}}}}
-default_compaction: {class_name: UnifiedCompactionStrategy, parameters: {scaling_parameters: T4}}
 YAML
   cat >"$dir/conf/logback.xml" <<XML
 <configuration>
