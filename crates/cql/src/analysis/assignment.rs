@@ -309,7 +309,8 @@ fn all(items: &[Term<'_>], receiver: &Receiver, scope: &Scope<'_>) -> Assignment
     combine(items.iter().map(|item| test_assignment(item, receiver, scope)))
 }
 
-fn combine(each: impl Iterator<Item = Assignment>) -> Assignment {
+/// Whether all of them can be assigned: as badly as the worst.
+pub(crate) fn combine(each: impl Iterator<Item = Assignment>) -> Assignment {
     let mut result = Assignment::Exact;
     for found in each {
         match found {

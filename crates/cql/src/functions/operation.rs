@@ -6,6 +6,7 @@ use super::time;
 use crate::syntax::ast::ArithmeticOperator as Operator;
 use helenus_model::types::{CqlType, Duration, add_duration, to_cql_literal};
 use num_bigint::BigInt;
+use std::ops::{Add, Div, Mul, Rem, Sub};
 
 /// The name of the function behind an operator.
 pub(crate) fn function_name(operator: Operator) -> &'static str {
@@ -105,28 +106,8 @@ fn numbers(operator: Operator, result: &CqlType, left: &Number, right: &Number) 
             (value as i32).to_be_bytes().to_vec()
         }
         CqlType::BigInt => whole(operator, left.whole(), right.whole())?.to_be_bytes().to_vec(),
-        CqlType::Float => {
-            let (left, right) = (left.float(), right.float());
-            let value = match operator {
-                Operator::Add => left + right,
-                Operator::Subtract => left - right,
-                Operator::Multiply => left * right,
-                Operator::Divide => left / right,
-                Operator::Modulo => left % right,
-            };
-            value.to_be_bytes().to_vec()
-        }
-        CqlType::Double => {
-            let (left, right) = (left.double(), right.double());
-            let value = match operator {
-                Operator::Add => left + right,
-                Operator::Subtract => left - right,
-                Operator::Multiply => left * right,
-                Operator::Divide => left / right,
-                Operator::Modulo => left % right,
-            };
-            value.to_be_bytes().to_vec()
-        }
+        CqlType::Float => real(operator, left.float(), right.float()).to_be_bytes().to_vec(),
+        CqlType::Double => real(operator, left.double(), right.double()).to_be_bytes().to_vec(),
         CqlType::Decimal => {
             let (left, right) = (left.decimal()?, right.decimal()?);
             match operator {
@@ -152,6 +133,20 @@ fn numbers(operator: Operator, result: &CqlType, left: &Number, right: &Number) 
             .to_signed_bytes_be()
         }
     })
+}
+
+/// An operation on binary fractions of either length.
+fn real<T>(operator: Operator, left: T, right: T) -> T
+where
+    T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Rem<Output = T>,
+{
+    match operator {
+        Operator::Add => left + right,
+        Operator::Subtract => left - right,
+        Operator::Multiply => left * right,
+        Operator::Divide => left / right,
+        Operator::Modulo => left % right,
+    }
 }
 
 /// Of 64 bits; fewer are the low ones of the result.

@@ -5,8 +5,8 @@
 //! come in two steps: here from the inside out, then `typing` from the outside in.
 
 use crate::analysis::{
-    Receiver, Scope, assignable, common_type, compatible_type, exact_type, existing_column, native_type,
-    resolve_type, term_text, test_assignment,
+    Receiver, Scope, assignable, combine, common_type, compatible_type, exact_type, existing_column,
+    native_type, resolve_type, term_text, test_assignment,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::{Aggregate, CallPlace, Found, NEGATION, Testable, function_name, lookup};
@@ -242,7 +242,7 @@ impl<'a> Node<'a> {
             return Assignment::Weak;
         }
         let part = receiver.part(format!("value({})", receiver.name), ty.clone());
-        combined(items.iter().map(|item| item.test(&part, scope)))
+        combine(items.iter().map(|item| item.test(&part, scope)))
     }
 }
 
@@ -255,7 +255,7 @@ impl Testable for Node<'_> {
                 let part = |(item, ty): (&Node<'_>, &CqlType)| {
                     item.test(&receiver.part(receiver.name.to_string(), ty.clone()), scope)
                 };
-                let parts = combined(items.iter().zip(types.iter()).map(part));
+                let parts = combine(items.iter().zip(types.iter()).map(part));
                 if items.len() > types.len() || parts == Assignment::Refused {
                     return Assignment::Refused;
                 }
@@ -273,7 +273,7 @@ impl Testable for Node<'_> {
             (Node::MapOrUdt(entries), CqlType::Map { key, value, .. }) => {
                 let key_spec = receiver.part(format!("key({})", receiver.name), (**key).clone());
                 let value_spec = receiver.part(format!("value({})", receiver.name), (**value).clone());
-                combined(entries.iter().flat_map(|entry| {
+                combine(entries.iter().flat_map(|entry| {
                     // A key that is no column is refused where the map is made, by its name.
                     let key = entry.key.as_ref().map_or(Assignment::Weak, |key| key.test(&key_spec, scope));
                     [key, entry.value.test(&value_spec, scope)]
@@ -360,18 +360,6 @@ fn test_fields(entries: &[Entry<'_>], udt: &UserType, receiver: &Receiver, scope
         })
     });
     if refused { Assignment::Refused } else { Assignment::Weak }
-}
-
-fn combined(each: impl Iterator<Item = Assignment>) -> Assignment {
-    let mut result = Assignment::Exact;
-    for found in each {
-        match found {
-            Assignment::Refused => return Assignment::Refused,
-            Assignment::Weak => result = Assignment::Weak,
-            Assignment::Exact => {}
-        }
-    }
-    result
 }
 
 fn joined(open: &str, items: &[Node<'_>], close: &str) -> String {
