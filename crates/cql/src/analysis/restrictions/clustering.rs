@@ -11,6 +11,7 @@ use helenus_model::byte_comparable::{component, end_bound, end_row};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::schema::Column;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The rows of one execution.
@@ -378,10 +379,18 @@ impl<'a> Ends<'a> {
             end_bound(is_low == (*inclusive && *is_last), &mut position);
             Ok(position)
         };
+        let order = match (&low, &high) {
+            (Some((Some(low), ..)), Some((Some(high), ..))) => column.ty.compare(low, high),
+            _ => Ordering::Less,
+        };
+        // The low end is above the high one here already: nothing behind this prefix is between them.
+        if order.is_gt() {
+            return Ok(());
+        }
         let (first, second) = if column.reversed { (&high, &low) } else { (&low, &high) };
         out.push(Slice { start: edge(first, true)?, end: edge(second, false)? });
         // What equals an end in this column goes on in the next.
-        let equal = matches!((&low, &high), (Some(low), Some(high)) if low.0 == high.0);
+        let equal = order.is_eq();
         if let Some((value, _, false)) = &low {
             let high_ends = matches!(&high, Some((_, _, true)));
             if !(equal && high_ends) {
