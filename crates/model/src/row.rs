@@ -111,6 +111,9 @@ pub fn span(start: usize, len: usize) -> Span {
     Span { start: start as u32, len: len as u32 }
 }
 
+/// So many cells are walked faster than halved.
+const CELLS_WALKED: usize = 8;
+
 /// A row and the bytes its spans point into.
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'a> {
@@ -134,6 +137,16 @@ impl<'a> RowView<'a> {
     /// The bytes of a cell's path.
     pub fn path(&self, cell: &Cell) -> &'a [u8] {
         cell.path.bytes(self.data)
+    }
+
+    /// The cell of a column that has one value.
+    #[inline]
+    pub fn cell_of(&self, column: ColumnId) -> Option<&'a Cell> {
+        let cells = &self.row.cells[..];
+        if cells.len() <= CELLS_WALKED {
+            return cells.iter().find(|cell| cell.column == column);
+        }
+        cells.get(cells.partition_point(|cell| cell.column < column)).filter(|cell| cell.column == column)
     }
 
     /// The cells of one column: none or one for a simple column, any number for a multi-cell one.

@@ -1,14 +1,17 @@
 //! Walks one slice of a partition against clustering order.
 //!
-//! Elements carry sizes that lead forward only with certainty, so an index block is walked once from its start and
-//! the offsets of its elements are kept; the elements are then decoded from the last to the first, each in place.
+//! The index block in which the slice ends is walked from its start, and the offsets of its elements are kept. From there on
+//! each element says how far back the one before it stands (`UnfilteredSerializer` writes it, Cassandra reads it nowhere):
+//! blocks before are walked by that, each element decoded once and in place. What is found so must end where the element
+//! after it starts; a file of which this is not true is walked from the blocks' starts, like the block in which the slice
+//! starts.
 
 use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
 use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
 
@@ -21,8 +24,10 @@ pub(super) struct IndexBlock {
 
 /// Where a backward walk stands in its slice.
 pub(super) struct Backward {
-    /// Elements of the block still to come, from its start; the last is next.
+    /// Elements of the block still to come, from its start; the last is next. Empty in a block that is walked by sizes.
     offsets: Vec<u32>,
+    /// The next element of a block that is walked by sizes.
+    by_size: Option<Before>,
     block: IndexBlock,
     /// Whether an element before the slice was met: no earlier block holds any of the slice.
     reached_start: bool,
@@ -31,6 +36,15 @@ pub(super) struct Backward {
     phase: Phase,
     /// A bound behind every row.
     anywhere: BoundValues,
+}
+
+/// An element found by what the one after it says.
+#[derive(Clone, Copy)]
+struct Before {
+    /// Where it stands.
+    at: u64,
+    /// Where the one after it stands, and so where this one has to end.
+    end: u64,
 }
 
 #[derive(PartialEq, Eq)]
@@ -54,6 +68,7 @@ impl Backward {
         let block = IndexBlock { start: 0, open: DeletionTime::LIVE };
         Backward {
             offsets: Vec::new(),
+            by_size: None,
             block,
             reached_start: false,
             open_at_start: DeletionTime::LIVE,
@@ -111,10 +126,33 @@ impl Backward {
         cx: &mut ReadContext,
     ) -> Result<()> {
         let stop = self.block.start;
+        let back = cursor.extent(rows, stop, cx)?.head.back;
+        if range.start.is_empty() || is_behind(cursor, rows, (range, block.start), cx)? {
+            (self.block, self.reached_start, self.open_at_start) = (block, false, block.open);
+            self.offsets.clear();
+            self.by_size = before(block, stop, back);
+            if self.by_size.is_some() {
+                return Ok(());
+            }
+        }
+        self.collect(cursor, rows, (range, block, stop), cx)
+    }
+
+    /// Takes down where the elements of a block stand that lie within the slice and before `stop`.
+    fn collect(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        (range, block, stop): (&Range, IndexBlock, u64),
+        cx: &mut ReadContext,
+    ) -> Result<()> {
         let (mut position, _) = self.pass_before(cursor, rows, (range, block, stop), cx)?;
         while position < stop {
             let everything = (position, &self.anywhere, stop);
             position = skip(cursor, rows, everything, (&mut self.offsets, self.block.start), cx)?;
+            if position >= stop {
+                break;
+            }
             let found = cursor.extent(rows, position, cx)?;
             if found.is_end() {
                 break;
@@ -141,28 +179,19 @@ impl Backward {
         if self.phase == Phase::Done {
             return Ok(BackwardStep::Done);
         }
-        while let Some(offset) = self.offsets.pop() {
-            let position = self.block.start + u64::from(offset);
-            // Where the row lies was settled when its offset was taken down.
-            if !range.with_keys
-                && cursor.plain_row(rows, &mut { position }, &self.anywhere, cx)? == Plain::Row
-                && !cursor.row_view().is_empty()
-            {
-                return Ok(BackwardStep::Element(Step::Row));
-            }
-            let found = cursor.head(rows, position, cx)?;
-            match found.head.kind {
-                HeadKind::Row => {
-                    cursor.row_body(rows, &found, cx)?;
-                    if !cursor.row_view().is_empty() {
-                        return Ok(BackwardStep::Element(Step::Row));
+        loop {
+            let step = match self.by_size {
+                Some(place) => self.step_by_size(cursor, rows, (range, place), cx)?,
+                None => match self.offsets.pop() {
+                    Some(offset) => {
+                        let position = self.block.start + u64::from(offset);
+                        decode(cursor, rows, (range, &self.anywhere, position), cx)?.0
                     }
-                }
-                HeadKind::Marker(_) => {
-                    cursor.marker_body(rows, &found, cx)?;
-                    return Ok(BackwardStep::Element(Step::Marker));
-                }
-                HeadKind::End => {}
+                    None => break,
+                },
+            };
+            if let Some(step) = step {
+                return Ok(BackwardStep::Element(step));
             }
         }
         if !self.reached_start {
@@ -176,6 +205,34 @@ impl Backward {
         Ok(BackwardStep::Element(Step::Made))
     }
 
+    /// Decodes the element at `place`, and goes on to the one before it. `None`: it shows nothing, or the sizes do not lead
+    /// to it, and the block's offsets are there instead.
+    #[inline]
+    fn step_by_size(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        (range, place): (&Range, Before),
+        cx: &mut ReadContext,
+    ) -> Result<Option<Step>> {
+        let block = self.block;
+        let stop = match decode(cursor, rows, (range, &self.anywhere, place.at), cx) {
+            Ok((step, next, back)) if next == place.end => {
+                self.by_size = before(block, place.at, back);
+                if self.by_size.is_some() || place.at == block.start {
+                    return Ok(step);
+                }
+                place.end
+            }
+            // What does not decode may be what the sizes led astray.
+            Ok(_) | Err(Error::Corrupt { .. }) => place.end,
+            Err(error) => return Err(error),
+        };
+        self.by_size = None;
+        self.collect(cursor, rows, (range, block, stop), cx)?;
+        Ok(None)
+    }
+
     /// Passes what lies before the slice, up to `stop`. Returns where the slice's elements start, with the deletion
     /// open there.
     fn pass_before(
@@ -186,6 +243,7 @@ impl Backward {
         cx: &mut ReadContext,
     ) -> Result<(u64, DeletionTime)> {
         self.offsets.clear();
+        self.by_size = None;
         self.block = block;
         self.reached_start = false;
         let (mut position, mut open) = (block.start, block.open);
@@ -223,6 +281,57 @@ impl Backward {
     }
 }
 
+/// The element before the one at `position`, which stands `back` before it; `None` where that is not in the block.
+fn before(block: IndexBlock, position: u64, back: u64) -> Option<Before> {
+    let at = position.checked_sub(back).filter(|at| (block.start..position).contains(at))?;
+    Some(Before { at, end: position })
+}
+
+/// Whether the first element of a block lies behind the slice's start.
+fn is_behind(
+    cursor: &mut Cursor,
+    rows: Rows<'_>,
+    (range, position): (&Range, u64),
+    cx: &mut ReadContext,
+) -> Result<bool> {
+    Ok(match cursor.head(rows, position, cx)?.head.kind {
+        HeadKind::Row => cursor.row.key > range.start,
+        HeadKind::Marker(_) => cursor.marker.key > range.start,
+        HeadKind::End => false,
+    })
+}
+
+/// Decodes the element at a position, whose place in the slice is settled: what it shows, where the next one stands, and
+/// how far back the one before.
+#[inline]
+fn decode(
+    cursor: &mut Cursor,
+    rows: Rows<'_>,
+    (range, anywhere, position): (&Range, &BoundValues, u64),
+    cx: &mut ReadContext,
+) -> Result<(Option<Step>, u64, u64)> {
+    let mut next = position;
+    if !range.with_keys
+        && let Plain::Row { back } = cursor.plain_row(rows, &mut next, anywhere, cx)?
+    {
+        // Only cells of dropped columns: as if it were not there.
+        return Ok(((!cursor.row_view().is_empty()).then_some(Step::Row), next, back));
+    }
+    let found = cursor.head(rows, position, cx)?;
+    let step = match found.head.kind {
+        HeadKind::Row => {
+            cursor.row_body(rows, &found, cx)?;
+            (!cursor.row_view().is_empty()).then_some(Step::Row)
+        }
+        HeadKind::Marker(_) => {
+            cursor.marker_body(rows, &found, cx)?;
+            Some(Step::Marker)
+        }
+        HeadKind::End => None,
+    };
+    Ok((step, found.next, found.head.back))
+}
+
 /// Passes rows that certainly sort before a bound and end before a place, keeping their offsets from the block's start.
 fn skip(
     cursor: &mut Cursor,
@@ -241,3 +350,6 @@ fn offset(rows: Rows<'_>, position: u64, start: u64) -> Result<u32> {
     let offset = u32::try_from(position - start);
     offset.map_err(|_| rows.data.file().corrupt(position, "an index block of more than 4 GiB"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,10 @@ pub(super) struct Found {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
     /// It is decoded.
-    Row,
+    Row {
+        /// As in `Head`.
+        back: u64,
+    },
     /// It lies behind the bound.
     Behind,
     /// Something else stands there.
@@ -86,17 +89,12 @@ impl Cursor {
         bound: &BoundValues,
         cx: &mut ReadContext,
     ) -> Result<Plain> {
-        let at = self.window.seek(rows.data, *position, cx)?;
-        match rows.layout.plain_row(self.window.bytes(), at, bound, &mut self.row) {
-            Some(PlainRow::Row { end }) => {
-                *position = self.window.start() + end as u64;
-                cx.touched.rows_decoded += 1;
-                cx.touched.cells_decoded += self.row.cells.len() as u64;
-                Ok(Plain::Row)
-            }
-            Some(PlainRow::Behind) => Ok(Plain::Behind),
-            None => Ok(Plain::Other),
-        }
+        let Some((bytes, at)) = self.window.at(*position) else {
+            let at = self.window.seek(rows.data, *position, cx)?;
+            let found = rows.layout.plain_row(self.window.bytes(), at, bound, &mut self.row);
+            return Ok(plain(found, (position, at), cx));
+        };
+        Ok(plain(rows.layout.plain_row(bytes, at, bound, &mut self.row), (position, at), cx))
     }
 
     /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.
@@ -282,6 +280,21 @@ impl Cursor {
             Fault::Bad { at, problem } => rows.data.file().corrupt(self.window.start() + at as u64, problem),
             Fault::Short => cut(rows, self.window.start()),
         }
+    }
+}
+
+/// Takes note of a plain row that was looked for at `at`, and moves the position behind it.
+#[inline(always)]
+fn plain(found: Option<PlainRow>, (position, at): (&mut u64, usize), cx: &mut ReadContext) -> Plain {
+    match found {
+        Some(PlainRow::Row { end, back, cells }) => {
+            *position += (end - at) as u64;
+            cx.touched.rows_decoded += 1;
+            cx.touched.cells_decoded += cells as u64;
+            Plain::Row { back }
+        }
+        Some(PlainRow::Behind) => Plain::Behind,
+        None => Plain::Other,
     }
 }
 

@@ -52,6 +52,9 @@ pub struct Head {
     pub body: usize,
     /// Where the next unfiltered starts; may lie beyond the bytes in hand.
     pub end: usize,
+    /// How far before this one the unfiltered before it stands, as the file says; for the first of a partition, how far
+    /// before it the partition does. 0 at the end of a partition.
+    pub back: u64,
     flags: u8,
 }
 
@@ -62,6 +65,10 @@ pub(super) enum PlainRow {
     Row {
         /// In the bytes in hand.
         end: usize,
+        /// As in `Head`.
+        back: u64,
+        /// How many cells it has.
+        cells: usize,
     },
     /// A row behind the bound.
     Behind,
@@ -87,7 +94,7 @@ impl RowLayout {
         match kind {
             HeadKind::End => {
                 let end = input.at();
-                return Ok(Head { kind, body: end, end, flags: bits });
+                return Ok(Head { kind, body: end, end, back: 0, flags: bits });
             }
             HeadKind::Row => {
                 row.clear();
@@ -128,7 +135,8 @@ impl RowLayout {
             return None;
         }
         let columns = self.regulars.plain.as_deref()?;
-        if !self.has_plain_heads() || input.byte().ok()? != 0 {
+        // One header tells of all clustering values; where there are none, there is none.
+        if !self.clustering.is_empty() && (!self.has_plain_heads() || input.byte().ok()? != 0) {
             return None;
         }
         row.clear();
@@ -149,7 +157,7 @@ impl RowLayout {
         // Both sizes, as `sized` reads them.
         let size = input.quick_length()?;
         let end = input.at() + size;
-        input.quick_vint()?;
+        let back = input.quick_vint()?;
         if bits & flags::HAS_TIMESTAMP != 0 {
             row.liveness.timestamp_us = self.based(input.quick_vint()?);
             if bits & flags::HAS_TTL != 0 {
@@ -184,7 +192,7 @@ impl RowLayout {
             let path = Span::NULL;
             row.cells.push(Cell { column: column.id, ttl_s, timestamp_us, local_deletion_s, path, value });
         }
-        (input.at() == end).then_some(PlainRow::Row { end })
+        (input.at() == end).then_some(PlainRow::Row { end, back, cells: columns.len() })
     }
 
     #[inline]
@@ -200,7 +208,7 @@ impl RowLayout {
         let count = match kind {
             HeadKind::End => {
                 let end = input.at();
-                return Ok(Head { kind, body: end, end, flags: bits });
+                return Ok(Head { kind, body: end, end, back: 0, flags: bits });
             }
             HeadKind::Row => self.clustering.len(),
             HeadKind::Marker(_) => self.bound_length(&mut input)?,
@@ -567,12 +575,12 @@ fn kind_of(input: &mut Input<'_>, bits: u8) -> Result<HeadKind, Fault> {
 fn sized(input: &mut Input<'_>, kind: HeadKind, flags: u8) -> Result<Head, Fault> {
     let size = input.length()?;
     let end = input.at() + size;
-    input.vint()?;
+    let back = input.vint()?;
     let body = input.at();
     if body > end {
         return Err(input.bad("a row smaller than its own head"));
     }
-    Ok(Head { kind, body, end, flags })
+    Ok(Head { kind, body, end, back, flags })
 }
 
 fn finished(input: &Input<'_>, head: &Head) -> Result<(), Fault> {

@@ -64,8 +64,13 @@ impl Forward {
         loop {
             match cursor.plain_row(rows, &mut self.position, &range.end_values, cx)? {
                 // Only an empty one is not shown.
-                Plain::Row if cursor.row_view().is_empty() => {}
-                Plain::Row => return Ok(true),
+                Plain::Row { .. } if cursor.row_view().is_empty() => {}
+                Plain::Row { .. } => {
+                    if range.is_name {
+                        self.phase = Phase::Closing;
+                    }
+                    return Ok(true);
+                }
                 Plain::Behind => {
                     self.phase = Phase::Closing;
                     return Ok(false);
@@ -89,6 +94,13 @@ impl Forward {
                 Phase::Within => cursor.head(rows, self.position, cx)?,
                 Phase::Peeked(found) => found,
                 Phase::Before => {
+                    if self.begins_plainly(cursor, rows, range, cx)? {
+                        self.phase = Phase::Within;
+                        if self.plain_step(cursor, rows, range, cx)? {
+                            return Ok(Some(Step::Row));
+                        }
+                        continue;
+                    }
                     let found = self.pass_before(cursor, rows, range, cx)?;
                     self.phase = Phase::Peeked(found);
                     if !self.open.is_live() {
@@ -129,6 +141,24 @@ impl Forward {
                 _ => self.phase = Phase::Closing,
             }
         }
+    }
+
+    /// Passes rows that certainly lie before the slice; whether a plain one follows that certainly does not, and nothing is
+    /// to be opened before it.
+    #[inline]
+    fn begins_plainly(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if range.with_keys || !self.open.is_live() {
+            return Ok(false);
+        }
+        self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
+        let mut position = self.position;
+        Ok(cursor.plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
     }
 
     /// Passes what lies before the slice and returns the head after it. A marker that stands exactly at the start

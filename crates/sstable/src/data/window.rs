@@ -45,6 +45,14 @@ impl Window {
         Ok((position - self.block_start) as usize)
     }
 
+    /// The bytes of the block in hand and where in them `position` lies; `None` if `seek` has to look.
+    #[inline(always)]
+    pub(super) fn at(&self, position: u64) -> Option<(&[u8], usize)> {
+        let block = self.block.as_deref().filter(|_| !self.in_joined)?;
+        let at = position.wrapping_sub(self.block_start);
+        (at < block.len() as u64).then_some((block, at as usize))
+    }
+
     /// Copies `len` bytes from `position`, or up to the end of the data, together and makes them the bytes in hand,
     /// `position` first. Returns whether all of them are there.
     pub(super) fn join(

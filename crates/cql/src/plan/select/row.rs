@@ -57,12 +57,12 @@ impl<'a> RowAt<'a> {
             Source::Clustering(index) => self.row.and_then(|row| row.clustering(*index)),
             Source::Cell { id, is_static, shape } => {
                 let row = if *is_static { self.statics } else { self.row }?;
-                let cells = row.cells_of(*id);
                 match shape {
                     Shape::Simple => {
-                        cells.first().filter(|cell| cell.is_live(self.now_s)).map(|cell| row.value(cell))
+                        let cell = row.cell_of(*id).filter(|cell| cell.is_live(self.now_s))?;
+                        Some(row.value(cell))
                     }
-                    shape => self.assembled(row, cells, *shape, scratch),
+                    shape => self.assembled(row, row.cells_of(*id), *shape, scratch),
                 }
             }
         }
