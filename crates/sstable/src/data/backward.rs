@@ -168,6 +168,44 @@ impl Backward {
         self.reached_start = true;
     }
 
+    /// Goes on to the row before if it is a plain one, where rows need no keys; false when `step` has to look, which finds
+    /// everything as it was.
+    #[inline]
+    pub(super) fn plain_step(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if range.with_keys {
+            return Ok(false);
+        }
+        let at = match (&self.by_size, self.offsets.last()) {
+            (Some(place), _) => place.at,
+            (None, Some(offset)) => self.block.start + u64::from(*offset),
+            (None, None) => return Ok(false),
+        };
+        let mut next = at;
+        // Where the row lies was settled when its offset was taken down, or its block entered.
+        let Plain::Row { back } = cursor.plain_row(rows, &mut next, &self.anywhere, cx)? else {
+            return Ok(false);
+        };
+        if cursor.row_view().is_empty() {
+            return Ok(false);
+        }
+        if let Some(place) = self.by_size {
+            let before = before(self.block, at, back);
+            if next != place.end || (before.is_none() && at != self.block.start) {
+                return Ok(false);
+            }
+            self.by_size = before;
+        } else {
+            self.offsets.pop();
+        }
+        Ok(true)
+    }
+
     /// The next element.
     pub(super) fn step(
         &mut self,
@@ -312,7 +350,7 @@ fn decode(
 ) -> Result<(Option<Step>, u64, u64)> {
     let mut next = position;
     if !range.with_keys
-        && let Plain::Row { back } = cursor.plain_row(rows, &mut next, anywhere, cx)?
+        && let Plain::Row { back } = cursor.one_plain_row(rows, &mut next, anywhere, cx)?
     {
         // Only cells of dropped columns: as if it were not there.
         return Ok(((!cursor.row_view().is_empty()).then_some(Step::Row), next, back));

@@ -80,8 +80,9 @@ impl Cursor {
         }
     }
 
-    /// Decodes the row at `position` if it is plain (`RowLayout::plain_row`), and moves the position behind it.
-    #[inline]
+    /// Decodes the row at `position` if it is plain (`RowLayout::plain_row`), and moves the position behind it. For the
+    /// loops over rows, into which it is built; others call `one_plain_row`.
+    #[inline(always)]
     pub(super) fn plain_row(
         &mut self,
         rows: Rows<'_>,
@@ -89,12 +90,32 @@ impl Cursor {
         bound: &BoundValues,
         cx: &mut ReadContext,
     ) -> Result<Plain> {
-        let Some((bytes, at)) = self.window.at(*position) else {
-            let at = self.window.seek(rows.data, *position, cx)?;
-            let found = rows.layout.plain_row(self.window.bytes(), at, bound, &mut self.row);
-            return Ok(plain(found, (position, at), cx));
-        };
-        Ok(plain(rows.layout.plain_row(bytes, at, bound, &mut self.row), (position, at), cx))
+        if self.window.at(*position).is_none() {
+            self.window.seek(rows.data, *position, cx)?;
+        }
+        let Some((bytes, at)) = self.window.at(*position) else { return Ok(Plain::Other) };
+        match rows.layout.plain_row(bytes, at, bound, &mut self.row) {
+            Some(PlainRow::Row { end, back }) => {
+                *position += (end - at) as u64;
+                cx.touched.rows_decoded += 1;
+                cx.touched.cells_decoded += self.row.cells.len() as u64;
+                Ok(Plain::Row { back })
+            }
+            Some(PlainRow::Behind) => Ok(Plain::Behind),
+            None => Ok(Plain::Other),
+        }
+    }
+
+    /// `plain_row`, where it is called seldom.
+    #[inline(never)]
+    pub(super) fn one_plain_row(
+        &mut self,
+        rows: Rows<'_>,
+        position: &mut u64,
+        bound: &BoundValues,
+        cx: &mut ReadContext,
+    ) -> Result<Plain> {
+        self.plain_row(rows, position, bound, cx)
     }
 
     /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.
@@ -280,21 +301,6 @@ impl Cursor {
             Fault::Bad { at, problem } => rows.data.file().corrupt(self.window.start() + at as u64, problem),
             Fault::Short => cut(rows, self.window.start()),
         }
-    }
-}
-
-/// Takes note of a plain row that was looked for at `at`, and moves the position behind it.
-#[inline(always)]
-fn plain(found: Option<PlainRow>, (position, at): (&mut u64, usize), cx: &mut ReadContext) -> Plain {
-    match found {
-        Some(PlainRow::Row { end, back, cells }) => {
-            *position += (end - at) as u64;
-            cx.touched.rows_decoded += 1;
-            cx.touched.cells_decoded += cells as u64;
-            Plain::Row { back }
-        }
-        Some(PlainRow::Behind) => Plain::Behind,
-        None => Plain::Other,
     }
 }
 

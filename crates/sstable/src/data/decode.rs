@@ -67,8 +67,6 @@ pub(super) enum PlainRow {
         end: usize,
         /// As in `Head`.
         back: u64,
-        /// How many cells it has.
-        cells: usize,
     },
     /// A row behind the bound.
     Behind,
@@ -116,7 +114,7 @@ impl RowLayout {
     /// Decodes the row at `at` in one pass and without its ordered key, if it is plain: all its clustering values (see
     /// `skip`), every column of the file, values of one cell each, no deletion. Everything stays in registers, and what
     /// is not plain is left to `head` and `row_body`, which begin anew.
-    #[inline]
+    #[inline(always)]
     pub(super) fn plain_row(
         &self,
         bytes: &[u8],
@@ -192,7 +190,7 @@ impl RowLayout {
             let path = Span::NULL;
             row.cells.push(Cell { column: column.id, ttl_s, timestamp_us, local_deletion_s, path, value });
         }
-        (input.at() == end).then_some(PlainRow::Row { end, back, cells: columns.len() })
+        (input.at() == end).then_some(PlainRow::Row { end, back })
     }
 
     #[inline]

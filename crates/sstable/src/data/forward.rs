@@ -158,7 +158,7 @@ impl Forward {
         }
         self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
         let mut position = self.position;
-        Ok(cursor.plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
+        Ok(cursor.one_plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
     }
 
     /// Passes what lies before the slice and returns the head after it. A marker that stands exactly at the start

@@ -421,12 +421,16 @@ impl Source<ReadContext> for PartitionReader {
     #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
         let state = &mut *self.state;
-        if state.walk == Walk::Forward {
-            let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-            if state.forward.plain_step(&mut state.cursor, rows, &state.range, cx)? {
-                state.current = Step::Row;
-                return Ok(true);
-            }
+        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
+        let (cursor, range) = (&mut state.cursor, &state.range);
+        let stepped = match state.walk {
+            Walk::Forward => state.forward.plain_step(cursor, rows, range, cx)?,
+            Walk::Backward => state.backward.plain_step(cursor, rows, range, cx)?,
+            Walk::Between => false,
+        };
+        if stepped {
+            state.current = Step::Row;
+            return Ok(true);
         }
         state.advance(&self.table, cx)
     }
