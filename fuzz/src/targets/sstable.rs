@@ -15,6 +15,7 @@ use helenus_sstable::data::PartitionReader;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::statistics::Statistics;
 use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::version::Version;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -221,7 +222,7 @@ pub(super) fn statistics() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn run_statistics(input: &[u8]) {
-    if Statistics::read(input, Path::new("da-1-bti-Statistics.db")).is_ok() {
+    if Statistics::read(input, Version::Da, Path::new("da-1-bti-Statistics.db")).is_ok() {
         run(Component::Statistics, input);
     }
 }

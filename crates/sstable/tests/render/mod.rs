@@ -81,11 +81,12 @@ pub fn only_table(host: &Host, folder: &Path) -> Descriptor {
 
 /// The schema that the only table in a folder was written with.
 pub fn schema_in(host: &Host, folder: &Path) -> Table {
-    let path = only_table(host, folder).path(folder, Component::Statistics);
+    let descriptor = only_table(host, folder);
+    let path = descriptor.path(folder, Component::Statistics);
     let file = host.disk.open(&path).unwrap();
     let mut bytes = vec![0; file.size().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
-    schema_of(&Statistics::read(&bytes, &path).unwrap().header)
+    schema_of(&Statistics::read(&bytes, descriptor.version, &path).unwrap().header)
 }
 
 /// Opens the only table in a folder.
