@@ -162,6 +162,10 @@ impl ColumnLayout {
         let dropped = table.dropped.get(name);
         let dropped_us = dropped.map(|d| d.dropped_us);
         match table.columns_of(kind).iter().find(|c| &*c.name == name) {
+            // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035).
+            Some(column) if is_user_type(&column.ty) && is_user_type(ty) => {
+                Ok(ColumnLayout::of_column(&column.ty, Some(column.id), dropped_us))
+            }
             Some(column) if column.ty.is_multi_cell() != ty.is_multi_cell() => {
                 Err("is stored as one value where the table has several cells, or the other way round")
             }
@@ -170,4 +174,8 @@ impl ColumnLayout {
             None => Err("is not in the table and was never dropped from it"),
         }
     }
+}
+
+fn is_user_type(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Udt(_))
 }
