@@ -197,7 +197,7 @@ pub fn refusal(file: &Path) -> Option<Error> {
         _ => None,
     };
     let what = match letters.filter(is_version) {
-        Some(letters) if **letters < "ma" && parts.last() != Some(&"bti") => format!(
+        Some(letters) if *letters < "ma" && parts.last() != Some(&"bti") => format!(
             "SSTable version {letters} is of Cassandra 2.2 or before, whose files hold cells instead of rows: run \
              sstableupgrade of Cassandra 3.0 or 3.11 on the table first, then take the files that it writes"
         ),

@@ -212,6 +212,10 @@ fn what_finds_rows_is_written_byte_for_byte_as_cassandra_writes_it() {
             assert!(same, "{}", theirs.display());
             compared += 1;
         }
+        // Cassandra 3 counted differently what it then did not use.
+        if version < Version::Nb {
+            continue;
+        }
         let again = open(&disk, Path::new("/t"));
         // What comes from the machine, the compressor and the node, not from the content.
         let theirs = table.statistics();

@@ -99,7 +99,7 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
 
     let file = MemoryFile::empty();
     let mut out = SequentialWriter::on(file.clone(), Path::new("f"), false);
-    filter.write(&mut out).unwrap();
+    filter.write(Version::Da, &mut out).unwrap();
     out.finish().unwrap();
     assert!(file.bytes() == FILTER);
 

@@ -25,6 +25,9 @@ commitlog_sync: periodic
 commitlog_sync_period: 10000ms
 storage_compatibility_mode: NONE
 YAML
+cat >"$conf/logback.xml" <<XML
+<configuration><root level="OFF"/></configuration>
+XML
 java "${opens[@]}" -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dcassandra.config=file://$conf/cassandra.yaml" \
-  "-Dcassandra.storagedir=$conf" -Dlogback.configurationFile=none "-javaagent:$(ls "$lib"/jamm-*.jar)" \
+  "-Dcassandra.storagedir=$conf" "-Dlogback.configurationFile=file://$conf/logback.xml" "-javaagent:$(ls "$lib"/jamm-*.jar)" \
   -cp "$lib/*" "$here/DumpRaw.java" "$@"
