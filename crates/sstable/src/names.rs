@@ -203,9 +203,12 @@ pub fn refusal(file: &Path) -> Option<Error> {
         ),
         letters => {
             let known = Version::all().map(Version::letters).collect::<Vec<_>>().join(", ");
-            let named = letters.map_or_else(|| "this name".to_owned(), |letters| format!("version {letters}"));
-            format!("{named} is no SSTable version that is known here ({known}): use a later Helenus, or have the table \
-                     written anew in one of these")
+            let named =
+                letters.map_or_else(|| "this name".to_owned(), |letters| format!("version {letters}"));
+            format!(
+                "{named} is no SSTable version that is known here ({known}): use a later Helenus, or have the table \
+                     written anew in one of these"
+            )
         }
     };
     Some(Error::Unsupported { file: file.to_owned(), what })
@@ -295,10 +298,14 @@ mod tests {
     #[test]
     fn a_version_that_cannot_be_read_is_refused_by_name() {
         let refused = |name: &str| refusal(&Path::new("/d").join(name)).map(|error| error.to_string());
-        for readable in ["ma-1-big-Data.db", "da-3h5p_0vip_3x8vk2v0t1uhvdwlxj-bti-Data.db", "la-1-big-Index.db", "x.txt"] {
+        for readable in
+            ["ma-1-big-Data.db", "da-3h5p_0vip_3x8vk2v0t1uhvdwlxj-bti-Data.db", "la-1-big-Index.db", "x.txt"]
+        {
             assert_eq!(refused(readable), None, "{readable}");
         }
-        for (old, letters) in [("la-12-big-Data.db", "la"), ("ks-t-ka-3-Data.db", "ka"), ("ks-t-jb-3-Data.db", "jb")] {
+        for (old, letters) in
+            [("la-12-big-Data.db", "la"), ("ks-t-ka-3-Data.db", "ka"), ("ks-t-jb-3-Data.db", "jb")]
+        {
             let text = refused(old).unwrap();
             assert!(text.contains(&format!("version {letters} is of Cassandra 2.2")), "{text}");
             assert!(text.contains("sstableupgrade"), "{text}");

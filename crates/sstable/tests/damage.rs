@@ -73,8 +73,7 @@ fn write(version: Version, compressed: bool, page_checksums: bool) -> Sound {
     let host = memory::host();
     let schema = Arc::new(schema());
     host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
-    let mut options =
-        WriterOptions::of_table(schema.clone(), 300, EncodingStats::NONE).for_version(version);
+    let mut options = WriterOptions::of_table(schema.clone(), 300, EncodingStats::NONE).for_version(version);
     options.page_checksums = page_checksums;
     options.row_index_block_bytes = 1000;
     options.compression.chunk_bytes = 4096;
@@ -106,8 +105,7 @@ fn write(version: Version, compressed: bool, page_checksums: bool) -> Sound {
         file.read_exact_at(&mut bytes, 0).unwrap();
         files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes));
     }
-    let mut sound =
-        Sound { schema, descriptor, files, lines: Vec::new(), partitions: BTreeMap::new() };
+    let mut sound = Sound { schema, descriptor, files, lines: Vec::new(), partitions: BTreeMap::new() };
     let table = sound.open(&host).unwrap();
     let (lines, end) = scanned(&table);
     end.unwrap();

@@ -131,9 +131,7 @@ fn cell(dice: &mut Dice, row: &mut RowBuf, column: ColumnId, path: Option<[u8; 4
     };
     let (mut ttl_s, mut local_deletion_s) = (0, NO_EXPIRY);
     match dice.below(5) {
-        0 => {
-            (ttl_s, local_deletion_s) = (1 + dice.below(1000) as i32, 5000 + dice.seconds())
-        }
+        0 => (ttl_s, local_deletion_s) = (1 + dice.below(1000) as i32, 5000 + dice.seconds()),
         1 if liveness.ttl_s != 0 => (ttl_s, local_deletion_s) = (liveness.ttl_s, liveness.expires_s),
         2 => local_deletion_s = dice.seconds(),
         _ => {}
@@ -527,7 +525,10 @@ fn shapes() -> impl Strategy<Value = Shape> {
 impl std::fmt::Debug for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Shape { seed, rows, block_bytes, chunk_bytes, compressed, regulars, version } = self;
-        write!(f, "seed {seed} rows {rows} block {block_bytes} chunk {chunk_bytes} {compressed} {regulars} {version}")
+        write!(
+            f,
+            "seed {seed} rows {rows} block {block_bytes} chunk {chunk_bytes} {compressed} {regulars} {version}"
+        )
     }
 }
 

@@ -158,7 +158,7 @@ fn a_missing_or_foreign_summary_is_made_again() {
     assert!(rebuilt > 10);
 }
 
-/// Writes a table's content in a version; `None` if that version cannot hold it.
+/// Writes a table's content in a version.
 fn rewrite(table: &Arc<SsTable>, version: Version, host: &Host, folder: &Path) -> Descriptor {
     let encoding = table.statistics().header.encoding;
     let options = WriterOptions::of_table(table.schema().clone(), table.partition_count(), encoding);
@@ -187,6 +187,20 @@ fn file(host: &Host, path: &Path) -> Vec<u8> {
     let mut bytes = vec![0; file.size().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
+}
+
+#[test]
+fn statistics_of_every_version_are_written_back_byte_for_byte() {
+    let host = real::host();
+    for folder in folders() {
+        let table = open(&host, &folder);
+        let version = table.descriptor().version;
+        // Ranges of clusterings that cannot be relied upon are not kept.
+        if version.has_right_clusterings() {
+            let bytes = file(&host, &table.descriptor().path(&folder, Component::Statistics));
+            assert!(table.statistics().to_bytes(version) == bytes, "{}", folder.display());
+        }
+    }
 }
 
 #[test]
@@ -228,9 +242,8 @@ fn what_finds_rows_is_written_byte_for_byte_as_cassandra_writes_it() {
         };
         let ours = Statistics { stats, ..again.statistics().clone() };
         if ours.to_bytes(version) != theirs.to_bytes(version) {
-            assert_eq!(format!("{ours:#?}"), format!("{theirs:#?}"), "{}", folder.display());
+            assert_same(&format!("{ours:#?}"), &format!("{theirs:#?}"), &folder.display().to_string());
         }
-        assert!(theirs.to_bytes(version) == file(&host, &table.descriptor().path(&folder, Component::Statistics)));
     }
     assert!(compared > 20);
 }

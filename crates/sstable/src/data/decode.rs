@@ -609,11 +609,7 @@ fn next_listed(list: &mut Input<'_>, end: usize) -> Result<Option<u64>, Fault> {
 /// `Cell.decodeLocalDeletionTime`: an expiry before its own TTL can only be damage and becomes an invalid time.
 #[inline]
 fn expiry(local_s: i64, ttl_s: i32) -> i64 {
-    if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL {
-        local_s
-    } else {
-        INVALID_LOCAL_S
-    }
+    if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL { local_s } else { INVALID_LOCAL_S }
 }
 
 #[inline]

@@ -4,6 +4,7 @@
 
 use super::decode::flags;
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
+use crate::deletion_time::DeletionTimeForm;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::{BoundKind, MarkerView};
@@ -217,9 +218,12 @@ impl Encoder {
         write_unsigned(i64::from(difference) as u64, &mut self.body);
     }
 
+    /// Where times are signed, that of no deletion is their greatest; elsewhere it wraps, as in Cassandra.
     fn deletion(&mut self, deletion: DeletionTime) {
         self.timestamp(deletion.timestamp_us);
-        self.local_deletion(deletion.local_s);
+        let is_signed = self.layout.deletion_times == DeletionTimeForm::Signed;
+        let local_s = if deletion.is_live() && is_signed { i64::from(i32::MAX) } else { deletion.local_s };
+        self.local_deletion(local_s);
     }
 }
 

@@ -103,11 +103,7 @@ impl RowLayout {
 
     /// The layout of a file of a version with this header, as `table` reads it. `file` is the component the header is from; `Corrupt`
     /// for a column that the table cannot place, or other clustering columns than the table's.
-    pub fn of_header(
-        header: &Header,
-        table: &Table,
-        (version, file): (Version, &Path),
-    ) -> Result<RowLayout> {
+    pub fn of_header(header: &Header, table: &Table, (version, file): (Version, &Path)) -> Result<RowLayout> {
         let corrupt = |problem: String| Error::Corrupt { file: file.to_owned(), offset: 0, problem };
         if header.clustering_types.len() != table.clustering.len() {
             let (found, expected) = (header.clustering_types.len(), table.clustering.len());

@@ -106,7 +106,9 @@ impl PartitionReader {
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionReader>> {
         let place = (&key.hash, &key.decorated[..]);
-        let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else { return Ok(None) };
+        let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
+            return Ok(None);
+        };
         let mut reader = PartitionReader::unopened(table.clone(), cx);
         let known = position.index.is_some().then_some(&key.bytes[..]);
         reader.reopen(&position, known, with_static, cx)?;
@@ -315,7 +317,8 @@ impl ReaderState {
             // The first block begins with the first row.
             Some(_) if known && self.range.start.is_empty() => None,
             Some(index) => {
-                let (offset, open) = watched(cx, |cx| index.floor_start(table.layout(), &self.range.start, cx))?;
+                let (offset, open) =
+                    watched(cx, |cx| index.floor_start(table.layout(), &self.range.start, cx))?;
                 Some((self.start + offset, open.unwrap_or(DeletionTime::LIVE)))
             }
             None => None,

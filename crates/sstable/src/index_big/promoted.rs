@@ -216,7 +216,9 @@ impl PromotedReader {
         let at = self.index.offsets_at + 4 * u64::from(number);
         let is_last = number + 1 == self.index.block_count;
         let bytes = self.memory.offsets.bytes(&self.file, at, if is_last { 4 } else { 8 }, cx)?;
-        let offset = |index: usize| bytes.get(4 * index..)?.first_chunk::<4>().map(|o| u64::from(u32::from_be_bytes(*o)));
+        let offset = |index: usize| {
+            bytes.get(4 * index..)?.first_chunk::<4>().map(|o| u64::from(u32::from_be_bytes(*o)))
+        };
         let all = self.index.offsets_at - self.index.blocks_at;
         let end = if is_last { Some(all) } else { offset(1) };
         let extent = offset(0).zip(end).filter(|(start, end)| start < end && *end <= all);

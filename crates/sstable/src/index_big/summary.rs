@@ -37,11 +37,13 @@ impl Summary {
         let (numbers, _) = head.as_chunks::<4>();
         let [_interval, count, high, low, _level, _full] = numbers else { return None };
         let count = usize::try_from(i32::from_be_bytes(*count)).ok()?;
-        let size = usize::try_from(u64::from(u32::from_be_bytes(*high)) << 32 | u64::from(u32::from_be_bytes(*low)));
+        let size =
+            usize::try_from(u64::from(u32::from_be_bytes(*high)) << 32 | u64::from(u32::from_be_bytes(*low)));
         let (samples, mut keys) = rest.split_at_checked(size.ok()?)?;
         let (offsets, _) = samples.get(..count.checked_mul(4)?)?.as_chunks::<4>();
         let mut summary = Summary::default();
-        let mut ends = offsets.iter().skip(1).map(|end| u32::from_le_bytes(*end) as usize).chain([size.ok()?]);
+        let mut ends =
+            offsets.iter().skip(1).map(|end| u32::from_le_bytes(*end) as usize).chain([size.ok()?]);
         for start in offsets {
             let sample = samples.get(u32::from_le_bytes(*start) as usize..ends.next()?)?;
             let (key, position) = sample.split_last_chunk::<8>()?;

@@ -104,9 +104,7 @@ impl BigIndexWriter {
                 + unsigned_length(self.offsets.len() as u64);
             let size = head + self.blocks.len() + 4 * self.offsets.len();
             if size > i32::MAX as usize {
-                return Err(
-                    self.unsupported("a partition whose index would have more than 2 GiB".to_owned())
-                );
+                return Err(self.unsupported("a partition whose index would have more than 2 GiB".to_owned()));
             }
             write_unsigned(size as u64, &mut self.entry);
             write_unsigned(end.head_bytes, &mut self.entry);

@@ -199,7 +199,6 @@ pub(crate) struct BlocksMemory {
 }
 
 /// Finds blocks of one wide partition. Each method can be called again after `WouldBlock`.
-#[expect(clippy::large_enum_variant, reason = "one a reader, within its state: a box would be one more step a read")]
 pub(crate) enum Blocks {
     /// By its trie in Rows.db.
     Bti(RowIndexReader<Arc<BlockFile>>),
@@ -246,7 +245,11 @@ impl Blocks {
 
     /// The block before the one given last; `None` before the first.
     #[inline]
-    pub(crate) fn previous(&mut self, layout: &RowLayout, cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
+    pub(crate) fn previous(
+        &mut self,
+        layout: &RowLayout,
+        cx: &mut ReadContext,
+    ) -> Result<Option<IndexBlock>> {
         match self {
             Blocks::Bti(reader) => reader.previous(cx),
             Blocks::Big(reader) => reader.previous(layout, cx),
@@ -254,7 +257,11 @@ impl Blocks {
     }
 
     /// A place near the partition's end, from its start: the end-of-partition byte itself, and `true`, or the last block.
-    pub(crate) fn near_end(&mut self, layout: &RowLayout, cx: &mut ReadContext) -> Result<Option<(u64, bool)>> {
+    pub(crate) fn near_end(
+        &mut self,
+        layout: &RowLayout,
+        cx: &mut ReadContext,
+    ) -> Result<Option<(u64, bool)>> {
         let last = self.floor_reversed(layout, AFTER_ALL, cx)?;
         Ok(last.map(|block| match self {
             Blocks::Bti(_) => (block.end, true),

@@ -45,7 +45,7 @@ public class DumpRaw
     static void json(String file, java.io.OutputStream out) throws Exception
     {
         Descriptor desc = Descriptor.fromFileWithComponent(new File(file), false).left;
-        TableMetadata metadata = Util.metadataFromSSTable(desc);
+        TableMetadata metadata = metadata(desc);
         SSTableReader table = SSTableReader.openNoValidation(null, desc, TableMetadataRef.forOfflineTools(metadata));
         try (ISSTableScanner scanner = table.getScanner())
         {
@@ -54,10 +54,22 @@ public class DumpRaw
         }
     }
 
+    // Cassandra 3.0 writes frozen user types without saying so (CASSANDRA-15035): taken as what they are, for ma and mb.
+    static TableMetadata metadata(Descriptor desc) throws Exception
+    {
+        TableMetadata metadata = Util.metadataFromSSTable(desc);
+        if (desc.version.version.compareTo("mc") >= 0) return metadata;
+        TableMetadata.Builder builder = metadata.unbuild();
+        for (ColumnMetadata column : metadata.regularAndStaticColumns())
+            if (column.type.isUDT())
+                builder.removeRegularOrStaticColumn(column.name).addColumn(column.withNewType(column.type.freeze()));
+        return builder.build();
+    }
+
     static void dump(String file, java.io.PrintStream print) throws Exception
     {
         Descriptor desc = Descriptor.fromFileWithComponent(new File(file), false).left;
-        TableMetadata metadata = Util.metadataFromSSTable(desc);
+        TableMetadata metadata = metadata(desc);
         SSTableReader table = SSTableReader.openNoValidation(null, desc, TableMetadataRef.forOfflineTools(metadata));
         StringBuilder out = new StringBuilder();
         try (ISSTableScanner scanner = table.getScanner())
