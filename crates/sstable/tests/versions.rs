@@ -226,8 +226,8 @@ fn what_finds_rows_is_written_byte_for_byte_as_cassandra_writes_it() {
             assert!(same, "{}", theirs.display());
             compared += 1;
         }
-        // Cassandra 3 counted differently what it then did not use.
-        if version < Version::Nb {
+        // Histograms had fewer buckets before 5.0.
+        if version < Version::Oa {
             continue;
         }
         let again = open(&disk, Path::new("/t"));

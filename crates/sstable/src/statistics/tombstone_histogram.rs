@@ -124,8 +124,9 @@ impl TombstoneHistogram {
 
     pub(super) fn write(&self, version: Version, out: &mut Vec<u8>) {
         // The first number once was the largest possible size.
-        for _ in 0..2 {
-            out.extend_from_slice(&(self.points.len() as u32).to_be_bytes());
+        let first = if version < Version::Na { BINS_MAX } else { self.points.len() };
+        for size in [first, self.points.len()] {
+            out.extend_from_slice(&(size as u32).to_be_bytes());
         }
         for (point, count) in &self.points {
             if version.has_unsigned_deletion_times() {
