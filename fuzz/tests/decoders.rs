@@ -9,7 +9,8 @@ fn inputs_of(name: &str) -> u64 {
         * match name {
             "commitlog" => 300,
             "statistics" => 50_000,
-            "compression-info" | "partition-index" | "row-index" | "data" | "filter" => 1500,
+            "partition-index" | "row-index" | "big-index" | "big-summary" => 1500,
+            "compression-info" | "data" | "filter" => 600,
             _ => 100_000,
         }
 }

@@ -1,5 +1,5 @@
 //! Reads the only table of a folder and writes the same content into another, for Cassandra's tools to judge:
-//! `rewrite FROM TO [ROW_INDEX_BLOCK_BYTES]`.
+//! `rewrite FROM TO [ROW_INDEX_BLOCK_BYTES [VERSION]]`.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -12,6 +12,7 @@ use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Source;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
+use helenus_sstable::version::Version;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +26,11 @@ fn main() {
     let mut cx = render::cx();
     let stats = table.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
-    let mut options =
+    let version = args.get(4).map_or(Version::CURRENT, |letters| Version::parse(letters).unwrap());
+    let options =
         WriterOptions::of_table(Arc::new(render::schema_in(&host, from)), table.partition_count(), encoding);
+    let mut options = options.for_version(version);
+    options.page_checksums = version == Version::CURRENT;
     if let Some(bytes) = args.get(3) {
         options.row_index_block_bytes = bytes.parse().unwrap();
     }
@@ -36,7 +40,7 @@ fn main() {
     {
         options.compression.class = None;
     }
-    let descriptor = Descriptor::new(SsTableId::Sequence(1));
+    let descriptor = Descriptor { version, id: SsTableId::Sequence(1) };
     let mut writer = SsTableWriter::create(host.disk.clone(), to, descriptor, options).unwrap();
     let mut scan = table.scan(&KeyRange::all(), &mut cx).unwrap();
     while scan.next_partition(&mut cx).unwrap() {

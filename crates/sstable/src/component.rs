@@ -1,5 +1,6 @@
-//! The components of an SSTable of format BTI: a file each, named by the SSTable's prefix and the component's name.
+//! The components of an SSTable: a file each, named by the SSTable's prefix and the component's name.
 
+use crate::version::{Format, Version};
 use std::fmt;
 
 /// A component that is known here. TOC.txt may name others, which are kept but not understood.
@@ -7,10 +8,14 @@ use std::fmt;
 pub enum Component {
     /// The partitions.
     Data,
-    /// Trie from partition keys to their places.
+    /// Of BTI: trie from partition keys to their places.
     Partitions,
-    /// Tries from clusterings to places within wide partitions; empty when there are none.
+    /// Of BTI: tries from clusterings to places within wide partitions; empty when there are none.
     Rows,
+    /// Of BIG: partition keys with their places, and places within wide partitions.
+    Index,
+    /// Of BIG: every so many keys of Index.db with their places there. Made again where it is missing.
+    Summary,
     /// Bloom filter over partition keys.
     Filter,
     /// What is known of the content, and its encoding.
@@ -29,10 +34,12 @@ pub enum Component {
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 10] = [
+    pub const ALL: [Component; 12] = [
         Component::Data,
         Component::Partitions,
         Component::Rows,
+        Component::Index,
+        Component::Summary,
         Component::Filter,
         Component::Statistics,
         Component::CompressionInfo,
@@ -48,6 +55,8 @@ impl Component {
             Component::Data => "Data.db",
             Component::Partitions => "Partitions.db",
             Component::Rows => "Rows.db",
+            Component::Index => "Index.db",
+            Component::Summary => "Summary.db",
             Component::Filter => "Filter.db",
             Component::Statistics => "Statistics.db",
             Component::CompressionInfo => "CompressionInfo.db",
@@ -63,12 +72,36 @@ impl Component {
         Component::ALL.into_iter().find(|component| component.name() == name)
     }
 
-    /// Whether our page checksums cover it: it has no checksum of its own.
-    pub fn is_page_checksummed(self) -> bool {
-        matches!(
-            self,
-            Component::Partitions | Component::Rows | Component::Filter | Component::CompressionInfo
-        )
+    /// Those that tables of a version can have.
+    pub fn all_of(version: Version) -> impl Iterator<Item = Component> {
+        Component::ALL.into_iter().filter(move |component| component.is_of(version))
+    }
+
+    /// Whether tables of this version can have it.
+    pub fn is_of(self, version: Version) -> bool {
+        match self {
+            Component::Partitions | Component::Rows => version.format() == Format::Bti,
+            Component::Index | Component::Summary => version.format() == Format::Big,
+            _ => true,
+        }
+    }
+
+    /// Whether our page checksums cover it in tables of this version: it has no checksum of its own.
+    pub fn is_page_checksummed(self, version: Version) -> bool {
+        match self {
+            Component::Partitions
+            | Component::Rows
+            | Component::Index
+            | Component::Summary
+            | Component::Filter
+            | Component::CompressionInfo => true,
+            Component::Statistics => !version.has_statistics_checksums(),
+            Component::Data
+            | Component::Digest
+            | Component::Crc
+            | Component::Toc
+            | Component::PageChecksums => false,
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The Bloom filter of a table's partition keys: Filter.db, held in memory.
 //!
-//! Layout of the file (Cassandra's `BloomFilterSerializer`, new format): hash count and number of 64-bit words as big
-//! endian `i32`, then the bits, bit `i` being bit `i % 8` of byte `i / 8`. Hash `n` of a key is `h2 + n * h1` of its
+//! Layout of the file (Cassandra's `BloomFilterSerializer`): hash count and number of 64-bit words as big endian `i32`,
+//! then the bits, bit `i` being bit `i % 8` of byte `i / 8`; before `na` each word's eight bytes are turned round. Hash `n` of a key is `h2 + n * h1` of its
 //! Murmur3 halves, taken modulo the number of bits as signed numbers, then made positive (`BloomFilter.setIndexes`).
 
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
+use crate::version::Version;
 use std::path::Path;
 
 /// Bits beyond those that the chance asks for (`FilterFactory.BITSET_EXCESS`).
@@ -72,15 +73,19 @@ impl Filter {
             .all(|index| self.bits.get(index / 8).is_some_and(|byte| byte & 1 << (index % 8) != 0))
     }
 
-    /// Writes Filter.db.
-    pub fn write(&self, out: &mut SequentialWriter) -> Result<()> {
+    /// Writes Filter.db of a version.
+    pub fn write(&self, version: Version, out: &mut SequentialWriter) -> Result<()> {
         out.write(&self.hash_count.to_be_bytes())?;
         out.write(&((self.bits.len() / 8) as u32).to_be_bytes())?;
-        out.write(&self.bits)
+        if !version.has_filter_words() {
+            return out.write(&self.bits);
+        }
+        let (words, _) = self.bits.as_chunks::<8>();
+        words.iter().try_for_each(|word| out.write(&u64::from_le_bytes(*word).to_be_bytes()))
     }
 
-    /// Reads the whole of Filter.db; `file` is for errors.
-    pub fn read(bytes: &[u8], file: &Path) -> Result<Filter> {
+    /// Reads the whole of a version's Filter.db; `file` is for errors.
+    pub fn read(bytes: &[u8], version: Version, file: &Path) -> Result<Filter> {
         let corrupt = |offset, problem: &str| Error::Corrupt {
             file: file.to_owned(),
             offset,
@@ -97,7 +102,12 @@ impl Filter {
         if words <= 0 || words as usize * 8 != bits.len() {
             return Err(corrupt(4, "the filter's length is not the file's"));
         }
-        Ok(Filter { hash_count: hash_count as u32, bits: bits.into() })
+        let mut bits: Box<[u8]> = bits.into();
+        if version.has_filter_words() {
+            let (words, _) = bits.as_chunks_mut::<8>();
+            words.iter_mut().for_each(|word| word.reverse());
+        }
+        Ok(Filter { hash_count: hash_count as u32, bits })
     }
 }
 
@@ -215,14 +225,14 @@ mod tests {
     #[test]
     fn damaged_files_are_refused() {
         let good = [&[0, 0, 0, 3, 0, 0, 0, 2][..], &[0xFF; 16]].concat();
-        assert!(Filter::read(&good, Path::new("f")).is_ok());
+        assert!(Filter::read(&good, Version::Da, Path::new("f")).is_ok());
         for len in 0..good.len() {
-            assert!(Filter::read(&good[..len], Path::new("f")).is_err());
+            assert!(Filter::read(&good[..len], Version::Me, Path::new("f")).is_err());
         }
         for (at, value) in [(0, 0x80), (3, 0), (3, 65), (4, 0x80), (4, 1), (7, 3), (7, 0)] {
             let mut bad = good.clone();
             bad[at] = value;
-            assert!(Filter::read(&bad, Path::new("f")).is_err());
+            assert!(Filter::read(&bad, Version::Da, Path::new("f")).is_err());
         }
     }
 }

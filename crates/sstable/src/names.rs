@@ -4,6 +4,7 @@
 //! `SequenceBasedSSTableId`, `Directories`.
 
 use crate::component::Component;
+use crate::error::Error;
 use crate::version::{Format, Version};
 use helenus_model::schema::TableId;
 use std::fmt;
@@ -177,6 +178,42 @@ impl fmt::Display for Descriptor {
     }
 }
 
+/// Why the SSTable of this file cannot be read; `None` if it can, or if the name is not that of an SSTable's Data.db.
+///
+/// A name that `Descriptor::parse` does not know may still be an SSTable's: of a version that is not in the ledger. Whoever
+/// looks for SSTables in a folder must ask, or rows would be missing without a word.
+pub fn refusal(file: &Path) -> Option<Error> {
+    let name = file.file_name()?.to_str()?;
+    let stem = name.strip_suffix("-Data.db")?;
+    if Descriptor::parse(name).is_some() {
+        return None;
+    }
+    // From 2.2 on version-id-format, before keyspace-table-version-id.
+    let parts: Vec<&str> = stem.split('-').collect();
+    let is_version = |text: &&&str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    let letters = match parts.as_slice() {
+        [version, _, "big" | "bti"] => Some(version),
+        [_, _, .., version, _] => Some(version),
+        _ => None,
+    };
+    let what = match letters.filter(is_version) {
+        Some(letters) if *letters < "ma" && parts.last() != Some(&"bti") => format!(
+            "SSTable version {letters} is of Cassandra 2.2 or before, whose files hold cells instead of rows: run \
+             sstableupgrade of Cassandra 3.0 or 3.11 on the table first, then take the files that it writes"
+        ),
+        letters => {
+            let known = Version::all().map(Version::letters).collect::<Vec<_>>().join(", ");
+            let named =
+                letters.map_or_else(|| "this name".to_owned(), |letters| format!("version {letters}"));
+            format!(
+                "{named} is no SSTable version that is known here ({known}): use a later Helenus, or have the table \
+                     written anew in one of these"
+            )
+        }
+    };
+    Some(Error::Unsupported { file: file.to_owned(), what })
+}
+
 /// Whether a file name is that of a file left by a cut while another was being replaced; to be removed on start.
 pub fn is_temporary(file_name: &str) -> bool {
     file_name.ends_with(TEMPORARY)
@@ -255,6 +292,26 @@ mod tests {
             ["da-1-big-Data.db", "da-1-bti-", "da-1-bti", "da-1-bti-Statistics.db.tmp", "zz-1-big-Data.db"]
         {
             assert_eq!(Descriptor::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_read_is_refused_by_name() {
+        let refused = |name: &str| refusal(&Path::new("/d").join(name)).map(|error| error.to_string());
+        for readable in
+            ["ma-1-big-Data.db", "da-3h5p_0vip_3x8vk2v0t1uhvdwlxj-bti-Data.db", "la-1-big-Index.db", "x.txt"]
+        {
+            assert_eq!(refused(readable), None, "{readable}");
+        }
+        for (old, letters) in
+            [("la-12-big-Data.db", "la"), ("ks-t-ka-3-Data.db", "ka"), ("ks-t-jb-3-Data.db", "jb")]
+        {
+            let text = refused(old).unwrap();
+            assert!(text.contains(&format!("version {letters} is of Cassandra 2.2")), "{text}");
+            assert!(text.contains("sstableupgrade"), "{text}");
+        }
+        for new in ["pa-1-big-Data.db", "db-1-bti-Data.db", "ca-1-bti-Data.db"] {
+            assert!(refused(new).unwrap().contains("no SSTable version that is known here"), "{new}");
         }
     }
 

@@ -1,22 +1,22 @@
 //! An open SSTable: what of it is kept in memory, and the ways into it.
 //!
-//! Opening reads Statistics, the filter, the chunk offsets, the partition index's footer and the page checksums; no
-//! row. A table is immutable and shared; files close when the last reader goes.
+//! Opening reads Statistics, the filter, the chunk offsets, the partition index's footer or summary and the page
+//! checksums; no row. A table is immutable and shared; files close when the last reader goes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod index;
 mod opener;
 mod verify;
 
-use crate::block::{BlockCache, BlockFile, ReadContext};
+use crate::block::{BlockCache, ReadContext};
 use crate::component::Component;
 use crate::compression::DataBlocks;
 use crate::data::{KeyRange, RowLayout, Scan};
-use crate::error::Result;
-use crate::filter::{Filter, hash_byte};
-use crate::index_bti::{IndexPosition, PartitionIndex, RowIndexEntry};
+use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::names::Descriptor;
-use crate::statistics::{ClusteringBound, Statistics, Stats};
+use crate::statistics::{ClusteringBound, MURMUR3_PARTITIONER, Statistics, Stats};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
 use helenus_model::schema::Table;
@@ -24,16 +24,10 @@ use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
 use std::path::Path;
 use std::sync::Arc;
-pub use verify::Verified;
 
-/// Where a partition stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartitionPosition {
-    /// Its start in the data.
-    pub data: u64,
-    /// Its entry in Rows.db, if it is wide enough to have one.
-    pub index: Option<RowIndexEntry>,
-}
+pub(crate) use index::{Blocks, BlocksMemory, Index, wide};
+pub use index::{PartitionPosition, RowIndex};
+pub use verify::Verified;
 
 /// What opening a table needs beside its files.
 pub struct OpenOptions {
@@ -42,7 +36,7 @@ pub struct OpenOptions {
     /// Where blocks are kept.
     pub cache: Arc<dyn BlockCache>,
     /// Three numbers not used for any other file of the process, by which the cache knows blocks: of Data.db, of
-    /// Partitions.db, of Rows.db.
+    /// Partitions.db or Index.db, of Rows.db.
     pub file_numbers: [u64; 3],
 }
 
@@ -52,8 +46,7 @@ pub struct SsTable {
     schema: Arc<Table>,
     layout: RowLayout,
     data: DataBlocks,
-    rows: Arc<BlockFile>,
-    partitions: PartitionIndex,
+    index: Index,
     filter: Filter,
     statistics: Statistics,
     first: Vec<u8>,
@@ -71,30 +64,29 @@ impl SsTable {
         descriptor: Descriptor,
         options: OpenOptions,
     ) -> Result<Arc<SsTable>> {
-        descriptor.version.check_supported(folder)?;
+        let version = descriptor.version;
         let mut opener = Opener::new(disk, folder, descriptor, &options.cache)?;
         let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let [data_number, partitions_number, rows_number] = options.file_numbers;
 
         let (statistics_path, bytes) = opener.whole(Component::Statistics)?;
-        let statistics = Statistics::read(&bytes, &statistics_path)?;
-        let layout = RowLayout::of_header(&statistics.header, &options.schema, &statistics_path)?;
+        let statistics = Statistics::read(&bytes, version, &statistics_path)?;
+        check_partitioner(&statistics, &statistics_path)?;
+        let layout = RowLayout::of_header(&statistics.header, &options.schema, (version, &statistics_path))?;
         let filter = if opener.exists(Component::Filter) {
             let (path, bytes) = opener.whole(Component::Filter)?;
-            Filter::read(&bytes, &path)?
+            Filter::read(&bytes, version, &path)?
         } else {
             Filter::always_present()
         };
-        let partitions = opener.paged(Component::Partitions, partitions_number)?;
-        let partitions = PartitionIndex::open(partitions, &mut cx)?;
-        let rows = opener.paged(Component::Rows, rows_number)?;
+        let index_numbers = [partitions_number, rows_number];
+        let index = Index::open(&mut opener, (version, &statistics.stats), index_numbers, &mut cx)?;
         let data = opener.data(data_number)?;
         let size_on_disk = opener.size_on_disk;
 
-        let [first_token, last_token] =
-            [partitions.first_key(), partitions.last_key()].map(|key| KeyHash::of(key).token);
+        let [first_token, last_token] = index.keys().map(|key| KeyHash::of(key).token);
         let tokens = (first_token, last_token);
-        let [first, last] = [partitions.first_key(), partitions.last_key()].map(|key| {
+        let [first, last] = index.keys().map(|key| {
             let mut decorated = Vec::new();
             decorated_key(KeyHash::of(key).token, key, &mut decorated);
             decorated
@@ -105,8 +97,7 @@ impl SsTable {
             schema: options.schema,
             layout,
             data,
-            rows: Arc::new(rows),
-            partitions,
+            index,
             filter,
             statistics,
             first,
@@ -173,9 +164,9 @@ impl SsTable {
         self.clusterings.as_ref().map(|(start, end)| (start.as_slice(), end.as_slice()))
     }
 
-    /// Number of partitions.
+    /// Number of partitions; in a table of format BIG that of Statistics.db.
     pub fn partition_count(&self) -> u64 {
-        self.partitions.key_count()
+        self.index.key_count()
     }
 
     /// Bytes of all components.
@@ -193,13 +184,13 @@ impl SsTable {
         self.data.data_length()
     }
 
-    /// Bytes of memory that the table keeps while it is open, about: filter and chunk offsets.
+    /// Bytes of memory that the table keeps while it is open, about: filter, chunk offsets and summary.
     pub fn memory_bytes(&self) -> usize {
         let offsets = match &self.data {
             DataBlocks::Compressed(blocks) => blocks.info().memory_bytes(),
             DataBlocks::Plain(_) => 0,
         };
-        self.filter.memory_bytes() + offsets
+        self.filter.memory_bytes() + self.index.memory_bytes() + offsets
     }
 
     /// Finds a partition by its serialised key, the key's hash and its ordered position. The filter is not asked.
@@ -210,27 +201,23 @@ impl SsTable {
         decorated: &[u8],
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionPosition>> {
-        let Some(found) = self.lookup(hash, decorated, cx)? else { return Ok(None) };
-        Ok(match found {
-            IndexPosition::Data(data) => {
-                self.has_key(data, key, cx)?.then_some(PartitionPosition { data, index: None })
-            }
-            IndexPosition::Rows(position) => RowIndexEntry::read_of(&self.rows, position, key, cx)?
-                .map(|entry| PartitionPosition { data: entry.data_position, index: Some(entry) }),
-        })
+        let Some(position) = self.candidate(key, (hash, decorated), cx)? else { return Ok(None) };
+        let is_found = self.index.is_certain(&position) || self.has_key(position.data, key, cx)?;
+        Ok(is_found.then_some(position))
     }
 
-    /// Where a partition must be if it is here at all.
-    pub(crate) fn lookup(
+    /// Where a partition must be if it is here at all; see `Index::candidate`.
+    #[inline]
+    pub(crate) fn candidate(
         &self,
-        hash: &KeyHash,
-        decorated: &[u8],
+        key: &[u8],
+        (hash, decorated): (&KeyHash, &[u8]),
         cx: &mut ReadContext,
-    ) -> Result<Option<IndexPosition>> {
+    ) -> Result<Option<PartitionPosition>> {
         if !self.covers(decorated) {
             return Ok(None);
         }
-        self.partitions.lookup(decorated, hash_byte(hash.halves.1), cx)
+        self.index.candidate(key, (hash, decorated), cx)
     }
 
     /// Iterates over partitions in order.
@@ -246,22 +233,8 @@ impl SsTable {
         &self.data
     }
 
-    pub(crate) fn row_index_file(&self) -> &Arc<BlockFile> {
-        &self.rows
-    }
-
-    pub(crate) fn partition_index(&self) -> &PartitionIndex {
-        &self.partitions
-    }
-
-    pub(crate) fn resolve(&self, found: IndexPosition, cx: &mut ReadContext) -> Result<PartitionPosition> {
-        Ok(match found {
-            IndexPosition::Data(data) => PartitionPosition { data, index: None },
-            IndexPosition::Rows(position) => {
-                let (_, entry) = RowIndexEntry::read(&self.rows, position, cx)?;
-                PartitionPosition { data: entry.data_position, index: Some(entry) }
-            }
-        })
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
     }
 
     /// Whether the partition at `position` has this key; compared block by block, where it crosses one.
@@ -293,9 +266,24 @@ impl SsTable {
 impl Drop for SsTable {
     /// The numbers of its files never come again: what the cache has of them is of no more use.
     fn drop(&mut self) {
-        let files = [self.data.file().number(), self.partitions.file().number(), self.rows.number()];
-        self.data.file().cache().forget(&files);
+        let data = self.data.file();
+        let files: Vec<u64> =
+            [data.number()].into_iter().chain(self.index.files().map(|file| file.number())).collect();
+        data.cache().forget(&files);
     }
+}
+
+/// Refuses a table whose partitions are not in the order that reads look for them in.
+fn check_partitioner(statistics: &Statistics, file: &Path) -> Result<()> {
+    let partitioner = statistics.validation.partitioner.as_str();
+    if partitioner == MURMUR3_PARTITIONER {
+        return Ok(());
+    }
+    let what = format!(
+        "its partitions are in the order of {partitioner}; only that of Murmur3Partitioner is read: export the rows with \
+         the cluster that has it (COPY, or a bulk loader) and insert them here"
+    );
+    Err(Error::Unsupported { file: file.to_owned(), what })
 }
 
 /// The slice of clusterings in the statistics as ordered bounds.

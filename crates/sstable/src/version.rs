@@ -1,11 +1,9 @@
-//! The ledger of version letters: what each changed, who wrote it, and what is read and written here.
+//! The ledger of version letters: what each changed, who wrote it, and what is written here. All of them are read.
 //!
 //! Sources: `BigFormat.BigVersion`, `BtiFormat.BtiVersion`. The letters are the first part of a file name; the format
-//! they belong to stands there too.
+//! they belong to stands there too. Letters that are not in the ledger: see `names::refusal`.
 
-use crate::error::{Error, Result};
 use std::fmt;
-use std::path::Path;
 
 /// How a file's partitions are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,7 +24,7 @@ impl Format {
     }
 }
 
-/// A version of the files.
+/// A version of the files. Later ones are greater: what one brought, all later ones have, where no method says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// Cassandra 3.0.0: rows instead of cells.
@@ -55,7 +53,7 @@ struct Entry {
     letters: &'static str,
     format: Format,
     written_by: &'static str,
-    is_supported: bool,
+    is_written: bool,
 }
 
 const fn entry(
@@ -63,9 +61,9 @@ const fn entry(
     letters: &'static str,
     format: Format,
     written_by: &'static str,
-    is_supported: bool,
+    is_written: bool,
 ) -> Entry {
-    Entry { version, letters, format, written_by, is_supported }
+    Entry { version, letters, format, written_by, is_written }
 }
 
 const LEDGER: [Entry; 9] = [
@@ -73,16 +71,21 @@ const LEDGER: [Entry; 9] = [
     entry(Version::Mb, "mb", Format::Big, "Cassandra 3.0.7", false),
     entry(Version::Mc, "mc", Format::Big, "Cassandra 3.0.8 to 3.0.17 and 3.11.0 to 3.11.3", false),
     entry(Version::Md, "md", Format::Big, "Cassandra 3.0.18 to 3.0.24 and 3.11.4 to 3.11.10", false),
-    entry(Version::Me, "me", Format::Big, "Cassandra 3.0.25 and 3.11.11 on, ScyllaDB", false),
+    entry(Version::Me, "me", Format::Big, "Cassandra 3.0.25 and 3.11.11 on, ScyllaDB", true),
     entry(Version::Na, "na", Format::Big, "Cassandra 4.0-rc1", false),
-    entry(Version::Nb, "nb", Format::Big, "Cassandra 4.0, 4.1, and 5.0 in compatibility mode", false),
-    entry(Version::Oa, "oa", Format::Big, "Cassandra 5.0, format big", false),
+    entry(Version::Nb, "nb", Format::Big, "Cassandra 4.0, 4.1, and 5.0 in compatibility mode", true),
+    entry(Version::Oa, "oa", Format::Big, "Cassandra 5.0, format big", true),
     entry(Version::Da, "da", Format::Bti, "Cassandra 5.0, format bti", true),
 ];
 
 impl Version {
-    /// The version written here.
+    /// The version of our own tables.
     pub const CURRENT: Version = Version::Da;
+
+    /// Every version, the oldest first.
+    pub fn all() -> impl Iterator<Item = Version> {
+        LEDGER.iter().map(|entry| entry.version)
+    }
 
     /// A version by its letters.
     pub fn parse(letters: &str) -> Option<Version> {
@@ -104,22 +107,68 @@ impl Version {
         self.entry().written_by
     }
 
-    /// Whether files of this version are read and written here.
-    pub fn is_supported(self) -> bool {
-        self.entry().is_supported
+    /// Whether files of this version are written here, beside being read.
+    pub fn is_written(self) -> bool {
+        self.entry().is_written
     }
 
-    /// `Unsupported`, with the version's name, unless files of this version are read here.
-    pub fn check_supported(self, file: &Path) -> Result<()> {
-        if self.is_supported() {
-            return Ok(());
-        }
-        let what = format!(
-            "SSTable version {self} ({}) is not read yet; only da is: rewrite the table with Cassandra 5.0 and \
-             sstable selected_format bti, storage_compatibility_mode NONE",
-            self.written_by()
-        );
-        Err(Error::Unsupported { file: file.to_owned(), what })
+    /// Statistics.db says from where of the commit log the file's content comes (`hasCommitLogLowerBound`).
+    pub fn has_commit_log_start(self) -> bool {
+        self >= Version::Mb
+    }
+
+    /// Statistics.db has all intervals of the commit log (`hasCommitLogIntervals`).
+    pub fn has_commit_log_intervals(self) -> bool {
+        self >= Version::Mc
+    }
+
+    /// Statistics.db has the smallest and greatest clustering as lists of values (`hasLegacyMinMax`); later ones as a
+    /// slice behind the clustering's types (`hasImprovedMinMax`).
+    pub fn has_clustering_values(self) -> bool {
+        self < Version::Oa
+    }
+
+    /// The smallest and greatest clustering can be relied upon (`hasAccurateMinMax`, `hasImprovedMinMax`).
+    pub fn has_right_clusterings(self) -> bool {
+        self >= Version::Md
+    }
+
+    /// Statistics.db has the writer's host id (`hasOriginatingHostId`); `na` has not, which was begun before `me`.
+    pub fn has_host_id(self) -> bool {
+        self == Version::Me || self >= Version::Nb
+    }
+
+    /// A chunk that compression would not make small enough is stored as it is (`hasMaxCompressedLength`).
+    pub fn has_max_compressed_length(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Statistics.db has the repair session and whether the replica was transient (`hasPendingRepair`,
+    /// `hasIsTransient`).
+    pub fn has_repair_session(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Statistics.db has checksums (`hasMetadataChecksum`).
+    pub fn has_statistics_checksums(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// The filter's bits are stored as big endian words (`hasOldBfFormat`).
+    pub fn has_filter_words(self) -> bool {
+        self < Version::Na
+    }
+
+    /// Deletion times are unsigned, to 2106, and a deletion time of nothing is one byte (`hasUIntDeletionTime`). Before,
+    /// they are signed and end in 2038.
+    pub fn has_unsigned_deletion_times(self) -> bool {
+        self >= Version::Oa
+    }
+
+    /// Statistics.db says whether a partition was deleted whole, the first and the last key, and the part of the ring
+    /// (`hasPartitionLevelDeletionPresenceMarker`, `hasKeyRange`, `hasTokenSpaceCoverage`).
+    pub fn has_key_range(self) -> bool {
+        self >= Version::Oa
     }
 
     fn entry(self) -> &'static Entry {
@@ -156,12 +205,42 @@ mod tests {
             assert_eq!(Version::parse(entry.letters), Some(entry.version));
         }
         assert_eq!(Version::parse("zz"), None);
+        assert!(Version::all().is_sorted());
     }
 
     #[test]
-    fn an_old_version_is_refused_by_name() {
-        let error = Version::Nb.check_supported(Path::new("nb-1-big-Data.db")).unwrap_err();
-        assert!(error.to_string().contains("version nb (Cassandra 4.0"), "{error}");
-        Version::Da.check_supported(Path::new("x")).unwrap();
+    fn each_version_has_what_cassandras_flags_say() {
+        // Read from BigFormat.BigVersion of Cassandra 5.0.6.
+        let flags = |version: Version| {
+            [
+                version.has_commit_log_start(),
+                version.has_commit_log_intervals(),
+                version.has_right_clusterings(),
+                version.has_clustering_values(),
+                version.has_host_id(),
+                version.has_max_compressed_length(),
+                version.has_repair_session(),
+                version.has_statistics_checksums(),
+                version.has_filter_words(),
+                version.has_unsigned_deletion_times(),
+                version.has_key_range(),
+            ]
+            .map(|flag| if flag { '1' } else { '0' })
+            .iter()
+            .collect::<String>()
+        };
+        let expected = [
+            ("ma", "00010000100"),
+            ("mb", "10010000100"),
+            ("mc", "11010000100"),
+            ("md", "11110000100"),
+            ("me", "11111000100"),
+            ("na", "11110111000"),
+            ("nb", "11111111000"),
+            ("oa", "11101111011"),
+        ];
+        for (letters, expected) in expected {
+            assert_eq!(flags(Version::parse(letters).unwrap()), expected, "{letters}");
+        }
     }
 }

@@ -1,25 +1,27 @@
 //! Writes an SSTable: partitions in order, each with its rows and markers in order, to all its components.
 //!
-//! The layout is Cassandra's (`SortedTableWriter`, `SortedTablePartitionWriter`, `BtiFormatPartitionWriter`,
-//! `BtiTableWriter`). Memory does not grow with a partition: what was added is encoded at once, and of an index block
-//! only its first and last position are kept. Wrong order of what is added would make a file that answers wrongly, so
+//! The layout is Cassandra's (`SortedTableWriter`, `SortedTablePartitionWriter`, and those of BTI and BIG). Memory does not
+//! grow with a partition: what was added is encoded at once, and of an index block only its first and last position are
+//! kept (of format BIG those of all blocks of the partition: see `index_big`). Wrong order of what is added would make a file that answers wrongly, so
 //! it is asserted in release too.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod files;
+mod index;
+mod times;
 
 use crate::component::Component;
 use crate::compression::DataWriter;
 use crate::data::{Encoder, RowLayout};
 use crate::error::{Error, Result};
 use crate::filter::{Filter, hash_byte};
-use crate::index_bti::{DeletionTimeBytes, PartitionEnd, PartitionIndexBuilder, RowIndexWriter};
 use crate::names::Descriptor;
 use crate::statistics::{
     CommitLogPosition, EncodingStats, Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics,
     StatisticsCollector, Validation,
 };
+use crate::version::{Format, Version};
 use files::Files;
 use helenus_host::Disk;
 use helenus_model::byte_comparable::decorated_key;
@@ -31,9 +33,13 @@ use helenus_model::schema::{Column, CompressionParams, Table};
 use helenus_model::token::KeyHash;
 use helenus_model::types::composite_class_name;
 use helenus_model::unfiltered::Unfiltered;
+use index::{BlockEnd, Ended, IndexWriter};
 use std::path::Path;
 use std::sync::Arc;
+use times::{Times, TooLate};
 use uuid::Uuid;
+
+pub use times::Beyond2038;
 
 /// What is written how.
 #[derive(Clone, Debug)]
@@ -54,11 +60,18 @@ pub struct WriterOptions {
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
     /// Level of levelled compaction.
     pub level: i32,
+    /// What becomes of times that versions before `oa` cannot hold.
+    pub beyond_2038: Beyond2038,
+    /// Whether our page checksums are written. Tables for other programs do without.
+    pub page_checksums: bool,
 }
 
 /// Bytes of rows for an entry of the row index, where the table's extension does not say: an eighth of Cassandra's, which
 /// reads either (`docs/decisions`, the granularity of the row index).
 pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 2 * 1024;
+
+/// The same in files of format BIG: Cassandra's (`BigFormatPartitionWriter.DEFAULT_GRANULARITY`).
+pub const BIG_INDEX_BLOCK_BYTES_DEFAULT: u64 = 64 * 1024;
 
 impl WriterOptions {
     /// Options of a table as its own settings have them.
@@ -75,7 +88,27 @@ impl WriterOptions {
             host_id: None,
             commit_log_intervals: Vec::new(),
             level: 0,
+            beyond_2038: Beyond2038::Refuse,
+            page_checksums: true,
         }
+    }
+
+    /// Changes what tables of another version than our own have otherwise: the granularity of BIG's index, unless the
+    /// table's extension says it, and before `na` chunks that are stored uncompressed and compressors that Cassandra 3
+    /// does not know (Zstd and Noop become LZ4).
+    pub fn for_version(mut self, version: Version) -> WriterOptions {
+        if version.format() == Format::Big && self.table.options.row_index_block_bytes().is_none() {
+            self.row_index_block_bytes = BIG_INDEX_BLOCK_BYTES_DEFAULT;
+        }
+        if !version.has_max_compressed_length() {
+            self.compression.max_compressed_bytes = i32::MAX as u32;
+            let class = self.compression.class.as_deref().unwrap_or_default();
+            if class.ends_with("ZstdCompressor") || class.ends_with("NoopCompressor") {
+                self.compression.class = Some("LZ4Compressor".to_owned());
+                self.compression.options.clear();
+            }
+        }
+        self
     }
 }
 
@@ -90,6 +123,8 @@ pub struct Written {
     pub statistics: Statistics,
     /// Bytes of all components.
     pub size_on_disk: u64,
+    /// Times beyond 2038 that were capped, for the version has none.
+    pub times_capped: u64,
 }
 
 /// A table being written.
@@ -98,8 +133,8 @@ pub struct SsTableWriter {
     files: Files,
     options: WriterOptions,
     data: DataWriter,
-    rows: RowIndexWriter,
-    partitions: PartitionIndexBuilder,
+    index: IndexWriter,
+    times: Times,
     filter: Filter,
     statistics: StatisticsCollector,
     /// Whether the table holds counters.
@@ -125,8 +160,12 @@ struct Partition {
     last: Vec<u8>,
     open: Option<DeletionTime>,
     block: Option<Block>,
-    /// Position of the block's first element.
+    /// Position of the block's first element: ordered or, of format BIG, as stored.
     block_first: Vec<u8>,
+    /// Stored position of the element before; of format BIG only.
+    stored_last: Vec<u8>,
+    /// Bytes before the first element.
+    head_bytes: u64,
 }
 
 /// The index block under way.
@@ -136,25 +175,33 @@ struct Block {
 }
 
 impl SsTableWriter {
-    /// Creates the components of a new table in a folder.
+    /// Creates the components of a new table in a folder, of the descriptor's version. `Unsupported` for a version that
+    /// is not written.
     pub fn create(
         disk: Arc<dyn Disk>,
         folder: &Path,
         descriptor: Descriptor,
         options: WriterOptions,
     ) -> Result<SsTableWriter> {
-        let mut files = Files::new(disk, folder, descriptor);
+        let version = descriptor.version;
+        if !version.is_written() {
+            let written = Version::all().filter(|version| version.is_written()).map(Version::letters);
+            let written = written.collect::<Vec<_>>().join(", ");
+            let what = format!("version {version} is read but not written; {written} are");
+            return Err(Error::Unsupported { file: folder.to_owned(), what });
+        }
+        let mut files = Files::new(disk, folder, descriptor, options.page_checksums);
         let data = DataWriter::new(files.create(Component::Data)?, &options.compression)?;
-        let rows = RowIndexWriter::new(files.create(Component::Rows)?);
-        let partitions = PartitionIndexBuilder::new(files.create(Component::Partitions)?);
-        let layout = RowLayout::of_table(&options.table, options.encoding);
+        let interval = u32::try_from(options.table.options.min_index_interval).unwrap_or(0);
+        let index = IndexWriter::create(&mut files, version, interval)?;
+        let layout = RowLayout::of_table(&options.table, options.encoding, version);
         let fp_chance = options.table.options.bloom_filter_fp_chance;
         Ok(SsTableWriter {
             descriptor,
             files,
             data,
-            rows,
-            partitions,
+            index,
+            times: Times::new(version, options.beyond_2038),
             filter: Filter::with_capacity(options.estimated_keys.max(1), fp_chance),
             statistics: StatisticsCollector::default(),
             counts: options.table.is_counter(),
@@ -179,6 +226,7 @@ impl SsTableWriter {
         deletion: DeletionTime,
         static_row: Option<RowView<'_>>,
     ) -> Result<()> {
+        let deletion = self.times.deletion(deletion).map_err(|late| self.too_late(&late))?;
         let partition = &mut self.partition;
         assert!(!partition.is_open, "a partition ends before the next begins");
         self.out.clear();
@@ -214,7 +262,7 @@ impl SsTableWriter {
         let len = u16::try_from(key.len()).map_err(|_| {
             unsupported(format!("a partition key of {} bytes; the longest is 65535", key.len()))
         })?;
-        let deletion = DeletionTimeBytes::new(deletion).ok_or_else(|| {
+        let deletion = self.encoder.layout().deletion_times.encode(deletion).ok_or_else(|| {
             let DeletionTime { timestamp_us, local_s } = deletion;
             unsupported(format!("a partition deletion with timestamp {timestamp_us} us at {local_s} s"))
         })?;
@@ -223,21 +271,21 @@ impl SsTableWriter {
         self.out.extend_from_slice(key);
         self.out.extend_from_slice(deletion.as_slice());
         if !self.encoder.layout().statics.is_empty() {
+            let (data, version) = (Component::Data, self.descriptor.version);
+            let static_row = static_row.map(|row| self.times.row(row)).transpose();
+            let static_row = static_row.map_err(|late| late.error(self.files.path(data), version))?;
             self.encoder.static_row(static_row, &mut self.out);
             if let Some(row) = static_row.filter(|row| !row.is_empty()) {
                 self.statistics.static_row(row);
-                self.look_at_counters(row);
+                look_at_counters(self.counts, row, &mut self.statistics);
             }
         }
+        self.partition.head_bytes = self.out.len() as u64;
         self.data.write(&self.out)
     }
 
-    /// Notes counters with shards of before Cassandra 2.1, which only files of others bring.
-    fn look_at_counters(&mut self, row: RowView<'_>) {
-        let is_old = |cell: &Cell| !cell.is_tombstone() && has_legacy_shards(row.value(cell));
-        if self.counts && row.row.cells.iter().any(is_old) {
-            self.statistics.legacy_counter_shards();
-        }
+    fn too_late(&self, late: &TooLate) -> Error {
+        late.error(self.files.path(Component::Data), self.descriptor.version)
     }
 
     /// Adds a row or marker, which must come after the one before. A row without content, or with cells of columns
@@ -249,13 +297,19 @@ impl SsTableWriter {
         let offset = self.data.position() - self.partition.start;
         let previous = offset - self.partition.previous;
         self.out.clear();
+        let version = self.descriptor.version;
+        let fit = match element {
+            Unfiltered::Row(row) => self.times.row(row).map(Unfiltered::Row),
+            Unfiltered::Marker(marker) => self.times.marker(marker).map(Unfiltered::Marker),
+        };
+        let element = fit.map_err(|late| late.error(self.files.path(Component::Data), version))?;
         match element {
             Unfiltered::Row(row) => {
                 if !self.encoder.row(row, previous, &mut self.out) {
                     return Ok(());
                 }
                 self.statistics.row(row);
-                self.look_at_counters(row);
+                look_at_counters(self.counts, row, &mut self.statistics);
             }
             Unfiltered::Marker(marker) => {
                 self.encoder.marker(marker, previous, &mut self.out);
@@ -263,7 +317,8 @@ impl SsTableWriter {
             }
         }
         self.data.write(&self.out)?;
-        self.partition.added(element, offset);
+        let layout = self.index.has_stored_positions().then(|| self.encoder.layout());
+        self.partition.added(element, offset, layout);
         let end = self.data.position() - self.partition.start;
         match &self.partition.block {
             Some(block) if end - block.offset >= self.options.row_index_block_bytes => self.end_block(),
@@ -272,9 +327,18 @@ impl SsTableWriter {
     }
 
     fn end_block(&mut self) -> Result<()> {
+        let position = self.data.position();
         let partition = &mut self.partition;
         let Some(block) = partition.block.take() else { return Ok(()) };
-        self.rows.add_block(&partition.block_first, &partition.last, block.offset, block.open)
+        let is_stored = self.index.has_stored_positions();
+        self.index.add_block(&BlockEnd {
+            first: &partition.block_first,
+            last: if is_stored { &partition.stored_last } else { &partition.last },
+            offset: block.offset,
+            width: position - partition.start - block.offset,
+            open_before: block.open,
+            open_behind: partition.open,
+        })
     }
 
     /// Ends the partition.
@@ -285,17 +349,19 @@ impl SsTableWriter {
         self.partition.is_open = false;
         let end_offset = self.data.position() - self.partition.start;
         self.data.write(&[END_OF_PARTITION])?;
-        if self.rows.block_count() > 0 {
+        if self.index.wants_last_block() {
             self.end_block()?;
         }
         let partition = &self.partition;
-        let position = self.rows.finish_partition(&PartitionEnd {
+        self.index.end_partition(&Ended {
             key: &partition.key,
+            decorated: &partition.decorated,
+            hash_byte: partition.hash_byte,
             data_position: partition.start,
+            head_bytes: partition.head_bytes,
             deletion: partition.deletion.unwrap_or(DeletionTime::LIVE),
             end_offset,
         })?;
-        self.partitions.add(&partition.decorated, partition.hash_byte, position)?;
         self.statistics.end_partition(self.data.position() - partition.start);
         Ok(())
     }
@@ -305,15 +371,14 @@ impl SsTableWriter {
     pub fn finish(self) -> Result<Written> {
         assert!(!self.partition.is_open, "a table is finished between partitions");
         let SsTableWriter {
-            mut files, options, data, rows, partitions, filter, statistics, partition, ..
+            mut files, options, data, index, filter, statistics, partition, descriptor, ..
         } = self;
         let data = data.finish()?;
-        files.finished(Component::Rows, &rows.finish()?);
         let first_key = self.first_key.unwrap_or_default();
-        files.finished(Component::Partitions, &partitions.finish(&first_key, &partition.key)?);
+        index.finish(&mut files, &first_key, &partition.key)?;
         if filter.is_informative() {
             let mut out = files.create(Component::Filter)?;
-            filter.write(&mut out)?;
+            filter.write(descriptor.version, &mut out)?;
             files.finished(Component::Filter, &out.finish()?);
         }
         files.data(&data)?;
@@ -331,9 +396,10 @@ impl SsTableWriter {
             bloom_filter_fp_chance: options.table.options.bloom_filter_fp_chance,
         };
         let statistics = Statistics { validation, partitions, stats, header };
-        files.small(Component::Statistics, &statistics.to_bytes())?;
+        files.small(Component::Statistics, &statistics.to_bytes(descriptor.version))?;
         let (components, size_on_disk) = files.finish()?;
-        Ok(Written { descriptor: self.descriptor, components, statistics, size_on_disk })
+        let times_capped = self.times.capped;
+        Ok(Written { descriptor, components, statistics, size_on_disk, times_capped })
     }
 
     /// Removes what was written.
@@ -344,12 +410,17 @@ impl SsTableWriter {
 
 impl Partition {
     /// Keeps what the next element and the index need of the one just written.
-    fn added(&mut self, element: Unfiltered<'_>, offset: u64) {
+    /// With a layout, stored positions too.
+    fn added(&mut self, element: Unfiltered<'_>, offset: u64, stored_by: Option<&RowLayout>) {
         let key = element.key();
+        if let Some(layout) = stored_by {
+            self.stored_last.clear();
+            layout.write_position(element, &mut self.stored_last);
+        }
         if self.block.is_none() {
             self.block = Some(Block { offset, open: self.open });
             self.block_first.clear();
-            self.block_first.extend_from_slice(key);
+            self.block_first.extend_from_slice(if stored_by.is_some() { &self.stored_last } else { key });
         }
         self.last.clear();
         self.last.extend_from_slice(key);
@@ -359,6 +430,14 @@ impl Partition {
             assert!(close == self.open, "a marker closes the range tombstone that is open before it");
             self.open = open;
         }
+    }
+}
+
+/// Notes counters with shards of before Cassandra 2.1, which only files of others bring.
+fn look_at_counters(counts: bool, row: RowView<'_>, statistics: &mut StatisticsCollector) {
+    let is_old = |cell: &Cell| !cell.is_tombstone() && has_legacy_shards(row.value(cell));
+    if counts && row.row.cells.iter().any(is_old) {
+        statistics.legacy_counter_shards();
     }
 }
 

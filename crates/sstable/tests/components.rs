@@ -17,6 +17,7 @@ use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::sequential_writer::SequentialWriter;
 use helenus_sstable::statistics::{Cardinality, Statistics};
 use helenus_sstable::toc::Toc;
+use helenus_sstable::version::Version;
 use helenus_sstable::{Error, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -84,7 +85,7 @@ fn file_of(host: &Host, name: &str, bytes: &[u8], cache: Arc<dyn BlockCache>) ->
 fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> DataBlocks {
     let host = memory::host();
     let info = file_of(&host, "info", info, Arc::new(NoCache));
-    let info = CompressionInfo::read(&info, data.len() as u64).unwrap();
+    let info = CompressionInfo::read(&info, data.len() as u64, Version::Da).unwrap();
     DataBlocks::Compressed(CompressedBlocks::new(file_of(&host, "data", data, cache), info))
 }
 
@@ -98,7 +99,7 @@ fn read_all(blocks: &DataBlocks) -> Result<Vec<u8>, Error> {
 
 fn info_bytes(info: &CompressionInfo) -> Vec<u8> {
     let mut out = Vec::new();
-    info.write(&mut |bytes| {
+    info.write(Version::Da, &mut |bytes| {
         out.extend_from_slice(bytes);
         Ok(())
     })
@@ -244,14 +245,14 @@ fn a_damaged_compression_info_is_an_error_and_never_a_panic() {
                 bytes[at] ^= flip;
                 let name = format!("{}-{at}-{flip}", fixture.table);
                 let file = file_of(&host, &name, &bytes, Arc::new(NoCache));
-                if let Ok(info) = CompressionInfo::read(&file, fixture.data.len() as u64) {
+                if let Ok(info) = CompressionInfo::read(&file, fixture.data.len() as u64, Version::Da) {
                     let data = file_of(&host, &format!("{name}-d"), fixture.data, Arc::new(NoCache));
                     let _ = read_all(&DataBlocks::Compressed(CompressedBlocks::new(data, info)));
                 }
             }
         }
         let cut = file_of(&host, fixture.table, &fixture.info[..fixture.info.len() - 1], Arc::new(NoCache));
-        assert!(CompressionInfo::read(&cut, fixture.data.len() as u64).is_err());
+        assert!(CompressionInfo::read(&cut, fixture.data.len() as u64, Version::Da).is_err());
     }
 }
 
@@ -288,15 +289,15 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
 #[test]
 fn statistics_of_cassandra_are_read_and_written_back_byte_for_byte() {
     for (table, bytes) in STATISTICS {
-        let read = Statistics::read(bytes, Path::new(table)).unwrap();
-        assert_eq!(read.to_bytes(), bytes, "{table}");
+        let read = Statistics::read(bytes, Version::Da, Path::new(table)).unwrap();
+        assert_eq!(read.to_bytes(Version::Da), bytes, "{table}");
         assert_eq!(read.validation.partitioner, helenus_sstable::statistics::MURMUR3_PARTITIONER);
     }
 }
 
 #[test]
 fn statistics_say_what_was_written() {
-    let wide = Statistics::read(STATISTICS[6].1, Path::new("wide")).unwrap();
+    let wide = Statistics::read(STATISTICS[6].1, Version::Da, Path::new("wide")).unwrap();
     let stats = &wide.stats;
     // Writing a whole map deletes the one before, a microsecond earlier.
     assert_eq!(stats.timestamp_us_min, 1_699_999_999_999_999);
@@ -310,18 +311,18 @@ fn statistics_say_what_was_written() {
     assert_eq!(wide.header.statics[0].name, b"st");
     assert_eq!(wide.header.regulars.iter().map(|c| c.name.as_slice()).collect::<Vec<_>>(), [b"v", b"m"]);
 
-    let many = Statistics::read(STATISTICS[7].1, Path::new("many")).unwrap();
+    let many = Statistics::read(STATISTICS[7].1, Version::Da, Path::new("many")).unwrap();
     assert_eq!(many.stats.rows, 20_000);
     let mut counted = Cardinality::default();
     (0..20_000_u32).for_each(|key| counted.add(&key.to_be_bytes()));
     assert_eq!(counted, many.partitions, "the registers are Cassandra's");
     assert!((19_500..20_500).contains(&counted.estimate()));
-    let lz4 = Statistics::read(STATISTICS[0].1, Path::new("lz4")).unwrap();
+    let lz4 = Statistics::read(STATISTICS[0].1, Version::Da, Path::new("lz4")).unwrap();
     let mut counted = Cardinality::default();
     (0..40_u32).for_each(|key| counted.add(&key.to_be_bytes()));
     assert_eq!(counted.estimate(), lz4.partitions.estimate());
     let again = Statistics { partitions: counted, ..lz4 };
-    assert_eq!(again.to_bytes(), STATISTICS[0].1, "the sparse form is Cassandra's");
+    assert_eq!(again.to_bytes(Version::Da), STATISTICS[0].1, "the sparse form is Cassandra's");
 }
 
 #[test]
@@ -330,8 +331,8 @@ fn damaged_statistics_are_an_error_and_never_a_panic() {
         for at in 0..bytes.len() {
             let mut damaged = bytes.to_vec();
             damaged[at] ^= 1 << (at % 8);
-            assert!(Statistics::read(&damaged, Path::new(table)).is_err(), "{at}");
-            assert!(Statistics::read(&bytes[..at], Path::new(table)).is_err(), "{at}");
+            assert!(Statistics::read(&damaged, Version::Da, Path::new(table)).is_err(), "{at}");
+            assert!(Statistics::read(&bytes[..at], Version::Da, Path::new(table)).is_err(), "{at}");
         }
     }
 }

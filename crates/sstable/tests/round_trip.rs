@@ -22,7 +22,8 @@ use helenus_sstable::data::{KeyRange, PartitionReader};
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, SsTable};
-use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use helenus_sstable::version::Version;
+use helenus_sstable::writer::{Beyond2038, SsTableWriter, WriterOptions};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 const FOLDER: &str = "/t";
 
 /// A small generator, so that one seed names a whole table.
-struct Dice(u64);
+struct Dice(u64, Version);
 
 impl Dice {
     fn below(&mut self, n: u64) -> u64 {
@@ -40,6 +41,10 @@ impl Dice {
     }
     fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
+    }
+    /// A local deletion time that the version can hold.
+    fn seconds(&mut self) -> i64 {
+        self.below(if self.1.has_unsigned_deletion_times() { 4_000_000_000 } else { 2_000_000_000 }) as i64
     }
     fn bytes(&mut self, max: u64) -> Vec<u8> {
         (0..self.below(max + 1)).map(|_| self.below(256) as u8).collect()
@@ -109,7 +114,7 @@ impl Element {
 }
 
 fn deletion(dice: &mut Dice) -> DeletionTime {
-    DeletionTime { timestamp_us: 1 + dice.below(1 << 40) as i64, local_s: dice.below(4_000_000_000) as i64 }
+    DeletionTime { timestamp_us: 1 + dice.below(1 << 40) as i64, local_s: dice.seconds() }
 }
 
 fn clustering(dice: &mut Dice, values: u64) -> Vec<Option<Vec<u8>>> {
@@ -126,11 +131,9 @@ fn cell(dice: &mut Dice, row: &mut RowBuf, column: ColumnId, path: Option<[u8; 4
     };
     let (mut ttl_s, mut local_deletion_s) = (0, NO_EXPIRY);
     match dice.below(5) {
-        0 => {
-            (ttl_s, local_deletion_s) = (1 + dice.below(1000) as i32, 5000 + dice.below(4_000_000_000) as i64)
-        }
+        0 => (ttl_s, local_deletion_s) = (1 + dice.below(1000) as i32, 5000 + dice.seconds()),
         1 if liveness.ttl_s != 0 => (ttl_s, local_deletion_s) = (liveness.ttl_s, liveness.expires_s),
-        2 => local_deletion_s = dice.below(4_000_000_000) as i64,
+        2 => local_deletion_s = dice.seconds(),
         _ => {}
     }
     let is_tombstone = ttl_s == 0 && local_deletion_s != NO_EXPIRY;
@@ -150,7 +153,7 @@ fn body(dice: &mut Dice, table: &Table, columns: &[Column], row: &mut RowBuf) {
         row.liveness = Liveness::at(dice.below(1 << 50) as i64);
         if dice.one_in(3) {
             row.liveness.ttl_s = 1 + dice.below(1000) as i32;
-            row.liveness.expires_s = 5000 + dice.below(4_000_000_000) as i64;
+            row.liveness.expires_s = 5000 + dice.seconds();
         }
     }
     if dice.one_in(6) {
@@ -245,6 +248,7 @@ fn position(table: &Table, values: &[Option<Vec<u8>>], bound: Option<bool>) -> V
 
 struct Written {
     host: Host,
+    descriptor: Descriptor,
     schema: Arc<Table>,
     partitions: BTreeMap<Vec<u8>, (Vec<u8>, DeletionTime, RowBuf, Partition)>,
 }
@@ -256,12 +260,13 @@ struct Shape {
     chunk_bytes: u32,
     compressed: bool,
     regulars: usize,
+    version: Version,
 }
 
 fn write(shape: &Shape) -> Written {
     let host = memory::host();
     let schema = Arc::new(schema(shape.regulars));
-    let mut dice = Dice(shape.seed);
+    let mut dice = Dice(shape.seed, shape.version);
     let mut partitions = BTreeMap::new();
     for number in 0..1 + dice.below(6) {
         let mut key = dice.bytes(4);
@@ -280,13 +285,14 @@ fn write(shape: &Shape) -> Written {
         partitions.insert(decorated, (key, deleted, static_row, partition));
     }
     host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
-    let mut options = WriterOptions::of_table(schema.clone(), partitions.len() as u64, EncodingStats::NONE);
+    let options = WriterOptions::of_table(schema.clone(), partitions.len() as u64, EncodingStats::NONE);
+    let mut options = options.for_version(shape.version);
     options.row_index_block_bytes = shape.block_bytes;
     options.compression.chunk_bytes = shape.chunk_bytes;
     if !shape.compressed {
         options.compression.class = None;
     }
-    let descriptor = Descriptor::new(SsTableId::Sequence(1));
+    let descriptor = Descriptor { version: shape.version, id: SsTableId::Sequence(1) };
     let mut writer =
         SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options).unwrap();
     for (key, deletion, static_row, partition) in partitions.values() {
@@ -298,15 +304,14 @@ fn write(shape: &Shape) -> Written {
         writer.end_partition().unwrap();
     }
     writer.finish().unwrap();
-    Written { host, schema, partitions }
+    Written { host, descriptor, schema, partitions }
 }
 
 impl Written {
     fn open(&self) -> Arc<SsTable> {
         let options =
             OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
-        let descriptor = Descriptor::new(SsTableId::Sequence(1));
-        SsTable::open(&*self.host.disk, Path::new(FOLDER), descriptor, options).unwrap()
+        SsTable::open(&*self.host.disk, Path::new(FOLDER), self.descriptor, options).unwrap()
     }
 }
 
@@ -503,22 +508,27 @@ fn shapes() -> impl Strategy<Value = Shape> {
     let chunks = prop::sample::select(vec![1024_u32, 4096, 16384]);
     let blocks = prop::sample::select(vec![1_u64, 40, 300, 2000, 16384]);
     let regulars = prop::sample::select(vec![0_usize, 2, 70]);
-    (any::<u64>(), 0..200_u64, blocks, chunks, any::<bool>(), regulars).prop_map(
-        |(seed, rows, block_bytes, chunk_bytes, compressed, regulars)| Shape {
+    let versions = prop::sample::select(vec![Version::Da, Version::Oa, Version::Nb, Version::Me]);
+    (any::<u64>(), 0..200_u64, blocks, chunks, any::<bool>(), regulars, versions).prop_map(
+        |(seed, rows, block_bytes, chunk_bytes, compressed, regulars, version)| Shape {
             seed,
             rows,
             block_bytes,
             chunk_bytes,
             compressed,
             regulars,
+            version,
         },
     )
 }
 
 impl std::fmt::Debug for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shape { seed, rows, block_bytes, chunk_bytes, compressed, regulars } = self;
-        write!(f, "seed {seed} rows {rows} block {block_bytes} chunk {chunk_bytes} {compressed} {regulars}")
+        let Shape { seed, rows, block_bytes, chunk_bytes, compressed, regulars, version } = self;
+        write!(
+            f,
+            "seed {seed} rows {rows} block {block_bytes} chunk {chunk_bytes} {compressed} {regulars} {version}"
+        )
     }
 }
 
@@ -529,7 +539,7 @@ proptest! {
     fn what_is_written_is_read_by_slices_and_names_in_both_directions(shape in shapes()) {
         let written = write(&shape);
         let table = written.open();
-        let mut dice = Dice(shape.seed ^ 0x5555);
+        let mut dice = Dice(shape.seed ^ 0x5555, shape.version);
         table.verify(&*written.host.disk, Path::new(FOLDER)).unwrap();
         check_selection(&written, &table, &mut dice);
         for _ in 0..4 {
@@ -541,7 +551,7 @@ proptest! {
     fn damaged_data_is_an_error_or_another_row_but_never_a_panic(shape in shapes(), at in any::<u64>(), byte in any::<u8>()) {
         let written = write(&Shape { compressed: false, ..shape });
         let folder = Path::new(FOLDER);
-        let descriptor = Descriptor::new(SsTableId::Sequence(1));
+        let descriptor = written.descriptor;
         // Without CRC.db nothing stands before the decoder.
         written.host.disk.remove(&descriptor.path(folder, Component::Crc)).unwrap();
         let data = written.host.disk.open_write(&descriptor.path(folder, Component::Data)).unwrap();
@@ -569,8 +579,15 @@ proptest! {
 
 #[test]
 fn a_damaged_block_is_named_with_its_place() {
-    let shape =
-        Shape { seed: 5, rows: 100, block_bytes: 300, chunk_bytes: 4096, compressed: false, regulars: 0 };
+    let shape = Shape {
+        seed: 5,
+        rows: 100,
+        block_bytes: 300,
+        chunk_bytes: 4096,
+        compressed: false,
+        regulars: 0,
+        version: Version::Da,
+    };
     let written = write(&shape);
     let path = Descriptor::new(SsTableId::Sequence(1)).path(Path::new(FOLDER), Component::Data);
     written.host.disk.open_write(&path).unwrap().write_all_at(b"\xFF\xFF", 30).unwrap();
@@ -592,4 +609,43 @@ fn an_aborted_writer_leaves_nothing() {
     writer.begin_partition(b"k", &KeyHash::of(b"k"), DeletionTime::LIVE, None).unwrap();
     writer.abort().unwrap();
     assert!(host.disk.list(Path::new(FOLDER)).unwrap().is_empty());
+}
+
+/// Writes one row whose cell expires after 2038 as `nb`.
+fn written_late(beyond_2038: Beyond2038) -> helenus_sstable::Result<(Written, u64)> {
+    let host = memory::host();
+    host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    let schema = Arc::new(schema(0));
+    let options = WriterOptions::of_table(schema.clone(), 1, EncodingStats::NONE).for_version(Version::Nb);
+    let options = WriterOptions { beyond_2038, ..options };
+    let descriptor = Descriptor { version: Version::Nb, id: SsTableId::Sequence(1) };
+    let mut writer =
+        SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options).unwrap();
+    writer.begin_partition(b"k", &KeyHash::of(b"k"), DeletionTime::LIVE, None).unwrap();
+    let mut row = RowBuf { key: position(&schema, &[None, None], None), ..RowBuf::default() };
+    row.clustering = vec![Span::NULL, Span::NULL];
+    row.liveness = Liveness { timestamp_us: 1, ttl_s: 600_000_000, expires_s: 2_200_000_000 };
+    writer.add(Unfiltered::Row(row.view()))?;
+    writer.end_partition().unwrap();
+    let times_capped = writer.finish()?.times_capped;
+    Ok((Written { host, descriptor, schema, partitions: BTreeMap::new() }, times_capped))
+}
+
+#[test]
+fn a_time_after_2038_is_refused_or_capped_where_the_version_has_none() {
+    let message = written_late(Beyond2038::Refuse).err().unwrap().to_string();
+    assert!(message.contains("version nb has no times after 2038-01-19T03:14:06Z"), "{message}");
+    let (written, capped) = written_late(Beyond2038::Cap).unwrap();
+    assert_eq!(capped, 1);
+    assert!(render::dump(&written.open()).contains("L1/600000000/2147483646"));
+}
+
+#[test]
+fn a_version_that_is_only_read_is_not_written() {
+    let host = memory::host();
+    let options = WriterOptions::of_table(Arc::new(schema(0)), 1, EncodingStats::NONE);
+    let descriptor = Descriptor { version: Version::Mc, id: SsTableId::Sequence(1) };
+    let refused = SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options);
+    let message = refused.err().unwrap().to_string();
+    assert!(message.contains("version mc is read but not written; me, nb, oa, da are"), "{message}");
 }

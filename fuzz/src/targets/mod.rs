@@ -29,6 +29,8 @@ targets! {
         sstable::run_compression_info;
     "partition-index", "Partitions.db, and reading a table by it", sstable::partitions, sstable::run_partitions;
     "row-index", "Rows.db, and reading a table by it", sstable::rows, sstable::run_rows;
+    "big-index", "Index.db, and reading a table by it", sstable::index, sstable::run_index;
+    "big-summary", "Summary.db, and reading a table by it", sstable::summary, sstable::run_summary;
     "data", "Data.db without checksums, read by slices in both directions and scanned", sstable::data,
         sstable::run_data;
     "filter", "Filter.db", sstable::filter, sstable::run_filter;

@@ -7,14 +7,16 @@ use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::{Host, memory};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::partitions::KeyRange;
-use helenus_model::schema::Table;
+use helenus_model::schema::{CompressionParams, Table};
 use helenus_model::unfiltered::Source;
 use helenus_sstable::block::{NoCache, ReadContext};
 use helenus_sstable::component::Component;
 use helenus_sstable::data::PartitionReader;
-use helenus_sstable::names::Descriptor;
+use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::Statistics;
 use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::version::Version;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -98,39 +100,89 @@ struct Sound {
     files: Vec<(Component, Vec<u8>)>,
 }
 
-static SOUND: LazyLock<[Sound; 2]> = LazyLock::new(|| {
+static SOUND: LazyLock<Vec<Sound>> = LazyLock::new(|| {
     let host = memory::host();
     let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/db") };
     let (database, _) = Database::open(host.clone(), options).unwrap_or_else(|error| panic!("{error}"));
     fill(&database, &SCHEMA, 300);
     database.flush_all().unwrap_or_else(|error| panic!("{error}"));
-    ["plain", "packed"].map(|name| {
+    let mut found = Vec::new();
+    for name in ["plain", "packed"] {
         let schema =
             database.schema().table("ks", name).cloned().unwrap_or_else(|| panic!("no table {name}"));
         let folder = host.disk.list(Path::new("/db/data/ks")).unwrap_or_default();
         let is_of_table = |path: &&PathBuf| path.to_string_lossy().contains(&format!("/{name}-"));
         let folder = folder.iter().find(is_of_table).unwrap_or_else(|| panic!("no folder of {name}")).clone();
-        let mut found = None;
-        for path in host.disk.list(&folder).unwrap_or_default() {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if let Some((descriptor, component)) = Descriptor::parse(name)
-                && component == Component::Data.name()
-            {
-                found = Some(descriptor);
-            }
-        }
-        let descriptor = found.unwrap_or_else(|| panic!("no SSTable of {name}"));
-        // Without the checksums that would tell damage before any decoder sees it.
-        let wanted = Component::ALL.iter().filter(|component| {
+        let own = Sound::of(&host, &schema, &folder, descriptor_in(&host, &folder));
+        found.extend([Version::Oa, Version::Me].map(|version| own.as_version(&host, version)));
+        found.push(own);
+    }
+    found
+});
+
+fn descriptor_in(host: &Host, folder: &Path) -> Descriptor {
+    let files = host.disk.list(folder).unwrap_or_default();
+    let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+    let mut data = names.filter_map(Descriptor::parse).filter(|(_, name)| *name == Component::Data.name());
+    data.next().unwrap_or_else(|| panic!("no SSTable in {}", folder.display())).0
+}
+
+impl Sound {
+    /// Without the checksums that would tell damage before any decoder sees it.
+    fn of(host: &Host, schema: &Arc<Table>, folder: &Path, descriptor: Descriptor) -> Sound {
+        let wanted = Component::ALL.into_iter().filter(|component| {
             !matches!(component, Component::PageChecksums | Component::Crc | Component::Digest)
         });
-        let read = |component: &Component| {
-            Some((*component, whole_file(&host, &descriptor.path(&folder, *component))?))
-        };
+        let read = |component| Some((component, whole_file(host, &descriptor.path(folder, component))?));
         let files = wanted.filter_map(read).collect();
-        Sound { schema, descriptor, folder, files }
-    })
-});
+        Sound { schema: schema.clone(), descriptor, folder: folder.to_owned(), files }
+    }
+
+    fn open(&self, host: &Host) -> helenus_sstable::Result<Arc<SsTable>> {
+        let options =
+            OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        SsTable::open(&*host.disk, &self.folder, self.descriptor, options)
+    }
+
+    /// The same rows as files of another version, with index blocks of few rows.
+    fn as_version(&self, host: &Host, version: Version) -> Sound {
+        let written = self.open(host).and_then(|table| self.write_as(host, version, &table));
+        let descriptor = written.unwrap_or_else(|error| panic!("{version}: {error}"));
+        Sound::of(host, &self.schema, &self.folder, descriptor)
+    }
+
+    fn write_as(
+        &self,
+        host: &Host,
+        version: Version,
+        table: &Arc<SsTable>,
+    ) -> helenus_sstable::Result<Descriptor> {
+        let encoding = table.statistics().header.encoding;
+        let options = WriterOptions::of_table(self.schema.clone(), 10, encoding).for_version(version);
+        let options =
+            WriterOptions { row_index_block_bytes: 1000, compression: compression_of(table), ..options };
+        let descriptor = Descriptor { version, id: SsTableId::Sequence(7) };
+        let mut writer = SsTableWriter::create(host.disk.clone(), &self.folder, descriptor, options)?;
+        let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+        let mut scan = table.scan(&KeyRange::all(), &mut cx)?;
+        while scan.next_partition(&mut cx)? {
+            let hash = helenus_model::token::KeyHash::of(scan.key());
+            writer.begin_partition(scan.key(), &hash, scan.deletion(), scan.static_row())?;
+            while scan.advance(&mut cx)? {
+                writer.add(scan.current())?;
+            }
+            writer.end_partition()?;
+        }
+        writer.finish()?;
+        Ok(descriptor)
+    }
+}
+
+/// What every version can have of the table's own compression.
+fn compression_of(table: &SsTable) -> CompressionParams {
+    let max_compressed_bytes = i32::MAX as u32;
+    CompressionParams { max_compressed_bytes, ..table.schema().options.compression_params() }
+}
 
 fn corpus(component: Component) -> Vec<Vec<u8>> {
     let files = SOUND.iter().flat_map(|sound| &sound.files);
@@ -148,9 +200,7 @@ fn run(component: Component, input: &[u8]) {
             let bytes = if *kind == component { input } else { bytes.as_slice() };
             put(&host, &sound.descriptor.path(&sound.folder, *kind), bytes);
         }
-        let options =
-            OpenOptions { schema: sound.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
-        if let Ok(table) = SsTable::open(&*host.disk, &sound.folder, sound.descriptor, options) {
+        if let Ok(table) = sound.open(&host) {
             read_all(&table);
         }
     }
@@ -212,6 +262,8 @@ components! {
     compression_info, run_compression_info, CompressionInfo;
     partitions, run_partitions, Partitions;
     rows, run_rows, Rows;
+    index, run_index, Index;
+    summary, run_summary, Summary;
     data, run_data, Data;
     filter, run_filter, Filter;
 }
@@ -221,7 +273,8 @@ pub(super) fn statistics() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn run_statistics(input: &[u8]) {
-    if Statistics::read(input, Path::new("da-1-bti-Statistics.db")).is_ok() {
+    let mut versions = SOUND.iter().map(|sound| sound.descriptor.version);
+    if versions.any(|version| Statistics::read(input, version, Path::new("Statistics.db")).is_ok()) {
         run(Component::Statistics, input);
     }
 }

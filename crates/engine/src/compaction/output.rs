@@ -108,7 +108,7 @@ impl Outputs {
         }
         let descriptor = Descriptor::new(place.shared.next_sstable_id());
         place.store.compaction.add_output(transaction.path(), descriptor);
-        transaction.add(&descriptor, Component::ALL.len())?;
+        transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
         let mut options = WriterOptions::of_table(place.table.clone(), self.keys_each, self.encoding);
         options.host_id = Some(place.shared.host_id);
         options.level = self.level as i32;

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use helenus_model::index::IndexShape;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
-use helenus_sstable::names::{Descriptor, is_temporary, table_folder};
+use helenus_sstable::names::{Descriptor, is_temporary, refusal, table_folder};
 use helenus_sstable::table::{OpenOptions, SsTable};
 use helenus_sstable::transaction_log::{Operation, TransactionLog, recover, recover_except};
 use parking_lot::Mutex;
@@ -75,10 +75,13 @@ impl TableStore {
                 match open_sstable(shared, table, &folder, descriptor) {
                     Ok(sstable) => sstables.push(sstable),
                     Err(Error::Table(error)) if is_of_its_files(&error) => {
-                        unreadable.push(Unreadable { descriptor, error: Arc::new(error) });
+                        unreadable.push(Unreadable { descriptor: Some(descriptor), error: Arc::new(error) });
                     }
                     Err(other) => return Err(other),
                 }
+            }
+            for error in refused(shared, &folder)? {
+                unreadable.push(Unreadable { descriptor: None, error: Arc::new(error) });
             }
         }
         Ok(TableStore {
@@ -189,7 +192,7 @@ impl TableStore {
     ) -> Result<Option<Arc<SsTable>>> {
         let descriptor = Descriptor::new(shared.next_sstable_id());
         let mut transaction = self.begin(shared, Operation::Flush);
-        transaction.add(&descriptor, Component::ALL.len())?;
+        transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
         match write_memtable(shared, (&self.folder, descriptor), table, memtable) {
             Ok(true) => {
                 transaction.commit()?;
@@ -260,8 +263,8 @@ impl TableStore {
             for sstable in &view.sstables {
                 useless.remove(sstable.descriptor());
             }
-            for unreadable in &view.unreadable {
-                useless.remove(&unreadable.descriptor);
+            for descriptor in view.unreadable.iter().filter_map(|unreadable| unreadable.descriptor) {
+                useless.remove(&descriptor);
             }
             self.remove_files(shared, &useless)?;
         }
@@ -364,6 +367,12 @@ fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
         }
     }
     Ok(found)
+}
+
+/// What is wrong with each SSTable of a folder that is of an unknown version.
+fn refused(shared: &Shared, folder: &Path) -> Result<Vec<helenus_sstable::Error>> {
+    let files = shared.host.disk.list(folder).map_err(Error::io("list", folder))?;
+    Ok(files.iter().filter_map(|file| refusal(file)).collect())
 }
 
 pub(super) fn open_sstable(

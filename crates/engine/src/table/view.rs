@@ -21,11 +21,11 @@ pub struct View {
     pub figures: Arc<Figures>,
 }
 
-/// An SSTable with a damaged component.
+/// An SSTable with a damaged component, or of a version that is not read.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    /// Which.
-    pub descriptor: Descriptor,
+    /// Which; `None` if its very name is of an unknown version.
+    pub descriptor: Option<Descriptor>,
     /// The file, where in it, and what is wrong.
     pub error: Arc<helenus_sstable::Error>,
 }

@@ -8,6 +8,7 @@ use super::compressor::Compressor;
 use super::offsets::Offsets;
 use crate::block::{BlockFile, ReadContext};
 use crate::error::{Error, Result};
+use crate::version::Version;
 use helenus_model::schema::CompressionParams;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -110,8 +111,9 @@ impl CompressionInfo {
         size_of::<CompressionInfo>() + self.offsets.memory_bytes()
     }
 
-    /// Writes the component in pieces of at most 64 KiB.
-    pub fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Writes the component of a version in pieces of at most 64 KiB. One without a largest compressed length must not
+    /// have been given one.
+    pub fn write(&self, version: Version, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut out = Vec::new();
         let text = |text: &str, out: &mut Vec<u8>| {
             out.extend_from_slice(&(text.len() as u16).to_be_bytes());
@@ -124,7 +126,9 @@ impl CompressionInfo {
             text(value, &mut out);
         }
         out.extend_from_slice(&self.chunk_bytes.to_be_bytes());
-        out.extend_from_slice(&self.max_compressed_bytes.to_be_bytes());
+        if version.has_max_compressed_length() {
+            out.extend_from_slice(&self.max_compressed_bytes.to_be_bytes());
+        }
         out.extend_from_slice(&self.data_length.to_be_bytes());
         out.extend_from_slice(&(self.offsets.len() as u32).to_be_bytes());
         for index in 0..self.offsets.len() {
@@ -137,8 +141,8 @@ impl CompressionInfo {
         sink(&out)
     }
 
-    /// Reads the component in blocks, for a Data.db of `stored_length` bytes.
-    pub fn read(file: &BlockFile, stored_length: u64) -> Result<CompressionInfo> {
+    /// Reads the component of a version in blocks, for a Data.db of `stored_length` bytes.
+    pub fn read(file: &BlockFile, stored_length: u64, version: Version) -> Result<CompressionInfo> {
         let mut input = Input { file, block: None, at: 0 };
         let class = input.text()?;
         let mut options = BTreeMap::new();
@@ -147,7 +151,8 @@ impl CompressionInfo {
         }
         let compressor = Compressor::of(&class, &options, file.path())?;
         let chunk_bytes = input.u32()?;
-        let max_compressed_bytes = input.u32()?;
+        let max_compressed_bytes =
+            if version.has_max_compressed_length() { input.u32()? } else { i32::MAX as u32 };
         let data_length = input.u64()?;
         let count = input.u32()?;
         if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {

@@ -16,6 +16,9 @@ pub const PLAIN_BLOCK_BYTES: usize = 16 * 1024;
 /// Largest block length taken from a CRC.db.
 const BLOCK_BYTES_MAX: u32 = 16 << 20;
 
+/// CRC32 of no bytes.
+const CRC_OF_NOTHING: u32 = 0;
+
 /// Content of CRC.db.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockCrcs {
@@ -43,7 +46,9 @@ impl BlockCrcs {
         let block_bytes = block_bytes.ok_or_else(|| corrupt("no block length".into()))?;
         let crcs: Vec<u32> = words.collect();
         // There may be one more, of nothing, as in compressed files.
-        if !rest.is_empty() || data_length.div_ceil(u64::from(block_bytes)) > crcs.len() as u64 {
+        let blocks = usize::try_from(data_length.div_ceil(u64::from(block_bytes))).unwrap_or(usize::MAX);
+        let fits = matches!(crcs.get(blocks..), Some([] | [CRC_OF_NOTHING]));
+        if !rest.is_empty() || !fits {
             return Err(corrupt(format!("{} checksums for {data_length} bytes of data", crcs.len())));
         }
         Ok(BlockCrcs { block_bytes: block_bytes as usize, crcs })

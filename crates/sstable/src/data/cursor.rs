@@ -7,8 +7,8 @@ use super::skip::BoundValues;
 use super::window::Window;
 use crate::block::ReadContext;
 use crate::compression::DataBlocks;
+use crate::deletion_time::{DeletionTimeBytes, DeletionTimeForm};
 use crate::error::{Error, Result};
-use crate::index_bti::{DeletionTimeBytes, read_deletion_time};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
@@ -204,12 +204,13 @@ impl Cursor {
         cx: &mut ReadContext,
     ) -> Result<PartitionFront> {
         let mut at = self.window.seek(rows.data, position, cx)?;
-        let mut front = front(self.window.bytes(), at);
+        let form = rows.layout.deletion_times;
+        let mut front = front(self.window.bytes(), at, form);
         if matches!(front, Err(Fault::Short)) {
             // Length, the longest key, a deletion.
             self.window.join(rows.data, (position, 2 + usize::from(u16::MAX) + 12), cx)?;
             at = 0;
-            front = self::front(self.window.bytes(), at);
+            front = self::front(self.window.bytes(), at, form);
         }
         let (found, deletion, end) = front.map_err(|fault| match fault {
             Fault::Short => cut(rows, position),
@@ -317,13 +318,17 @@ fn cut(rows: Rows<'_>, position: u64) -> Error {
     rows.data.file().corrupt(position, "the data ends within this element")
 }
 
-fn front(bytes: &[u8], at: usize) -> std::result::Result<(&[u8], DeletionTime, usize), Fault> {
+fn front(
+    bytes: &[u8],
+    at: usize,
+    form: DeletionTimeForm,
+) -> std::result::Result<(&[u8], DeletionTime, usize), Fault> {
     let mut input = Input::new(bytes, at);
     let len = usize::from(input.short()?);
     let key = input.take(len)?;
     let at = input.at();
     let rest = bytes.get(at..).unwrap_or(&[]);
-    match read_deletion_time(rest) {
+    match form.read(rest) {
         Some((deletion, taken)) => Ok((key, deletion, at + taken)),
         None if rest.len() < DeletionTimeBytes::LENGTH_MAX => Err(Fault::Short),
         None => Err(input.bad("unknown flags of a partition deletion")),

@@ -6,6 +6,7 @@
 use super::input::{Fault, Input};
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
 use super::skip::BoundValues;
+use crate::deletion_time::{DeletionTimeForm, INVALID_LOCAL_S};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_EXPIRY};
 use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
@@ -71,9 +72,6 @@ pub(super) enum PlainRow {
     /// A row behind the bound.
     Behind,
 }
-
-/// Greatest local deletion time that is a time; one more marks an invalid one (`Cell.INVALID_DELETION_TIME`).
-const INVALID_LOCAL_DELETION_S: i64 = u32::MAX as i64 - 1;
 
 impl RowLayout {
     /// Decodes flags, position and sizes at `at`. Key and clustering go to `row` or, for a marker, to `marker`, whose
@@ -211,6 +209,13 @@ impl RowLayout {
             HeadKind::Row => self.clustering.len(),
             HeadKind::Marker(_) => self.bound_length(&mut input)?,
         };
+        self.pass_clustering(&mut input, count)?;
+        sized(&mut input, kind, bits)
+    }
+
+    /// Passes over clustering values.
+    #[inline]
+    pub(super) fn pass_clustering(&self, input: &mut Input<'_>, count: usize) -> Result<(), Fault> {
         let mut header = 0;
         for (index, layout) in self.clustering.iter().enumerate().take(count) {
             if index % 32 == 0 {
@@ -224,7 +229,7 @@ impl RowLayout {
                 input.take(length)?;
             }
         }
-        sized(&mut input, kind, bits)
+        Ok(())
     }
 
     /// Decodes the body of a row. `bytes` must reach to `head.end`. Adds the tombstones passed to `tombstones`.
@@ -280,7 +285,7 @@ impl RowLayout {
         finished(&input, head)
     }
 
-    fn bound_length(&self, input: &mut Input<'_>) -> Result<usize, Fault> {
+    pub(super) fn bound_length(&self, input: &mut Input<'_>) -> Result<usize, Fault> {
         let count = input.short()? as usize;
         if count > self.clustering.len() {
             return Err(input.bad("a bound with more values than the table has clustering columns"));
@@ -289,7 +294,7 @@ impl RowLayout {
     }
 
     #[inline]
-    fn clustering(
+    pub(super) fn clustering(
         &self,
         input: &mut Input<'_>,
         count: usize,
@@ -524,12 +529,16 @@ impl RowLayout {
         Ok(self.based(input.vint()?))
     }
 
-    /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped.
+    /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped; in versions whose times
+    /// are signed a negative one is invalid (`Cell.decodeLocalDeletionTime`).
     #[inline]
     fn local_deletion(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
         let local_s = i64::from(input.int()?) + self.base.local_deletion_s_min;
         if local_s >= 0 {
             return Ok(local_s);
+        }
+        if self.deletion_times == DeletionTimeForm::Signed {
+            return Ok(INVALID_LOCAL_S);
         }
         let unsigned = local_s as u32;
         Ok(if unsigned == u32::MAX { NO_EXPIRY } else { i64::from(unsigned) })
@@ -600,11 +609,7 @@ fn next_listed(list: &mut Input<'_>, end: usize) -> Result<Option<u64>, Fault> {
 /// `Cell.decodeLocalDeletionTime`: an expiry before its own TTL can only be damage and becomes an invalid time.
 #[inline]
 fn expiry(local_s: i64, ttl_s: i32) -> i64 {
-    if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL {
-        local_s
-    } else {
-        INVALID_LOCAL_DELETION_S
-    }
+    if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL { local_s } else { INVALID_LOCAL_S }
 }
 
 #[inline]

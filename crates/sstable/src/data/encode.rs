@@ -1,9 +1,10 @@
-//! Rows and markers to bytes: Cassandra's unfiltered serialisation, as version `da` has it.
+//! Rows and markers to bytes: Cassandra's unfiltered serialisation, the same in every version.
 //!
 //! Source: `UnfilteredSerializer`, `Cell.Serializer`, `Columns.Serializer`, `ClusteringPrefix.Serializer`.
 
 use super::decode::flags;
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
+use crate::deletion_time::DeletionTimeForm;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::{BoundKind, MarkerView};
@@ -40,7 +41,7 @@ impl Encoder {
     pub fn row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
         let Some(flags) = self.prepare(row, false) else { return false };
         out.push(flags);
-        self.clustering(&row.row.clustering, row.data, out);
+        self.layout.write_clustering(&row.row.clustering, row.data, out);
         self.finish_row(row, flags, (false, previous_size), out);
         true
     }
@@ -70,7 +71,7 @@ impl Encoder {
         out.push(flags::IS_MARKER);
         out.push(kind as u8);
         out.extend_from_slice(&(prefix.len() as u16).to_be_bytes());
-        self.clustering(prefix, marker.data, out);
+        self.layout.write_clustering(prefix, marker.data, out);
         self.body.clear();
         if kind.is_boundary() || matches!(kind, BoundKind::ExclEnd | BoundKind::InclEnd) {
             self.deletion(marker.marker.close);
@@ -196,26 +197,6 @@ impl Encoder {
         }
     }
 
-    fn clustering(&self, values: &[Span], data: &[u8], out: &mut Vec<u8>) {
-        for (group, layouts) in values.chunks(32).zip(self.layout.clustering.chunks(32)) {
-            let mut header = 0_u64;
-            for (index, value) in group.iter().enumerate() {
-                header |= match value.get(data) {
-                    None => 2 << (2 * index),
-                    Some([]) => 1 << (2 * index),
-                    Some(_) => 0,
-                };
-            }
-            write_unsigned(header, out);
-            for (value, layout) in group.iter().zip(layouts) {
-                let value = value.bytes(data);
-                if !value.is_empty() {
-                    write_value(layout.fixed, value, out);
-                }
-            }
-        }
-    }
-
     fn sized_body(&mut self, previous_size: u64, out: &mut Vec<u8>) {
         write_unsigned((self.body.len() + unsigned_length(previous_size)) as u64, out);
         write_unsigned(previous_size, out);
@@ -237,9 +218,35 @@ impl Encoder {
         write_unsigned(i64::from(difference) as u64, &mut self.body);
     }
 
+    /// Where times are signed, that of no deletion is their greatest; elsewhere it wraps, as in Cassandra.
     fn deletion(&mut self, deletion: DeletionTime) {
         self.timestamp(deletion.timestamp_us);
-        self.local_deletion(deletion.local_s);
+        let is_signed = self.layout.deletion_times == DeletionTimeForm::Signed;
+        let local_s = if deletion.is_live() && is_signed { i64::from(i32::MAX) } else { deletion.local_s };
+        self.local_deletion(local_s);
+    }
+}
+
+impl RowLayout {
+    /// Appends clustering values, those of a row or of a bound.
+    pub(super) fn write_clustering(&self, values: &[Span], data: &[u8], out: &mut Vec<u8>) {
+        for (group, layouts) in values.chunks(32).zip(self.clustering.chunks(32)) {
+            let mut header = 0_u64;
+            for (index, value) in group.iter().enumerate() {
+                header |= match value.get(data) {
+                    None => 2 << (2 * index),
+                    Some([]) => 1 << (2 * index),
+                    Some(_) => 0,
+                };
+            }
+            write_unsigned(header, out);
+            for (value, layout) in group.iter().zip(layouts) {
+                let value = value.bytes(data);
+                if !value.is_empty() {
+                    write_value(layout.fixed, value, out);
+                }
+            }
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 
+use crate::deletion_time::DeletionTimeForm;
 use crate::error::{Error, Result};
 use crate::statistics::{EncodingStats, Header, HeaderColumn};
+use crate::version::Version;
 use std::path::Path;
 
 /// A clustering column.
@@ -80,11 +82,13 @@ pub struct RowLayout {
     pub statics: ColumnSet,
     /// Regular columns.
     pub regulars: ColumnSet,
+    /// Form of the deletion times of partitions, and how times that overflowed are read.
+    pub deletion_times: DeletionTimeForm,
 }
 
 impl RowLayout {
-    /// The layout of a file that holds every column of `table`.
-    pub fn of_table(table: &Table, base: EncodingStats) -> RowLayout {
+    /// The layout of a file of this version that holds every column of `table`.
+    pub fn of_table(table: &Table, base: EncodingStats, version: Version) -> RowLayout {
         let columns = |columns: &[Column]| {
             ColumnSet::new(columns.iter().map(|c| ColumnLayout::of_column(&c.ty, Some(c.id), None)).collect())
         };
@@ -93,12 +97,13 @@ impl RowLayout {
             clustering: table.clustering.iter().map(ClusteringLayout::of_column).collect(),
             statics: columns(&table.statics),
             regulars: columns(&table.regulars),
+            deletion_times: DeletionTimeForm::of(version),
         }
     }
 
-    /// The layout of a file with this header, as `table` reads it. `file` is the component the header is from; `Corrupt`
+    /// The layout of a file of a version with this header, as `table` reads it. `file` is the component the header is from; `Corrupt`
     /// for a column that the table cannot place, or other clustering columns than the table's.
-    pub fn of_header(header: &Header, table: &Table, file: &Path) -> Result<RowLayout> {
+    pub fn of_header(header: &Header, table: &Table, (version, file): (Version, &Path)) -> Result<RowLayout> {
         let corrupt = |problem: String| Error::Corrupt { file: file.to_owned(), offset: 0, problem };
         if header.clustering_types.len() != table.clustering.len() {
             let (found, expected) = (header.clustering_types.len(), table.clustering.len());
@@ -119,6 +124,7 @@ impl RowLayout {
             clustering: table.clustering.iter().map(ClusteringLayout::of_column).collect(),
             statics: columns(&header.statics, true)?,
             regulars: columns(&header.regulars, false)?,
+            deletion_times: DeletionTimeForm::of(version),
         })
     }
 
@@ -152,6 +158,10 @@ impl ColumnLayout {
         let dropped = table.dropped.get(name);
         let dropped_us = dropped.map(|d| d.dropped_us);
         match table.columns_of(kind).iter().find(|c| &*c.name == name) {
+            // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035).
+            Some(column) if is_user_type(&column.ty) && is_user_type(ty) => {
+                Ok(ColumnLayout::of_column(&column.ty, Some(column.id), dropped_us))
+            }
             Some(column) if column.ty.is_multi_cell() != ty.is_multi_cell() => {
                 Err("is stored as one value where the table has several cells, or the other way round")
             }
@@ -160,4 +170,8 @@ impl ColumnLayout {
             None => Err("is not in the table and was never dropped from it"),
         }
     }
+}
+
+fn is_user_type(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Udt(_))
 }

@@ -14,6 +14,7 @@ mod forward;
 mod input;
 mod layout;
 mod partition;
+mod position;
 mod scan;
 mod skip;
 mod slice;

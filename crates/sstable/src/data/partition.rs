@@ -7,11 +7,10 @@ use super::cursor::{Cursor, Found, RELEASED_BYTES_MAX, Rows};
 use super::forward::Forward;
 use super::layout::RowLayout;
 use super::slice::{Range, Step};
-use crate::block::{BlockFile, ReadContext};
+use crate::block::ReadContext;
 use crate::error::{Error, Result};
-use crate::index_bti::{IndexPosition, RowIndexEntry, RowIndexReader, RowIndexStacks};
 use crate::stopwatch::Stage;
-use crate::table::{PartitionPosition, SsTable};
+use crate::table::{Blocks, BlocksMemory, PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
 use helenus_model::partitions::PartitionKey;
@@ -36,8 +35,8 @@ pub(crate) struct ReaderState {
     static_row: RowBuf,
     /// Where the first row or marker stands; 0 when the front of the partition was not read.
     rows_start: u64,
-    index: Option<RowIndexReader<Arc<BlockFile>>>,
-    stacks: RowIndexStacks,
+    index: Option<Blocks>,
+    blocks_memory: BlocksMemory,
     selection: Selection,
     range: Range,
     walk: Walk,
@@ -106,7 +105,10 @@ impl PartitionReader {
         with_static: bool,
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionReader>> {
-        let Some(position) = watched(cx, |cx| candidate(table, key, cx))? else { return Ok(None) };
+        let place = (&key.hash, &key.decorated[..]);
+        let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
+            return Ok(None);
+        };
         let mut reader = PartitionReader::unopened(table.clone(), cx);
         let known = position.index.is_some().then_some(&key.bytes[..]);
         reader.reopen(&position, known, with_static, cx)?;
@@ -147,16 +149,15 @@ impl PartitionReader {
         state.static_row.clear();
         state.drop_index();
         if let Some(entry) = &position.index {
-            let file = self.table.row_index_file().clone();
-            let stacks = &mut state.stacks;
-            state.index = Some(watched(cx, |cx| RowIndexReader::with_stacks(file, entry, stacks, cx))?);
+            let memory = &mut state.blocks_memory;
+            state.index = Some(watched(cx, |cx| self.table.index().blocks(entry, memory, cx))?);
         }
         state.rewind();
         match (&position.index, known) {
             (Some(entry), Some(key)) if !with_static || self.table.layout().statics.is_empty() => {
                 state.key.clear();
                 state.key.extend_from_slice(key);
-                state.deletion = entry.deletion;
+                state.deletion = entry.deletion();
                 Ok(())
             }
             _ => state.read_front(&self.table, with_static, cx),
@@ -205,14 +206,13 @@ impl PartitionReader {
         }
     }
 
-    /// Where the end-of-partition byte stands, by the row index, or where the rows start.
-    pub(super) fn end_position(&mut self, cx: &mut ReadContext) -> Result<u64> {
-        match &mut self.state.index {
-            Some(index) => match index.floor_reversed(AFTER_ALL, cx)? {
-                Some(block) => Ok(self.state.start + block.end),
-                None => Err(self.table.row_index_file().corrupt(0, "a row index without a block")),
-            },
-            None => Ok(self.state.rows_start),
+    /// A place near the end of the partition, by the row index: where the end-of-partition byte stands, and `true`, or
+    /// where an element does. Without an index, where the rows start.
+    pub(super) fn near_end(&mut self, cx: &mut ReadContext) -> Result<(u64, bool)> {
+        let Some(index) = &mut self.state.index else { return Ok((self.state.rows_start, false)) };
+        match index.near_end(self.table.layout(), cx)? {
+            Some((offset, is_end)) => Ok((self.state.start + offset, is_end)),
+            None => Err(self.table.index().corrupt("a row index without a block")),
         }
     }
 
@@ -233,7 +233,7 @@ impl ReaderState {
             static_row: RowBuf::default(),
             rows_start: 0,
             index: None,
-            stacks: RowIndexStacks::default(),
+            blocks_memory: BlocksMemory::default(),
             selection: Selection { filter: None, reversed: false, begun: 0 },
             range: Range { with_keys: true, ..Range::default() },
             walk: Walk::Between,
@@ -257,7 +257,7 @@ impl ReaderState {
 
     fn drop_index(&mut self) {
         if let Some(index) = self.index.take() {
-            self.stacks = index.into_stacks();
+            index.into_memory(&mut self.blocks_memory);
         }
     }
 
@@ -317,7 +317,8 @@ impl ReaderState {
             // The first block begins with the first row.
             Some(_) if known && self.range.start.is_empty() => None,
             Some(index) => {
-                let (offset, open) = watched(cx, |cx| index.floor_start(&self.range.start, cx))?;
+                let (offset, open) =
+                    watched(cx, |cx| index.floor_start(table.layout(), &self.range.start, cx))?;
                 Some((self.start + offset, open.unwrap_or(DeletionTime::LIVE)))
             }
             None => None,
@@ -329,7 +330,7 @@ impl ReaderState {
 
     fn begin_backward(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         let block = match &mut self.index {
-            Some(index) => watched(cx, |cx| index.floor_reversed(&self.range.end, cx))?
+            Some(index) => watched(cx, |cx| index.floor_reversed(table.layout(), &self.range.end, cx))?
                 .map(|block| absolute(self.start, &block)),
             None => Some(IndexBlock { start: self.rows_start, open: DeletionTime::LIVE }),
         };
@@ -362,7 +363,7 @@ impl ReaderState {
                 BackwardStep::BlockDone => {}
             }
             let before = match &mut self.index {
-                Some(index) => watched(cx, |cx| index.previous(cx))?,
+                Some(index) => watched(cx, |cx| index.previous(rows.layout, cx))?,
                 None => None,
             };
             match before {
@@ -390,16 +391,6 @@ impl ReaderState {
             }
         }
     }
-}
-
-/// Where the partition of a key may be: certainly, if it has a row index.
-fn candidate(table: &SsTable, key: &PartitionKey, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
-    let Some(found) = table.lookup(&key.hash, &key.decorated, cx)? else { return Ok(None) };
-    Ok(match found {
-        IndexPosition::Data(data) => Some(PartitionPosition { data, index: None }),
-        IndexPosition::Rows(at) => RowIndexEntry::read_of(table.row_index_file(), at, &key.bytes, cx)?
-            .map(|entry| PartitionPosition { data: entry.data_position, index: Some(entry) }),
-    })
 }
 
 /// Runs a step of the index, which counts as such where time is measured.

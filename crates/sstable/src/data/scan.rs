@@ -7,7 +7,8 @@ use super::cursor::Rows;
 use super::partition::PartitionReader;
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
-use crate::table::{PartitionPosition, SsTable};
+use crate::index_bti::{IndexPosition, RowIndexEntry};
+use crate::table::{Index, PartitionPosition, SsTable, wide};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
@@ -28,7 +29,7 @@ pub struct Scan {
     filter: Option<(Arc<ClusteringFilter>, bool)>,
     /// Where the next partition starts; `None` while in one.
     next: Option<u64>,
-    /// The partition's entry in Rows.db, if it was looked up and has one.
+    /// Where the partition is, with its own index, if it was looked up and has one.
     position: PartitionPosition,
     token: Token,
     decorated: Vec<u8>,
@@ -48,15 +49,7 @@ impl Scan {
         };
         if range.start.as_slice() > table.first_decorated() {
             scan.next = Some(table.data().data_length());
-            let mut positions = table.partition_index().iter_from(Some(&range.start), cx)?;
-            while let Some(position) = positions.next(cx)? {
-                let position = table.resolve(position, cx)?;
-                scan.enter(position, true, cx)?;
-                if scan.decorated >= range.start {
-                    scan.next = Some(scan.position.data);
-                    break;
-                }
-            }
+            scan.go_to(&range.start, cx)?;
         }
         Ok(scan)
     }
@@ -96,6 +89,31 @@ impl Scan {
         Ok(true)
     }
 
+    /// Takes the first partition at or after an ordered position as the next one.
+    fn go_to(&mut self, start: &[u8], cx: &mut ReadContext) -> Result<()> {
+        let table = self.table.clone();
+        let (partitions, rows) = match table.index() {
+            Index::Bti { partitions, rows } => (partitions, rows),
+            Index::Big(index) => {
+                self.next = index.start_of_first_from(start, cx)?.or(self.next);
+                return Ok(());
+            }
+        };
+        let mut positions = partitions.iter_from(Some(start), cx)?;
+        while let Some(position) = positions.next(cx)? {
+            let position = match position {
+                IndexPosition::Data(data) => PartitionPosition { data, index: None },
+                IndexPosition::Rows(at) => wide(RowIndexEntry::read(rows, at, cx)?.1),
+            };
+            self.enter(position, true, cx)?;
+            if self.decorated.as_slice() >= start {
+                self.next = Some(self.position.data);
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn enter(&mut self, position: PartitionPosition, with_static: bool, cx: &mut ReadContext) -> Result<()> {
         self.reader.reopen(&position, None, with_static, cx)?;
         self.position = position;
@@ -115,18 +133,17 @@ impl Scan {
         let table = self.table.clone();
         let rows = Rows { data: table.data(), layout: table.layout() };
         let mut walked = 0;
-        let mut indexed = self.position.index.is_some();
-        let mut position = match self.reader.forward_position() {
-            Some(position) if !indexed => position,
-            _ => self.reader.end_position(cx)?,
+        let mut may_look_up = self.position.index.is_none();
+        let (mut position, mut is_end) = match self.reader.forward_position() {
+            Some(position) if may_look_up => (position, false),
+            _ => self.reader.near_end(cx)?,
         };
-        let mut may_look_up = !indexed;
         loop {
             let found = self.reader.extent(rows, position, cx)?;
             if found.is_end() {
                 return Ok(found.next);
             }
-            if indexed {
+            if is_end {
                 let problem = "the partition goes on where its row index ends";
                 return Err(table.data().file().corrupt(position, problem));
             }
@@ -138,8 +155,7 @@ impl Scan {
                     && entry.index.is_some()
                 {
                     self.enter(entry, false, cx)?;
-                    position = self.reader.end_position(cx)?;
-                    indexed = true;
+                    (position, is_end) = self.reader.near_end(cx)?;
                 }
             }
         }
@@ -148,6 +164,11 @@ impl Scan {
     /// How far in the data the scan has come, bytes before compression.
     pub fn position(&self) -> u64 {
         self.next.or_else(|| self.reader.forward_position()).unwrap_or(self.position.data)
+    }
+
+    /// Where the partition under way starts in the data.
+    pub(crate) fn start(&self) -> u64 {
+        self.position.data
     }
 
     /// The partition's serialised key.

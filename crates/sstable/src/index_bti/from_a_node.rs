@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Filter, hash_byte};
 use crate::sequential_writer::SequentialWriter;
 use crate::trie::test_file::{MemoryFile, block_file, blocking};
+use crate::version::Version;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
 use helenus_model::murmur3::murmur3_x64_128;
@@ -98,11 +99,11 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
 
     let file = MemoryFile::empty();
     let mut out = SequentialWriter::on(file.clone(), Path::new("f"), false);
-    filter.write(&mut out).unwrap();
+    filter.write(Version::Da, &mut out).unwrap();
     out.finish().unwrap();
     assert!(file.bytes() == FILTER);
 
-    let read = Filter::read(FILTER, Path::new("f")).unwrap();
+    let read = Filter::read(FILTER, Version::Da, Path::new("f")).unwrap();
     assert_eq!(read, filter);
     assert!(keys.iter().all(|key| read.may_contain(key.halves.0, key.halves.1)));
     let strangers = (0..10_000).map(|i| murmur3_x64_128(format!("stranger{i}").as_bytes(), 0));

@@ -3,7 +3,6 @@
 //! Both are tries of byte-comparable keys (`crate::trie`) that keep no more of a key than tells it from its
 //! neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
 
-mod deletion_time;
 mod page_cursor;
 mod partition_index;
 mod row_index;
@@ -14,7 +13,7 @@ mod against_cassandra;
 #[cfg(test)]
 mod from_a_node;
 
-pub use deletion_time::{DeletionTimeBytes, read_deletion_time};
+pub use crate::deletion_time::{DeletionTimeBytes, read_deletion_time};
 pub use page_cursor::PageCursor;
 pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};
 pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader, RowIndexStacks};

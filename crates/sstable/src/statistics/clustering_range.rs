@@ -36,6 +36,19 @@ impl ClusteringRange {
         end: ClusteringBound { kind: BoundKind::ExclEnd, values: Vec::new() },
     };
 
+    /// The range that every clustering lies in, for files that do not say more.
+    pub fn all() -> ClusteringRange {
+        ClusteringRange::inclusive(Vec::new(), Vec::new())
+    }
+
+    fn inclusive(start: Vec<Vec<u8>>, end: Vec<Vec<u8>>) -> ClusteringRange {
+        let bound = |kind, values: Vec<Vec<u8>>| ClusteringBound {
+            kind,
+            values: values.into_iter().map(Some).collect(),
+        };
+        ClusteringRange { start: bound(BoundKind::InclStart, start), end: bound(BoundKind::InclEnd, end) }
+    }
+
     /// Whether no clustering lies in it.
     pub fn is_empty(&self) -> bool {
         *self == ClusteringRange::EMPTY
@@ -68,10 +81,38 @@ impl ClusteringRange {
         }
     }
 
+    /// As versions before `oa` have it: the values of each end, up to the first null, behind their number.
+    pub(super) fn write_values(&self, out: &mut Vec<u8>) {
+        for bound in [&self.start, &self.end] {
+            let values = || bound.values.iter().map_while(Option::as_ref);
+            out.extend_from_slice(&(values().count() as u32).to_be_bytes());
+            for value in values() {
+                out.extend_from_slice(&(value.len() as u16).to_be_bytes());
+                out.extend_from_slice(value);
+            }
+        }
+    }
+
+    /// The inverse: both ends are taken as inclusive.
+    pub(super) fn read_values(input: &mut Input<'_>) -> Result<ClusteringRange> {
+        let (start, end) = (read_values(input)?, read_values(input)?);
+        Ok(ClusteringRange::inclusive(start, end))
+    }
+
     pub(super) fn read(types: &[String], input: &mut Input<'_>) -> Result<ClusteringRange> {
         let start = read_bound(types, input)?;
         Ok(ClusteringRange { start, end: read_bound(types, input)? })
     }
+}
+
+fn read_values(input: &mut Input<'_>) -> Result<Vec<Vec<u8>>> {
+    let count = input.u32()?;
+    let count = input.count(u64::from(count), 2)?;
+    let value = |input: &mut Input<'_>| {
+        let len = usize::from(input.u16()?);
+        Ok(input.bytes(len)?.to_vec())
+    };
+    (0..count).map(|_| value(input)).collect()
 }
 
 fn read_bound(types: &[String], input: &mut Input<'_>) -> Result<ClusteringBound> {

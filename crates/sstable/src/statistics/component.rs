@@ -1,7 +1,8 @@
 //! Statistics.db as a file: the table of its parts, their checksums.
 //!
-//! Layout (Cassandra's `MetadataSerializer` from `na` on, big endian): number of parts (i32), CRC32; for each part its
-//! type and offset (i32 each), CRC32 of all so far without the first CRC; the parts, each with its CRC32 behind it.
+//! Layout (Cassandra's `MetadataSerializer`, big endian): number of parts (i32), CRC32; for each part its type and offset
+//! (i32 each), CRC32 of all so far without the first CRC; the parts, each with its CRC32 behind it. Before `na` there are
+//! no CRCs.
 
 use super::cardinality::Cardinality;
 use super::header::Header;
@@ -9,6 +10,7 @@ use super::input::Input;
 use super::stats::Stats;
 use crate::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
+use crate::version::Version;
 use std::path::Path;
 
 /// The partitioner of every table here.
@@ -40,8 +42,8 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The component's bytes, version `da`.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// The component's bytes in a version.
+    pub fn to_bytes(&self, version: Version) -> Vec<u8> {
         let mut validation = Vec::new();
         let name = self.validation.partitioner.as_bytes();
         validation.extend_from_slice(&(name.len() as u16).to_be_bytes());
@@ -50,33 +52,37 @@ impl Statistics {
         let mut parts = [validation, Vec::new(), Vec::new(), Vec::new()];
         let [_, compaction, stats, header] = &mut parts;
         self.partitions.write(compaction);
-        self.stats.write(stats);
+        self.stats.write(version, stats);
         self.header.write(header);
 
+        let crc_bytes = if version.has_statistics_checksums() { CRC_BYTES } else { 0 };
         let mut out = (PARTS as u32).to_be_bytes().to_vec();
         let mut crc = Crc32::default();
+        let put_crc = |crc: u32, out: &mut Vec<u8>| {
+            out.extend_from_slice(crc.to_be_bytes().get(..crc_bytes).unwrap_or_default());
+        };
         crc.update(&out);
-        out.extend_from_slice(&crc.value().to_be_bytes());
-        let mut offset = 4 + CRC_BYTES + 8 * PARTS + CRC_BYTES;
+        put_crc(crc.value(), &mut out);
+        let mut offset = 4 + crc_bytes + 8 * PARTS + crc_bytes;
         for (part_type, part) in parts.iter().enumerate() {
             let entry = [(part_type as u32).to_be_bytes(), (offset as u32).to_be_bytes()].concat();
             crc.update(&entry);
             out.extend_from_slice(&entry);
-            offset += part.len() + CRC_BYTES;
+            offset += part.len() + crc_bytes;
         }
-        out.extend_from_slice(&crc.value().to_be_bytes());
+        put_crc(crc.value(), &mut out);
         for part in &parts {
             out.extend_from_slice(part);
-            out.extend_from_slice(&crc32(part).to_be_bytes());
+            put_crc(crc32(part), &mut out);
         }
         out
     }
 
-    /// Understands the component `file`, version `da`. `Corrupt` when a checksum does not match or a part is missing
+    /// Understands a version's component `file`. `Corrupt` when a checksum does not match or a part is missing
     /// or malformed.
-    pub fn read(bytes: &[u8], file: &Path) -> Result<Statistics> {
+    pub fn read(bytes: &[u8], version: Version, file: &Path) -> Result<Statistics> {
         let mut parts = [const { None }; PARTS];
-        for (part_type, offset, part) in split(bytes, file)? {
+        for (part_type, offset, part) in split(bytes, version, file)? {
             if let Some(slot) = parts.get_mut(part_type as usize) {
                 *slot = Some(Input::new(part, offset as u64, file));
             }
@@ -90,7 +96,7 @@ impl Statistics {
                 bloom_filter_fp_chance: validation.f64()?,
             },
             partitions: Cardinality::read(&mut compaction)?,
-            stats: Stats::read(&mut stats)?,
+            stats: Stats::read(&mut stats, version)?,
             header: Header::read(&mut header)?,
         };
         for part in [validation, compaction, stats, header] {
@@ -102,13 +108,14 @@ impl Statistics {
     }
 }
 
-/// Type, offset and bytes of each part, checksums verified.
-fn split<'a>(bytes: &'a [u8], file: &Path) -> Result<Vec<(u32, usize, &'a [u8])>> {
+/// Type, offset and bytes of each part, checksums verified where there are some.
+fn split<'a>(bytes: &'a [u8], version: Version, file: &Path) -> Result<Vec<(u32, usize, &'a [u8])>> {
+    let has_crcs = version.has_statistics_checksums();
     let mut input = Input::new(bytes, 0, file);
     let count = input.u32()?;
     let mut crc = Crc32::default();
     crc.update(&count.to_be_bytes());
-    if input.u32()? != crc.value() {
+    if has_crcs && input.u32()? != crc.value() {
         return Err(corrupt(file, 0, "the checksum of the number of parts does not match"));
     }
     let count = input.count(u64::from(count), 8)?;
@@ -119,15 +126,17 @@ fn split<'a>(bytes: &'a [u8], file: &Path) -> Result<Vec<(u32, usize, &'a [u8])>
         crc.update(&offset.to_be_bytes());
         entries.push((part_type, offset as usize));
     }
-    if input.u32()? != crc.value() {
+    if has_crcs && input.u32()? != crc.value() {
         return Err(corrupt(file, 8, "the checksum of the table of parts does not match"));
     }
     let ends = entries.iter().skip(1).map(|(_, offset)| *offset).chain([bytes.len()]);
     let part = |((part_type, offset), end): ((u32, usize), usize)| {
-        let with_crc = bytes.get(offset..end).and_then(|part| part.split_last_chunk::<CRC_BYTES>());
-        let Some((part, crc)) = with_crc else {
-            return Err(corrupt(file, offset, "a part lies outside the file"));
-        };
+        let outside = || corrupt(file, offset, "a part lies outside the file");
+        let part = bytes.get(offset..end).ok_or_else(outside)?;
+        if !has_crcs {
+            return Ok((part_type, offset, part));
+        }
+        let (part, crc) = part.split_last_chunk::<CRC_BYTES>().ok_or_else(outside)?;
         if *crc != crc32(part).to_be_bytes() {
             return Err(corrupt(file, offset, "the part's checksum does not match"));
         }

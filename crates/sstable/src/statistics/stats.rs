@@ -4,7 +4,9 @@ use super::clustering_range::ClusteringRange;
 use super::histogram::EstimatedHistogram;
 use super::input::{Input, write_vint_bytes, write_vint_texts};
 use super::tombstone_histogram::TombstoneHistogram;
+use crate::deletion_time::SIGNED_LOCAL_S_MAX;
 use crate::error::Result;
+use crate::version::Version;
 use helenus_model::deletion::NO_EXPIRY;
 use uuid::Uuid;
 
@@ -51,7 +53,7 @@ pub struct Stats {
     pub level: i32,
     /// When it was repaired, milliseconds; 0 for never.
     pub repaired_at_ms: i64,
-    /// Class names of the clustering columns' types.
+    /// Class names of the clustering columns' types; none in versions before `oa`.
     pub clustering_types: Vec<String>,
     /// The clusterings that occur.
     pub clustering_range: ClusteringRange,
@@ -67,76 +69,85 @@ pub struct Stats {
     pub is_transient: bool,
     /// Host id of the node that wrote the file.
     pub originating_host_id: Option<Uuid>,
-    /// Whether a partition was deleted whole.
+    /// Whether a partition was deleted whole; before `oa` whether one may have been.
     pub has_partition_deletions: bool,
-    /// Serialised key of the first partition.
+    /// Serialised key of the first partition; empty before `oa`.
     pub first_key: Vec<u8>,
-    /// Serialised key of the last partition.
+    /// Serialised key of the last partition; empty before `oa`.
     pub last_key: Vec<u8>,
     /// Part of the token ring that the file spans, NaN when unknown.
     pub token_space_coverage: f64,
 }
 
 impl Stats {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, version: Version, out: &mut Vec<u8>) {
         let none = CommitLogPosition::NONE;
         self.partition_sizes.write(out);
         self.partition_cells.write(out);
         write_position(self.commit_log_intervals.last().map_or(none, |(_, to)| *to), out);
         out.extend_from_slice(&self.timestamp_us_min.to_be_bytes());
         out.extend_from_slice(&self.timestamp_us_max.to_be_bytes());
-        write_deletion_time(self.local_deletion_s_min, out);
-        write_deletion_time(self.local_deletion_s_max, out);
+        write_deletion_time(self.local_deletion_s_min, version, out);
+        write_deletion_time(self.local_deletion_s_max, version, out);
         out.extend_from_slice(&self.ttl_s_min.to_be_bytes());
         out.extend_from_slice(&self.ttl_s_max.to_be_bytes());
         out.extend_from_slice(&self.compression_ratio.to_be_bytes());
-        self.tombstone_drop_times.write(out);
+        self.tombstone_drop_times.write(version, out);
         out.extend_from_slice(&self.level.to_be_bytes());
         out.extend_from_slice(&self.repaired_at_ms.to_be_bytes());
-        write_vint_texts(&self.clustering_types, out);
-        self.clustering_range.write(&self.clustering_types, out);
+        if version.has_clustering_values() {
+            self.clustering_range.write_values(out);
+        } else {
+            write_vint_texts(&self.clustering_types, out);
+            self.clustering_range.write(&self.clustering_types, out);
+        }
         out.push(u8::from(self.has_legacy_counter_shards));
         out.extend_from_slice(&self.columns_set.to_be_bytes());
         out.extend_from_slice(&self.rows.to_be_bytes());
-        write_position(self.commit_log_intervals.first().map_or(none, |(from, _)| *from), out);
-        out.extend_from_slice(&(self.commit_log_intervals.len() as u32).to_be_bytes());
-        for (from, to) in &self.commit_log_intervals {
-            write_position(*from, out);
-            write_position(*to, out);
+        if version.has_commit_log_start() {
+            write_position(self.commit_log_intervals.first().map_or(none, |(from, _)| *from), out);
         }
-        write_uuid(self.pending_repair, out);
-        out.push(u8::from(self.is_transient));
-        write_uuid(self.originating_host_id, out);
-        out.push(u8::from(self.has_partition_deletions));
-        write_vint_bytes(&self.first_key, out);
-        write_vint_bytes(&self.last_key, out);
-        out.extend_from_slice(&self.token_space_coverage.to_be_bytes());
-        // Cassandra reserves 16 bytes a point of the tombstone histogram, writes 12, and stores what it reserved.
-        out.resize(out.len() + 4 * self.tombstone_drop_times.points.len(), 0);
+        if version.has_commit_log_intervals() {
+            out.extend_from_slice(&(self.commit_log_intervals.len() as u32).to_be_bytes());
+            for (from, to) in &self.commit_log_intervals {
+                write_position(*from, out);
+                write_position(*to, out);
+            }
+        }
+        if version.has_repair_session() {
+            write_uuid(self.pending_repair, out);
+            out.push(u8::from(self.is_transient));
+        }
+        if version.has_host_id() {
+            write_uuid(self.originating_host_id, out);
+        }
+        if version.has_key_range() {
+            out.push(u8::from(self.has_partition_deletions));
+            write_vint_bytes(&self.first_key, out);
+            write_vint_bytes(&self.last_key, out);
+            out.extend_from_slice(&self.token_space_coverage.to_be_bytes());
+            // Cassandra reserves 16 bytes a point of the tombstone histogram, writes 12, and stores what it reserved.
+            out.resize(out.len() + 4 * self.tombstone_drop_times.points.len(), 0);
+        }
     }
 
-    pub(super) fn read(input: &mut Input<'_>) -> Result<Stats> {
+    pub(super) fn read(input: &mut Input<'_>, version: Version) -> Result<Stats> {
         let partition_sizes = EstimatedHistogram::read(input)?;
         let partition_cells = EstimatedHistogram::read(input)?;
-        read_position(input)?; // the end of the intervals that follow
+        let log_end = read_position(input)?;
         let (timestamp_us_min, timestamp_us_max) = (input.i64()?, input.i64()?);
         let (local_deletion_s_min, local_deletion_s_max) =
-            (read_deletion_time(input)?, read_deletion_time(input)?);
+            (read_deletion_time(input, version)?, read_deletion_time(input, version)?);
         let (ttl_s_min, ttl_s_max) = (input.i32()?, input.i32()?);
         let compression_ratio = input.f64()?;
-        let tombstone_drop_times = TombstoneHistogram::read(input)?;
+        let tombstone_drop_times = TombstoneHistogram::read(input, version)?;
         let level = input.i32()?;
         let repaired_at_ms = input.i64()?;
-        let clustering_types = input.vint_texts()?;
-        let clustering_range = ClusteringRange::read(&clustering_types, input)?;
+        let (clustering_types, clustering_range) = read_clusterings(input, version)?;
         let has_legacy_counter_shards = input.bool()?;
         let (columns_set, rows) = (input.i64()?, input.i64()?);
-        read_position(input)?; // the start of the intervals that follow
-        let count = input.u32()?;
-        let count = input.count(u64::from(count), 24)?;
-        let interval = |input: &mut Input<'_>| Ok((read_position(input)?, read_position(input)?));
-        let commit_log_intervals = (0..count).map(|_| interval(input)).collect::<Result<_>>()?;
-        let stats = Stats {
+        let commit_log_intervals = read_intervals(input, version, log_end)?;
+        let mut stats = Stats {
             partition_sizes,
             partition_cells,
             commit_log_intervals,
@@ -155,17 +166,58 @@ impl Stats {
             has_legacy_counter_shards,
             columns_set,
             rows,
-            pending_repair: read_uuid(input)?,
-            is_transient: input.bool()?,
-            originating_host_id: read_uuid(input)?,
-            has_partition_deletions: input.bool()?,
-            first_key: input.vint_bytes()?.to_vec(),
-            last_key: input.vint_bytes()?.to_vec(),
-            token_space_coverage: input.f64()?,
+            pending_repair: None,
+            is_transient: false,
+            originating_host_id: None,
+            // Where it is not said, only a table without any deletion is known to have none of a partition.
+            has_partition_deletions: local_deletion_s_min != NO_EXPIRY,
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            token_space_coverage: f64::NAN,
         };
+        if version.has_repair_session() {
+            stats.pending_repair = read_uuid(input)?;
+            stats.is_transient = input.bool()?;
+        }
+        if version.has_host_id() {
+            stats.originating_host_id = read_uuid(input)?;
+        }
+        if version.has_key_range() {
+            stats.has_partition_deletions = input.bool()?;
+            stats.first_key = input.vint_bytes()?.to_vec();
+            stats.last_key = input.vint_bytes()?.to_vec();
+            stats.token_space_coverage = input.f64()?;
+        }
         input.skip_zeros();
         Ok(stats)
     }
+}
+
+/// The clustering's types, which early versions do not hold, and the range.
+fn read_clusterings(input: &mut Input<'_>, version: Version) -> Result<(Vec<String>, ClusteringRange)> {
+    if !version.has_clustering_values() {
+        let types = input.vint_texts()?;
+        let range = ClusteringRange::read(&types, input)?;
+        return Ok((types, range));
+    }
+    let range = ClusteringRange::read_values(input)?;
+    Ok((Vec::new(), if version.has_right_clusterings() { range } else { ClusteringRange::all() }))
+}
+
+/// What of the commit log the file makes unneeded; early versions have one interval, and the earliest only its end.
+fn read_intervals(
+    input: &mut Input<'_>,
+    version: Version,
+    end: CommitLogPosition,
+) -> Result<Vec<(CommitLogPosition, CommitLogPosition)>> {
+    let none = CommitLogPosition::NONE;
+    let start = if version.has_commit_log_start() { read_position(input)? } else { none };
+    if !version.has_commit_log_intervals() {
+        return Ok(if end == none { Vec::new() } else { vec![(start, end)] });
+    }
+    let count = input.u32()?;
+    let count = input.count(u64::from(count), 24)?;
+    (0..count).map(|_| Ok((read_position(input)?, read_position(input)?))).collect()
 }
 
 fn write_position(position: CommitLogPosition, out: &mut Vec<u8>) {
@@ -177,13 +229,24 @@ fn read_position(input: &mut Input<'_>) -> Result<CommitLogPosition> {
     Ok(CommitLogPosition { segment: input.i64()?, position: input.i32()? })
 }
 
-/// Seconds as an unsigned 32-bit number, all ones for none.
-fn write_deletion_time(seconds: i64, out: &mut Vec<u8>) {
-    let number = if seconds == NO_EXPIRY { u32::MAX } else { seconds as u32 };
+/// Seconds as an unsigned 32-bit number, all ones for none; in early versions a signed one, the greatest for none.
+fn write_deletion_time(seconds: i64, version: Version, out: &mut Vec<u8>) {
+    let number = match (seconds, version.has_unsigned_deletion_times()) {
+        (NO_EXPIRY, true) => u32::MAX,
+        (NO_EXPIRY, false) => i32::MAX as u32,
+        (seconds, true) => seconds as u32,
+        (seconds, false) => seconds.min(SIGNED_LOCAL_S_MAX) as u32,
+    };
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-fn read_deletion_time(input: &mut Input<'_>) -> Result<i64> {
+fn read_deletion_time(input: &mut Input<'_>, version: Version) -> Result<i64> {
+    if !version.has_unsigned_deletion_times() {
+        return Ok(match input.i32()? {
+            i32::MAX => NO_EXPIRY,
+            seconds => i64::from(seconds),
+        });
+    }
     Ok(match input.u32()? {
         u32::MAX => NO_EXPIRY,
         seconds => i64::from(seconds),

@@ -5,7 +5,9 @@
 //! ours is drained in order of time and at another size, so merged points may differ from Cassandra's by a little.
 
 use super::input::Input;
+use crate::deletion_time::SIGNED_LOCAL_S_MAX;
 use crate::error::Result;
+use crate::version::Version;
 use std::collections::BTreeMap;
 
 const BINS_MAX: usize = 100;
@@ -120,26 +122,39 @@ impl TombstoneHistogram {
         sum
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, version: Version, out: &mut Vec<u8>) {
         // The first number once was the largest possible size.
-        for _ in 0..2 {
-            out.extend_from_slice(&(self.points.len() as u32).to_be_bytes());
+        let first = if version < Version::Na { BINS_MAX } else { self.points.len() };
+        for size in [first, self.points.len()] {
+            out.extend_from_slice(&(size as u32).to_be_bytes());
         }
         for (point, count) in &self.points {
-            out.extend_from_slice(&point.to_be_bytes());
-            out.extend_from_slice(&count.to_be_bytes());
+            if version.has_unsigned_deletion_times() {
+                out.extend_from_slice(&point.to_be_bytes());
+                out.extend_from_slice(&count.to_be_bytes());
+            } else {
+                out.extend_from_slice(&(*point as f64).to_be_bytes());
+                out.extend_from_slice(&i64::from(*count).to_be_bytes());
+            }
         }
     }
 
-    pub(super) fn read(input: &mut Input<'_>) -> Result<TombstoneHistogram> {
+    /// Impossible times and counts become the greatest that can be, as in Cassandra.
+    pub(super) fn read(input: &mut Input<'_>, version: Version) -> Result<TombstoneHistogram> {
+        let is_unsigned = version.has_unsigned_deletion_times();
+        let time_max = if is_unsigned { DELETION_TIME_MAX_S } else { SIGNED_LOCAL_S_MAX };
         input.u32()?;
         let size = input.u32()?;
-        let size = input.count(u64::from(size), 12)?;
+        let size = input.count(u64::from(size), if is_unsigned { 12 } else { 16 })?;
         let mut points = Vec::with_capacity(size);
         for _ in 0..size {
-            let (point, count) = (input.i64()?, input.i32()?);
-            let point = if (0..=DELETION_TIME_MAX_S).contains(&point) { point } else { DELETION_TIME_MAX_S };
-            insert(&mut points, point, count.max(0));
+            let (point, count) = if is_unsigned {
+                (input.i64()?, i64::from(input.i32()?))
+            } else {
+                (input.f64()? as i64, input.i64()?)
+            };
+            let point = if (0..=time_max).contains(&point) { point } else { time_max };
+            insert(&mut points, point, count.clamp(0, i64::from(i32::MAX)) as i32);
         }
         Ok(TombstoneHistogram { points })
     }

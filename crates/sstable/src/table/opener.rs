@@ -68,7 +68,7 @@ impl<'a> Opener<'a> {
         let data = self.paged(Component::Data, number)?;
         if self.exists(Component::CompressionInfo) {
             let info = self.paged(Component::CompressionInfo, number)?;
-            let info = CompressionInfo::read(&info, data.size())?;
+            let info = CompressionInfo::read(&info, data.size(), self.descriptor.version)?;
             return Ok(DataBlocks::Compressed(CompressedBlocks::new(data, info)));
         }
         let crcs = if self.exists(Component::Crc) {

@@ -17,18 +17,24 @@ pub(super) struct Files {
     folder: PathBuf,
     descriptor: Descriptor,
     components: Vec<Component>,
-    checksums: PageChecksumTable,
+    /// `None`: not wanted.
+    checksums: Option<PageChecksumTable>,
     size: u64,
 }
 
 impl Files {
-    pub(super) fn new(disk: Arc<dyn Disk>, folder: &Path, descriptor: Descriptor) -> Files {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        descriptor: Descriptor,
+        page_checksums: bool,
+    ) -> Files {
         Files {
             disk,
             folder: folder.to_owned(),
             descriptor,
             components: Vec::new(),
-            checksums: PageChecksumTable::default(),
+            checksums: page_checksums.then(PageChecksumTable::default),
             size: 0,
         }
     }
@@ -40,15 +46,21 @@ impl Files {
     /// Creates a component's file.
     pub(super) fn create(&mut self, component: Component) -> Result<SequentialWriter> {
         let path = self.path(component);
-        let out = SequentialWriter::create(&*self.disk, &path, component.is_page_checksummed())?;
+        let out = SequentialWriter::create(&*self.disk, &path, self.is_checksummed(component))?;
         self.components.push(component);
         Ok(out)
     }
 
+    fn is_checksummed(&self, component: Component) -> bool {
+        self.checksums.is_some() && component.is_page_checksummed(self.descriptor.version)
+    }
+
     /// Takes over what is known of a component that is written.
     pub(super) fn finished(&mut self, component: Component, finished: &Finished) {
-        if component.is_page_checksummed() {
-            self.checksums.add(component, finished);
+        if self.is_checksummed(component)
+            && let Some(checksums) = &mut self.checksums
+        {
+            checksums.add(component, finished);
         }
         self.size += finished.size;
     }
@@ -67,7 +79,7 @@ impl Files {
         match data {
             WrittenData::Compressed(file) => {
                 let mut out = self.create(Component::CompressionInfo)?;
-                file.info.write(&mut |bytes| out.write(bytes))?;
+                file.info.write(self.descriptor.version, &mut |bytes| out.write(bytes))?;
                 self.finished(Component::CompressionInfo, &out.finish()?);
             }
             WrittenData::Plain(file) => self.small(Component::Crc, &file.crcs.to_bytes())?,
@@ -77,8 +89,9 @@ impl Files {
 
     /// Writes page checksums and TOC.txt and makes the names durable. Returns the components and their bytes.
     pub(super) fn finish(mut self) -> Result<(Vec<Component>, u64)> {
-        let checksums = std::mem::take(&mut self.checksums);
-        self.small(Component::PageChecksums, &checksums.to_bytes())?;
+        if let Some(checksums) = self.checksums.take() {
+            self.small(Component::PageChecksums, &checksums.to_bytes())?;
+        }
         let toc = Toc::of(&self.components);
         self.small(Component::Toc, &toc.to_bytes())?;
         let synced = self.disk.sync_dir(&self.folder);

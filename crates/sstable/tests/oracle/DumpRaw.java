@@ -1,6 +1,7 @@
 // Prints an SSTable's content as Cassandra itself reads it: one line an element, values in hex. Beside
 // tests/fixtures/*/rows.txt this is how those were made:
-//   java -cp "$(cassandra.sh classpath)/*" DumpRaw.java .../da-1-bti-Data.db > rows.txt
+//   dump_raw.sh .../da-1-bti-Data.db > rows.txt
+//   dump_raw.sh --beside FILES...       writes rows.txt beside each, and dump.json as sstabledump prints it
 import java.util.*;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.*;
@@ -17,8 +18,58 @@ public class DumpRaw
     public static void main(String[] args) throws Exception
     {
         DatabaseDescriptor.toolInitialization(false);
-        Descriptor desc = Descriptor.fromFileWithComponent(new File(args[0]), false).left;
+        if (!args[0].equals("--beside"))
+            dump(args[0], System.out);
+        else
+            for (int i = 1; i < args.length; i++)
+            {
+                java.nio.file.Path folder = java.nio.file.Paths.get(args[i]).getParent();
+                try (java.io.PrintStream out = new java.io.PrintStream(folder.resolve("rows.txt").toFile(), "UTF-8"))
+                {
+                    dump(args[i], out);
+                }
+                try (java.io.OutputStream out = new java.io.FileOutputStream(folder.resolve("dump.json").toFile()))
+                {
+                    json(args[i], out);
+                }
+                catch (NullPointerException error)
+                {
+                    // sstabledump ends so at empty values of types that have none.
+                    java.nio.file.Files.delete(folder.resolve("dump.json"));
+                }
+            }
+        System.out.flush();
+        System.exit(0);
+    }
+
+    static void json(String file, java.io.OutputStream out) throws Exception
+    {
+        Descriptor desc = Descriptor.fromFileWithComponent(new File(file), false).left;
+        TableMetadata metadata = metadata(desc);
+        SSTableReader table = SSTableReader.openNoValidation(null, desc, TableMetadataRef.forOfflineTools(metadata));
+        try (ISSTableScanner scanner = table.getScanner())
+        {
+            java.util.stream.Stream<UnfilteredRowIterator> partitions = Util.iterToStream(scanner);
+            org.apache.cassandra.tools.JsonTransformer.toJson(scanner, partitions, false, metadata, out);
+        }
+    }
+
+    // Cassandra 3.0 writes frozen user types without saying so (CASSANDRA-15035): taken as what they are, for ma and mb.
+    static TableMetadata metadata(Descriptor desc) throws Exception
+    {
         TableMetadata metadata = Util.metadataFromSSTable(desc);
+        if (desc.version.version.compareTo("mc") >= 0) return metadata;
+        TableMetadata.Builder builder = metadata.unbuild();
+        for (ColumnMetadata column : metadata.regularAndStaticColumns())
+            if (column.type.isUDT())
+                builder.removeRegularOrStaticColumn(column.name).addColumn(column.withNewType(column.type.freeze()));
+        return builder.build();
+    }
+
+    static void dump(String file, java.io.PrintStream print) throws Exception
+    {
+        Descriptor desc = Descriptor.fromFileWithComponent(new File(file), false).left;
+        TableMetadata metadata = metadata(desc);
         SSTableReader table = SSTableReader.openNoValidation(null, desc, TableMetadataRef.forOfflineTools(metadata));
         StringBuilder out = new StringBuilder();
         try (ISSTableScanner scanner = table.getScanner())
@@ -36,12 +87,10 @@ public class DumpRaw
                         if (next.isRow()) row(out, "R", (Row) next);
                         else marker(out, (RangeTombstoneMarker) next);
                     }
-                    System.out.print(out);
+                    print.print(out);
                     out.setLength(0);
                 }
         }
-        System.out.flush();
-        System.exit(0);
     }
 
     static String hex(byte[] b) { return b == null ? "~" : "x" + ByteBufferUtil.bytesToHex(java.nio.ByteBuffer.wrap(b)); }

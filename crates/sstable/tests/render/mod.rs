@@ -8,7 +8,7 @@ use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
-use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
+use helenus_model::types::{CqlType, ParsedClass, UserType, parse_class_name};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::{NoCache, ReadContext};
 use helenus_sstable::component::Component;
@@ -16,6 +16,7 @@ use helenus_sstable::data::{KeyRange, Scan};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::statistics::{Header, Statistics};
 use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::version::Version;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,11 +82,22 @@ pub fn only_table(host: &Host, folder: &Path) -> Descriptor {
 
 /// The schema that the only table in a folder was written with.
 pub fn schema_in(host: &Host, folder: &Path) -> Table {
-    let path = only_table(host, folder).path(folder, Component::Statistics);
+    let descriptor = only_table(host, folder);
+    let path = descriptor.path(folder, Component::Statistics);
     let file = host.disk.open(&path).unwrap();
     let mut bytes = vec![0; file.size().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
-    schema_of(&Statistics::read(&bytes, &path).unwrap().header)
+    let mut schema = schema_of(&Statistics::read(&bytes, descriptor.version, &path).unwrap().header);
+    // Cassandra 3.0 writes frozen user types without saying so.
+    for column in schema.statics.iter_mut().chain(&mut schema.regulars) {
+        if let (CqlType::Udt(udt), true) = (&column.ty, descriptor.version < Version::Mc) {
+            column.ty = CqlType::Udt(Arc::new(UserType { frozen: true, ..UserType::clone(udt) }));
+        }
+        column.id = Table::UNNUMBERED;
+    }
+    schema.next_column_id = 0;
+    schema.arrange();
+    schema
 }
 
 /// Opens the only table in a folder.

@@ -1,0 +1,63 @@
+//! Positions of rows and markers outside of Data.db: the ends of BIG's index blocks (`ClusteringPrefix.Serializer`).
+
+use super::input::{Fault, Input};
+use super::layout::RowLayout;
+use helenus_model::byte_comparable::{end_bound, end_row};
+use helenus_model::cell::Span;
+use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
+use helenus_model::row::RowBuf;
+use helenus_model::unfiltered::Unfiltered;
+
+/// Kind of a row's position (`ClusteringPrefix.Kind.CLUSTERING`); the others are those of bounds.
+const ROW: u8 = 4;
+
+impl RowLayout {
+    /// Appends the ordered encoding of the position at `at` to `key`. Returns where it ends; `None` if there is none.
+    pub(crate) fn read_position(&self, bytes: &[u8], at: usize, key: &mut Vec<u8>) -> Option<usize> {
+        let mut input = Input::new(bytes, at);
+        let (count, before) = self.position_front(&mut input).ok()?;
+        let mut spans: Vec<Span> = Vec::new();
+        self.clustering(&mut input, count, (key, &mut spans)).ok()?;
+        match before {
+            Some(before) => end_bound(before, key),
+            None => end_row(key),
+        }
+        Some(input.at())
+    }
+
+    /// Where the position at `at` ends.
+    pub(crate) fn pass_position(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let mut input = Input::new(bytes, at);
+        let (count, _) = self.position_front(&mut input).ok()?;
+        self.pass_clustering(&mut input, count).ok()?;
+        Some(input.at())
+    }
+
+    /// The number of values of a position and, of a bound, whether it lies before its prefix.
+    fn position_front(&self, input: &mut Input<'_>) -> Result<(usize, Option<bool>), Fault> {
+        let kind = input.byte()?;
+        if kind == ROW {
+            return Ok((self.clustering.len(), None));
+        }
+        let kind = BoundKind::from_u8(kind).ok_or_else(|| input.bad("unknown kind of a bound"))?;
+        Ok((self.bound_length(input)?, Some(kind.is_before())))
+    }
+
+    /// Appends the stored form of an element's position; `None` for a marker without effect.
+    pub(crate) fn write_position(&self, element: Unfiltered<'_>, out: &mut Vec<u8>) -> Option<()> {
+        match element {
+            Unfiltered::Row(view) => {
+                let row: &RowBuf = view.row;
+                out.push(ROW);
+                self.write_clustering(&row.clustering, view.data, out);
+            }
+            Unfiltered::Marker(view) => {
+                let marker: &MarkerBuf = view.marker;
+                out.push(marker.kind()? as u8);
+                out.extend_from_slice(&(marker.clustering.len() as u16).to_be_bytes());
+                self.write_clustering(&marker.clustering, view.data, out);
+            }
+        }
+        Some(())
+    }
+}

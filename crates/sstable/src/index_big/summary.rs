@@ -1,0 +1,189 @@
+//! Summary.db: the keys of every so many entries of Index.db (`min_index_interval`, 128), with their places there.
+//!
+//! Layout (Cassandra's `IndexSummarySerializer`, `IndexSummaryComponent`): big endian the interval (i32), the number of
+//! samples (i32), the bytes of what follows up to the keys (i64), the sampling level (i32, 128 for all), the number of
+//! samples at that level (i32); little endian for each sample its offset from here (i32), then the samples: key and place
+//! in Index.db (i64, little endian); big endian the first and the last key, each behind its length (i32). A machine of
+//! big endian once wrote the middle part in its own order: such a summary is made again, as Cassandra does.
+
+#![deny(clippy::indexing_slicing)]
+
+use super::entries::Entries;
+use crate::block::{BlockFile, ReadContext};
+use crate::error::Result;
+use helenus_model::token::{KeyHash, Token};
+
+/// Level at which no sample was left out (`Downsampling.BASE_SAMPLING_LEVEL`).
+const SAMPLING_LEVEL: u32 = 128;
+
+/// Interval for summaries that are made while a table is opened: the default of `min_index_interval`.
+const INTERVAL_DEFAULT: u64 = 128;
+
+/// What memory keeps of a summary, for binary search. Keys are not kept: of equal tokens more entries are looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    tokens: Vec<Token>,
+    positions: Vec<u64>,
+    /// First partition key, serialised.
+    pub first_key: Vec<u8>,
+    /// Last partition key, serialised.
+    pub last_key: Vec<u8>,
+}
+
+impl Summary {
+    /// Understands Summary.db of an Index.db of `index_bytes`; `None` if it cannot be the one that was written with it.
+    pub fn parse(bytes: &[u8], index_bytes: u64) -> Option<Summary> {
+        let (head, rest) = bytes.split_first_chunk::<24>()?;
+        let (numbers, _) = head.as_chunks::<4>();
+        let [_interval, count, high, low, _level, _full] = numbers else { return None };
+        let count = usize::try_from(i32::from_be_bytes(*count)).ok()?;
+        let size =
+            usize::try_from(u64::from(u32::from_be_bytes(*high)) << 32 | u64::from(u32::from_be_bytes(*low)));
+        let (samples, mut keys) = rest.split_at_checked(size.ok()?)?;
+        let (offsets, _) = samples.get(..count.checked_mul(4)?)?.as_chunks::<4>();
+        let mut summary = Summary::default();
+        let mut ends =
+            offsets.iter().skip(1).map(|end| u32::from_le_bytes(*end) as usize).chain([size.ok()?]);
+        for start in offsets {
+            let sample = samples.get(u32::from_le_bytes(*start) as usize..ends.next()?)?;
+            let (key, position) = sample.split_last_chunk::<8>()?;
+            summary.push(KeyHash::of(key).token, u64::from_le_bytes(*position));
+        }
+        summary.first_key = take_key(&mut keys)?;
+        summary.last_key = take_key(&mut keys)?;
+        (keys.is_empty() && summary.is_sound(index_bytes)).then_some(summary)
+    }
+
+    /// Makes a summary by reading all of Index.db, past the cache.
+    pub(super) fn rebuild(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
+        let fill_cache = std::mem::replace(&mut cx.fill_cache, false);
+        let made = Summary::of_entries(file, cx);
+        cx.fill_cache = fill_cache;
+        made
+    }
+
+    fn of_entries(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
+        let mut summary = Summary::default();
+        let mut entries = Entries::from(file, 0);
+        let mut number = 0;
+        loop {
+            let at = entries.position();
+            let Some(entry) = entries.next(cx)? else { break };
+            if number == 0 {
+                summary.first_key = entry.key.to_vec();
+            }
+            if number % INTERVAL_DEFAULT == 0 {
+                summary.push(KeyHash::of(entry.key).token, at);
+            }
+            summary.last_key.clear();
+            summary.last_key.extend_from_slice(entry.key);
+            number += 1;
+        }
+        if number == 0 {
+            return Err(file.corrupt(0, "an index without partitions"));
+        }
+        if !summary.is_sound(file.size()) {
+            return Err(file.corrupt(0, "partitions are not in the order of their tokens"));
+        }
+        Ok(summary)
+    }
+
+    /// Where an entry of this token can be: from a sample that comes before it, up to one that comes after it.
+    pub(super) fn range(&self, token: Token) -> (Sample, Option<u64>) {
+        let after = self.tokens.partition_point(|sampled| *sampled <= token);
+        (self.before(token), self.positions.get(after).copied())
+    }
+
+    /// The last sample of a smaller token, or the first of all.
+    pub(super) fn before(&self, token: Token) -> Sample {
+        let index = self.tokens.partition_point(|sampled| *sampled < token).saturating_sub(1);
+        Sample {
+            token: self.tokens.get(index).copied().unwrap_or(Token::MIN),
+            position: self.positions.get(index).copied().unwrap_or(0),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.tokens.len() * size_of::<Token>() + self.positions.len() * size_of::<u64>()
+    }
+
+    fn push(&mut self, token: Token, position: u64) {
+        self.tokens.push(token);
+        self.positions.push(position);
+    }
+
+    fn is_sound(&self, index_bytes: u64) -> bool {
+        self.positions.first() == Some(&0)
+            && self.positions.is_sorted_by(|a, b| a < b)
+            && self.positions.last().is_some_and(|last| *last < index_bytes)
+            && self.tokens.is_sorted()
+            && self.tokens.first() == Some(&KeyHash::of(&self.first_key).token)
+            && self.tokens.last().is_some_and(|last| *last <= KeyHash::of(&self.last_key).token)
+    }
+}
+
+/// A sample as a start of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) token: Token,
+    pub(super) position: u64,
+}
+
+fn take_key(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let len = u32::from_be_bytes(rest.split_off(..4)?.try_into().ok()?);
+    Some(rest.split_off(..usize::try_from(len).ok()?)?.to_vec())
+}
+
+/// Gathers Summary.db while Index.db is written. Memory grows by one key in every interval.
+#[derive(Debug)]
+pub struct SummaryBuilder {
+    interval: u64,
+    count: u64,
+    offsets: Vec<u32>,
+    entries: Vec<u8>,
+}
+
+impl SummaryBuilder {
+    /// Of a table with this `min_index_interval`.
+    pub fn new(min_index_interval: u32) -> SummaryBuilder {
+        SummaryBuilder {
+            interval: u64::from(min_index_interval.max(1)),
+            count: 0,
+            offsets: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Counts the next partition; `position` is where its entry starts in Index.db.
+    pub fn add(&mut self, key: &[u8], position: u64) {
+        // Offsets are 32-bit numbers: beyond, Cassandra leaves samples out too.
+        let fits = self.entries.len() + key.len() + 8 + 4 * self.offsets.len() <= i32::MAX as usize;
+        if self.count.is_multiple_of(self.interval) && fits {
+            self.offsets.push(self.entries.len() as u32);
+            self.entries.extend_from_slice(key);
+            self.entries.extend_from_slice(&position.to_le_bytes());
+        }
+        self.count += 1;
+    }
+
+    /// The component's bytes.
+    pub fn finish(self, first_key: &[u8], last_key: &[u8]) -> Vec<u8> {
+        let offsets_bytes = 4 * self.offsets.len() as u32;
+        let size = self.entries.len() as u64 + u64::from(offsets_bytes);
+        let mut out = (self.interval as u32).to_be_bytes().to_vec();
+        out.extend_from_slice(&(self.offsets.len() as u32).to_be_bytes());
+        out.extend_from_slice(&size.to_be_bytes());
+        out.extend_from_slice(&SAMPLING_LEVEL.to_be_bytes());
+        out.extend_from_slice(&(self.count.div_ceil(self.interval) as u32).to_be_bytes());
+        for offset in &self.offsets {
+            out.extend_from_slice(&(offset + offsets_bytes).to_le_bytes());
+        }
+        out.extend_from_slice(&self.entries);
+        for key in [first_key, last_key] {
+            out.extend_from_slice(&(key.len() as u32).to_be_bytes());
+            out.extend_from_slice(key);
+        }
+        out
+    }
+}

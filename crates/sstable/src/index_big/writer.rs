@@ -1,0 +1,138 @@
+//! Writes Index.db, one partition after another, and gathers its summary.
+//!
+//! An entry tells its length before its blocks, so a partition's blocks are kept until it ends: some forty bytes for each
+//! `column_index_size` (64 KiB) of rows, as Cassandra keeps them.
+
+#![deny(clippy::indexing_slicing)]
+
+use super::promoted::WIDTH_BASE;
+use super::summary::SummaryBuilder;
+use crate::deletion_time::DeletionTimeForm;
+use crate::error::{Error, Result};
+use crate::sequential_writer::{Finished, SequentialWriter};
+use crate::version::Version;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::vint::{unsigned_length, write_signed, write_unsigned};
+
+/// What ends a partition.
+#[derive(Clone, Copy, Debug)]
+pub struct BigPartitionEnd<'a> {
+    /// The serialised partition key.
+    pub key: &'a [u8],
+    /// Where the partition begins in Data.db (bytes before compression).
+    pub data_position: u64,
+    /// Bytes before its first row or marker: key, deletion, static row.
+    pub head_bytes: u64,
+    /// The partition's deletion.
+    pub deletion: DeletionTime,
+}
+
+/// A block of the partition under way.
+#[derive(Clone, Copy, Debug)]
+pub struct BigBlock<'a> {
+    /// Stored position of its first row or marker.
+    pub first: &'a [u8],
+    /// Stored position of its last.
+    pub last: &'a [u8],
+    /// Where it begins, from the partition's start.
+    pub offset: u64,
+    /// Its bytes; in the last block with the end-of-partition byte, if rows end before the block is full.
+    pub width: u64,
+    /// The range deletion that is open behind it.
+    pub open_behind: Option<DeletionTime>,
+}
+
+/// Writes Index.db.
+pub struct BigIndexWriter {
+    out: SequentialWriter,
+    form: DeletionTimeForm,
+    summary: SummaryBuilder,
+    blocks: Vec<u8>,
+    offsets: Vec<u32>,
+    entry: Vec<u8>,
+}
+
+impl BigIndexWriter {
+    /// Writes into an empty component, for a table with this `min_index_interval`.
+    pub fn new(out: SequentialWriter, version: Version, min_index_interval: u32) -> BigIndexWriter {
+        BigIndexWriter {
+            out,
+            form: DeletionTimeForm::of(version),
+            summary: SummaryBuilder::new(min_index_interval),
+            blocks: Vec::new(),
+            offsets: Vec::new(),
+            entry: Vec::new(),
+        }
+    }
+
+    /// Adds the next block of the present partition.
+    pub fn add_block(&mut self, block: &BigBlock<'_>) -> Result<()> {
+        let offset = u32::try_from(self.blocks.len()).ok().filter(|offset| *offset <= i32::MAX as u32);
+        let Some(offset) = offset else {
+            return Err(self.unsupported("a partition whose index would have more than 2 GiB".to_owned()));
+        };
+        self.offsets.push(offset);
+        self.blocks.extend_from_slice(block.first);
+        self.blocks.extend_from_slice(block.last);
+        write_unsigned(block.offset, &mut self.blocks);
+        write_signed(block.width as i64 - WIDTH_BASE, &mut self.blocks);
+        let open = block.open_behind.filter(|open| !open.is_live());
+        self.blocks.push(u8::from(open.is_some()));
+        if let Some(open) = open {
+            let open = self.encode(open)?;
+            self.blocks.extend_from_slice(open.as_slice());
+        }
+        Ok(())
+    }
+
+    /// Writes the present partition's entry. One of less than two blocks has no index of its own.
+    pub fn finish_partition(&mut self, end: &BigPartitionEnd<'_>) -> Result<()> {
+        let len = u16::try_from(end.key.len()).map_err(|_| {
+            self.unsupported(format!("a partition key of {} bytes; the longest is 65535", end.key.len()))
+        })?;
+        self.summary.add(end.key, self.out.position());
+        self.entry.clear();
+        self.entry.extend_from_slice(&len.to_be_bytes());
+        self.entry.extend_from_slice(end.key);
+        write_unsigned(end.data_position, &mut self.entry);
+        if self.offsets.len() < 2 {
+            write_unsigned(0, &mut self.entry);
+        } else {
+            let deletion = self.encode(end.deletion)?;
+            let head = unsigned_length(end.head_bytes)
+                + deletion.as_slice().len()
+                + unsigned_length(self.offsets.len() as u64);
+            let size = head + self.blocks.len() + 4 * self.offsets.len();
+            if size > i32::MAX as usize {
+                return Err(self.unsupported("a partition whose index would have more than 2 GiB".to_owned()));
+            }
+            write_unsigned(size as u64, &mut self.entry);
+            write_unsigned(end.head_bytes, &mut self.entry);
+            self.entry.extend_from_slice(deletion.as_slice());
+            write_unsigned(self.offsets.len() as u64, &mut self.entry);
+            self.entry.extend_from_slice(&self.blocks);
+            for offset in &self.offsets {
+                self.entry.extend_from_slice(&offset.to_be_bytes());
+            }
+        }
+        self.blocks.clear();
+        self.offsets.clear();
+        self.out.write(&self.entry)
+    }
+
+    /// Writes the rest and syncs. Returns the summary's bytes beside what is known of Index.db.
+    pub fn finish(self, first_key: &[u8], last_key: &[u8]) -> Result<(Finished, Vec<u8>)> {
+        Ok((self.out.finish()?, self.summary.finish(first_key, last_key)))
+    }
+
+    fn encode(&self, deletion: DeletionTime) -> Result<crate::deletion_time::DeletionTimeBytes> {
+        self.form.encode(deletion).ok_or_else(|| {
+            let DeletionTime { timestamp_us, local_s } = deletion;
+            self.unsupported(format!("a deletion with timestamp {timestamp_us} us at {local_s} s"))
+        })
+    }
+
+    fn unsupported(&self, what: String) -> Error {
+        Error::Unsupported { file: self.out.path().to_owned(), what }
+    }
+}

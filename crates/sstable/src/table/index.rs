@@ -1,0 +1,272 @@
+//! The index of a table, whichever format it has: the one place where reads tell BTI from BIG.
+//!
+//! Told apart once where a partition is entered and once where a block of a wide one is looked up, never for a row.
+
+use crate::block::{BlockFile, ReadContext};
+use crate::component::Component;
+use crate::data::RowLayout;
+use crate::error::{Error, Result};
+use crate::filter::hash_byte;
+use crate::index_big::{BigIndex, PromotedIndex, PromotedMemory, PromotedReader, Summary};
+use crate::index_bti::{
+    IndexBlock, IndexPosition, PartitionIndex, RowIndexEntry, RowIndexReader, RowIndexStacks,
+};
+use crate::statistics::Stats;
+use crate::table::opener::Opener;
+use crate::version::{Format, Version};
+use helenus_model::deletion::DeletionTime;
+use helenus_model::filter::AFTER_ALL;
+use helenus_model::token::KeyHash;
+use std::sync::Arc;
+
+/// How the partitions of a table are found.
+pub(crate) enum Index {
+    /// Tries.
+    Bti {
+        /// Partitions.db.
+        partitions: PartitionIndex,
+        /// Rows.db.
+        rows: Arc<BlockFile>,
+    },
+    /// Index.db.
+    Big(BigIndex),
+}
+
+/// A wide partition's own index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowIndex {
+    /// Its entry in Rows.db.
+    Bti(RowIndexEntry),
+    /// In its entry in Index.db.
+    Big(PromotedIndex),
+}
+
+/// Where a partition stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionPosition {
+    /// Its start in the data.
+    pub data: u64,
+    /// Its own index, if it is wide enough to have one.
+    pub index: Option<RowIndex>,
+}
+
+impl Index {
+    /// Opens the index components. `file_numbers` are those of Partitions.db or Index.db, and of Rows.db.
+    pub(super) fn open(
+        opener: &mut Opener<'_>,
+        (version, stats): (Version, &Stats),
+        file_numbers: [u64; 2],
+        cx: &mut ReadContext,
+    ) -> Result<Index> {
+        let [partitions_number, rows_number] = file_numbers;
+        match version.format() {
+            Format::Bti => {
+                let partitions = opener.paged(Component::Partitions, partitions_number)?;
+                let partitions = PartitionIndex::open(partitions, cx)?;
+                let rows = Arc::new(opener.paged(Component::Rows, rows_number)?);
+                Ok(Index::Bti { partitions, rows })
+            }
+            Format::Big => {
+                let index = opener.paged(Component::Index, partitions_number)?;
+                let summary = if opener.exists(Component::Summary) {
+                    let (_, bytes) = opener.whole(Component::Summary)?;
+                    Summary::parse(&bytes, index.size())
+                } else {
+                    None
+                };
+                let key_count = stats.partition_sizes.count();
+                Ok(Index::Big(BigIndex::open(index, summary, (version, key_count), cx)?))
+            }
+        }
+    }
+
+    /// The first and the last partition key, serialised.
+    pub(crate) fn keys(&self) -> [&[u8]; 2] {
+        match self {
+            Index::Bti { partitions, .. } => [partitions.first_key(), partitions.last_key()],
+            Index::Big(index) => [index.first_key(), index.last_key()],
+        }
+    }
+
+    /// Number of partitions.
+    pub(crate) fn key_count(&self) -> u64 {
+        match self {
+            Index::Bti { partitions, .. } => partitions.key_count(),
+            Index::Big(index) => index.key_count(),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Index::Bti { .. } => 0,
+            Index::Big(index) => index.memory_bytes(),
+        }
+    }
+
+    /// Its components.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<BlockFile>> {
+        let (first, second) = match self {
+            Index::Bti { partitions, rows } => (partitions.file(), Some(rows)),
+            Index::Big(index) => (index.file(), None),
+        };
+        [first].into_iter().chain(second)
+    }
+
+    /// Where the partition of a key is, if it is here at all. A wide one is certain; for another the key that stands
+    /// there must be compared, if the table has tries.
+    #[inline]
+    pub(crate) fn candidate(
+        &self,
+        key: &[u8],
+        (hash, decorated): (&KeyHash, &[u8]),
+        cx: &mut ReadContext,
+    ) -> Result<Option<PartitionPosition>> {
+        match self {
+            Index::Bti { partitions, rows } => {
+                let Some(found) = partitions.lookup(decorated, hash_byte(hash.halves.1), cx)? else {
+                    return Ok(None);
+                };
+                Ok(match found {
+                    IndexPosition::Data(data) => Some(PartitionPosition { data, index: None }),
+                    IndexPosition::Rows(at) => RowIndexEntry::read_of(rows, at, key, cx)?.map(wide),
+                })
+            }
+            Index::Big(index) => {
+                let found = index.find(key, hash.token, cx)?;
+                Ok(found.map(|found| PartitionPosition {
+                    data: found.data,
+                    index: found.promoted.map(RowIndex::Big),
+                }))
+            }
+        }
+    }
+
+    /// Whether the partition that `candidate` gives is certainly that of the key.
+    pub(crate) fn is_certain(&self, position: &PartitionPosition) -> bool {
+        position.index.is_some() || matches!(self, Index::Big(_))
+    }
+
+    /// Begins to look at the blocks of a wide partition.
+    pub(crate) fn blocks(
+        &self,
+        entry: &RowIndex,
+        memory: &mut BlocksMemory,
+        cx: &mut ReadContext,
+    ) -> Result<Blocks> {
+        match (self, entry) {
+            (Index::Bti { rows, .. }, RowIndex::Bti(entry)) => {
+                let reader = RowIndexReader::with_stacks(rows.clone(), entry, &mut memory.bti, cx)?;
+                Ok(Blocks::Bti(reader))
+            }
+            (Index::Big(index), RowIndex::Big(entry)) => {
+                let memory = std::mem::take(&mut memory.big);
+                Ok(Blocks::Big(PromotedReader::new(index.file().clone(), index.form(), *entry, memory)))
+            }
+            _ => Err(self.corrupt("a place of a partition in a table of another format")),
+        }
+    }
+
+    /// An error that names the first component.
+    pub(crate) fn corrupt(&self, problem: &str) -> Error {
+        match self {
+            Index::Bti { rows, .. } => rows.corrupt(0, problem),
+            Index::Big(index) => index.file().corrupt(0, problem),
+        }
+    }
+}
+
+/// A partition with an entry in Rows.db.
+pub(crate) fn wide(entry: RowIndexEntry) -> PartitionPosition {
+    PartitionPosition { data: entry.data_position, index: Some(RowIndex::Bti(entry)) }
+}
+
+impl RowIndex {
+    /// The partition's deletion.
+    pub(crate) fn deletion(&self) -> DeletionTime {
+        match self {
+            RowIndex::Bti(entry) => entry.deletion,
+            RowIndex::Big(entry) => entry.deletion,
+        }
+    }
+}
+
+/// The memory of a walk among blocks, to be used again by another.
+#[derive(Default)]
+pub(crate) struct BlocksMemory {
+    bti: RowIndexStacks,
+    big: PromotedMemory,
+}
+
+/// Finds blocks of one wide partition. Each method can be called again after `WouldBlock`.
+pub(crate) enum Blocks {
+    /// By its trie in Rows.db.
+    Bti(RowIndexReader<Arc<BlockFile>>),
+    /// By its list in Index.db.
+    Big(PromotedReader),
+}
+
+impl Blocks {
+    /// Gives the memory back.
+    pub(crate) fn into_memory(self, memory: &mut BlocksMemory) {
+        match self {
+            Blocks::Bti(reader) => memory.bti = reader.into_stacks(),
+            Blocks::Big(reader) => memory.big = reader.into_memory(),
+        }
+    }
+
+    /// Where the walk to the first position at or after `bound` begins, and the range deletion open there.
+    #[inline]
+    pub(crate) fn floor_start(
+        &mut self,
+        layout: &RowLayout,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<(u64, Option<DeletionTime>)> {
+        match self {
+            Blocks::Bti(reader) => reader.floor_start(bound, cx),
+            Blocks::Big(reader) => reader.floor_start(layout, bound, cx),
+        }
+    }
+
+    /// The block that may hold the last position before `bound`; `None` if there is none.
+    #[inline]
+    pub(crate) fn floor_reversed(
+        &mut self,
+        layout: &RowLayout,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Option<IndexBlock>> {
+        match self {
+            Blocks::Bti(reader) => reader.floor_reversed(bound, cx),
+            Blocks::Big(reader) => reader.floor_reversed(layout, bound, cx),
+        }
+    }
+
+    /// The block before the one given last; `None` before the first.
+    #[inline]
+    pub(crate) fn previous(
+        &mut self,
+        layout: &RowLayout,
+        cx: &mut ReadContext,
+    ) -> Result<Option<IndexBlock>> {
+        match self {
+            Blocks::Bti(reader) => reader.previous(cx),
+            Blocks::Big(reader) => reader.previous(layout, cx),
+        }
+    }
+
+    /// A place near the partition's end, from its start: the end-of-partition byte itself, and `true`, or the last block.
+    pub(crate) fn near_end(
+        &mut self,
+        layout: &RowLayout,
+        cx: &mut ReadContext,
+    ) -> Result<Option<(u64, bool)>> {
+        let last = self.floor_reversed(layout, AFTER_ALL, cx)?;
+        Ok(last.map(|block| match self {
+            Blocks::Bti(_) => (block.end, true),
+            // Whether the last block's length has that byte in it depends on where it ended.
+            Blocks::Big(_) => (block.offset, false),
+        }))
+    }
+}
