@@ -109,6 +109,11 @@ fn level(code: u16) -> BTreeSet<String> {
     LEVELS.get(usize::from(code)).map(|level| (*level).to_owned()).into_iter().collect()
 }
 
+/// The name of a consistency level of the protocol; empty for none of it.
+pub(crate) fn level_name(code: u16) -> &'static str {
+    LEVELS.get(usize::from(code)).copied().unwrap_or_default()
+}
+
 /// The names of options that a statement gives.
 pub(super) fn property_names(kind: &StatementKind<'_>) -> BTreeSet<String> {
     let names = |properties: &[Property<'_>]| {

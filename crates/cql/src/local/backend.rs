@@ -61,6 +61,8 @@ impl LocalBackend {
                 datacenter: options.datacenter,
                 table_options: options.table_options,
                 new_id,
+                masks_columns: options.masks_columns,
+                drops_compact_storage: options.drops_compact_storage,
                 guardrails: guardrails.clone(),
             },
             guardrails,

@@ -138,6 +138,7 @@ impl Writer {
                 self.delete_of_table("columns", table, &column.name);
             }
         }
+        self.masks(before, table);
         let none = BTreeMap::new();
         let known = before.map_or(&none, |before| &before.indexes);
         for (name, index) in &table.indexes {
@@ -161,6 +162,31 @@ impl Writer {
                 ];
                 self.put("dropped_columns", &table.keyspace, &[&table.name, name], values);
             }
+        }
+    }
+
+    fn masks(&mut self, before: Option<&Table>, table: &Table) {
+        let none = BTreeMap::new();
+        let known = before.map_or(&none, |before| &before.masks);
+        for (column, mask) in table.masks.iter().filter(|(column, mask)| known.get(*column) != Some(*mask)) {
+            let arguments = || mask.arguments.iter();
+            let types: Vec<String> = arguments().map(|argument| argument.ty.to_string()).collect();
+            let values = arguments().map(|argument| argument.value.as_deref().unwrap_or_default());
+            let nulls: Vec<[u8; 1]> =
+                arguments().map(|argument| [u8::from(argument.value.is_none())]).collect();
+            let mut packed_nulls = Vec::new();
+            types::pack(nulls.len(), nulls.iter().map(|null| Some(&null[..])), &mut packed_nulls);
+            let values = vec![
+                ("function_keyspace", mask.keyspace.as_bytes().to_vec()),
+                ("function_name", mask.function.as_bytes().to_vec()),
+                ("function_argument_types", pack_texts(types.iter().map(String::as_str))),
+                ("function_argument_values", pack_texts(values)),
+                ("function_argument_nulls", packed_nulls),
+            ];
+            self.put("column_masks", &table.keyspace, &[&table.name, column], values);
+        }
+        for column in known.keys().filter(|column| !table.masks.contains_key(*column)) {
+            self.delete_of_table("column_masks", table, column);
         }
     }
 

@@ -25,6 +25,10 @@ pub(crate) struct DdlSettings {
     pub(crate) table_options: TableOptions,
     /// Makes the identity of a new table: a time UUID.
     pub(crate) new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
+    /// Whether columns may be masked (`dynamic_data_masking_enabled`).
+    pub(crate) masks_columns: bool,
+    /// Whether tables may lose COMPACT STORAGE (`drop_compact_storage_enabled`).
+    pub(crate) drops_compact_storage: bool,
     /// What may not be made.
     pub(crate) guardrails: Option<Arc<Guardrails>>,
 }
@@ -227,7 +231,9 @@ impl DdlPlan {
                 keyspace::drop(name.as_str(), *if_exists, schema)
             }
             StatementKind::CreateTable(create) => create_table::create(create, in_keyspace, schema, settings),
-            StatementKind::AlterTable(alter) => alter_table::alter(alter, in_keyspace, schema, timestamp_us),
+            StatementKind::AlterTable(alter) => {
+                alter_table::alter(alter, in_keyspace, schema, (settings, timestamp_us))
+            }
             StatementKind::DropTable(drop) => {
                 create_table::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
             }

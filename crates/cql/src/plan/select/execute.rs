@@ -31,6 +31,10 @@ impl SelectPlan {
         let began_ns = execution.began_ns();
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
+        let warnings = match &self.nearest {
+            Some(nearest) => nearest.check(request, self.selection.combines_rows(), (limit, per_partition))?,
+            None => Vec::new(),
+        };
         let terms = self.bound_terms(execution)?;
         let filter = self.restrictions.filter(bindings)?;
         let partitions = self.restrictions.partitions(bindings)?;
@@ -73,7 +77,10 @@ impl SelectPlan {
             selection: &self.selection,
             filter,
             computing: Computing { terms: &terms, calls: bindings.calls, folded: &[], first: &[] },
-            target: self.target(limits, resume.as_ref()),
+            target: match &self.nearest {
+                Some(nearest) => Target::Nearest(nearest.bind(limit, bindings)?),
+                None => self.target(limits, resume.as_ref()),
+            },
             out,
             key_columns: self.table.partition_key.len(),
             now_s: execution.now_s(),
@@ -96,10 +103,11 @@ impl SelectPlan {
         let began_ns = execution.began_ns();
         let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
-        Ok(self.answer(match end {
+        let paging_state = match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
-        }))
+        };
+        Ok(self.answer(paging_state, warnings))
     }
 
     /// Where the rows of an execution go.
@@ -121,6 +129,7 @@ impl SelectPlan {
     fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<ReadEnd> {
         match sink.target {
             Target::Answer => {}
+            Target::Nearest(nearby) => nearby.write(sink.out),
             Target::Folding(mut folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
             Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
             Target::Grouping(mut grouping) => {
@@ -148,9 +157,9 @@ impl SelectPlan {
         self.selection.group_by.as_ref().filter(|_| !self.distinct || !self.selection.aggregates.is_empty())
     }
 
-    /// What aggregates or is sorted is read whole, whatever the page and the limit.
+    /// What aggregates, is sorted or measured is read whole, whatever the page and the limit.
     fn reads_whole(&self) -> bool {
-        self.selection.is_aggregate() || self.sort.is_some()
+        self.selection.is_aggregate() || self.sort.is_some() || self.nearest.is_some()
     }
 
     /// What the engine is asked for, from its start and without pages.
@@ -181,8 +190,7 @@ impl SelectPlan {
         }
     }
 
-    fn answer(&self, paging_state: Option<Vec<u8>>) -> Answer {
-        let mut warnings = Vec::new();
+    fn answer(&self, paging_state: Option<Vec<u8>>, mut warnings: Vec<String>) -> Answer {
         if self.selection.combines_rows() {
             if !self.restrictions.has_partition_key() {
                 warnings.push("Aggregation query used without partition key".to_owned());

@@ -1,7 +1,8 @@
 //! From a parsed SELECT to its plan (`SelectStatement.RawStatement.prepare`).
 
+use super::nearest::{Nearest, is_of_floats};
 use super::sort::Sort;
-use crate::analysis::restrictions::{Restrictions, WhereClause};
+use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
 use crate::analysis::selection::{Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::backend::ResultColumns;
@@ -25,6 +26,8 @@ pub(crate) struct SelectPlan {
     pub(super) distinct: bool,
     /// Rows of several partitions are brought into one order after they were read.
     pub(super) sort: Option<Sort>,
+    /// The rows nearest to a vector are kept.
+    pub(super) nearest: Option<Nearest>,
     /// The static row is read.
     pub(super) reads_statics: bool,
     /// Knows this statement among others in paging states.
@@ -54,12 +57,13 @@ impl SelectPlan {
             }
             other => other,
         };
-        let ordering = ordering_columns(select, table)?;
+        let ordering = Orderings::prepare(select, table, scope, markers)?;
         let clause = WhereClause {
             relations: &select.filter,
             allow_filtering: select.allow_filtering,
             filters_implicitly: is_virtual_keyspace(&table.keyspace),
             only_statics: selects_only_statics(select, table),
+            nearest_to: ordering.nearest_to(),
         };
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
         let mut selection = selection?;
@@ -74,6 +78,8 @@ impl SelectPlan {
         if selection.is_aggregate() && select.per_partition_limit.is_some() {
             return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
         }
+        let Orderings { columns: ordering, mut nearest, .. } = ordering;
+        let nearest = nearest.pop().map(|(_, nearest)| nearest);
         let mut reversed = false;
         if !ordering.is_empty() {
             if restrictions.uses_index() {
@@ -96,7 +102,10 @@ impl SelectPlan {
         let sort = (!ordering.is_empty() && restrictions.key_has_in())
             .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
         let reads_statics = !table.statics.is_empty()
-            && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
+            && (selection.uses_statics()
+                || restrictions.has_static()
+                || restrictions.shows_statics_alone()
+                || nearest.as_ref().is_some_and(Nearest::is_static));
         Ok(SelectPlan {
             table: table.clone(),
             fingerprint: fingerprint(select, table),
@@ -107,6 +116,7 @@ impl SelectPlan {
             reversed,
             distinct: select.distinct,
             sort,
+            nearest,
             reads_statics,
         })
     }
@@ -132,24 +142,51 @@ pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
     matches!(name, "system_views" | "system_virtual_schema")
 }
 
-/// The columns of ORDER BY, and whether they descend.
-fn ordering_columns<'t>(select: &Select<'_>, table: &'t Table) -> Result<Vec<(&'t Column, bool)>> {
-    let mut columns: Vec<(&Column, bool)> = Vec::new();
-    for ordering in &select.order_by {
-        let column = existing_column(table, &ordering.column)?;
-        if ordering.ann_of.is_some() {
-            if table.indexes.values().any(|index| index.column(table) == Some(column)) {
-                return invalid("ORDER BY ... ANN OF is not supported yet");
+/// What ORDER BY says.
+struct Orderings<'t> {
+    /// The columns, and whether they descend.
+    columns: Vec<(&'t Column, bool)>,
+    /// The columns whose vectors are measured, and with what.
+    nearest: Vec<(&'t Column, Nearest)>,
+    /// Whether one of the latter is to descend.
+    farthest: bool,
+}
+
+impl<'t> Orderings<'t> {
+    fn prepare(
+        select: &Select<'_>,
+        table: &'t Table,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Orderings<'t>> {
+        let mut found = Orderings { columns: Vec::new(), nearest: Vec::new(), farthest: false };
+        for ordering in &select.order_by {
+            let column = existing_column(table, &ordering.column)?;
+            if let Some(vector) = &ordering.ann_of {
+                let nearest = Nearest::prepare((table, column), vector, scope, markers)?;
+                found.nearest.push((column, nearest));
+                found.farthest |= ordering.descending;
+                continue;
             }
-            return invalid("ANN ordering by vector requires the column to be indexed");
+            // A column named twice counts where it stood first and as it was said last.
+            match found.columns.iter_mut().find(|(known, _)| known.name == column.name) {
+                Some(known) => known.1 = ordering.descending,
+                None => found.columns.push((column, ordering.descending)),
+            }
         }
-        // A column named twice counts where it stood first and as it was said last.
-        match columns.iter_mut().find(|(known, _)| known.name == column.name) {
-            Some(known) => known.1 = ordering.descending,
-            None => columns.push((column, ordering.descending)),
-        }
+        Ok(found)
     }
-    Ok(columns)
+
+    /// The column whose vectors are measured, or why they cannot be (`addOrderingRestrictions`).
+    fn nearest_to(&self) -> Option<NearestTo<'t>> {
+        let (column, _) = self.nearest.first()?;
+        Some(match (&self.nearest[..], self.columns.is_empty()) {
+            ([_, _, ..], _) => Err("Cannot specify more than one ANN ordering"),
+            (_, false) => Err("ANN ordering does not support any other ordering"),
+            _ if self.farthest => Err("Descending ANN ordering is not supported"),
+            _ => Ok((column, is_of_floats(&column.ty))),
+        })
+    }
 }
 
 /// Whether the order asked for is the clustering order backwards.

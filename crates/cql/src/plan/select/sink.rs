@@ -5,6 +5,7 @@
 
 use super::fold::Folding;
 use super::group::{Grouped, Grouping};
+use super::nearest::Nearby;
 use super::row::{Computing, RowAt};
 use super::sort::{Kept, Sort};
 use crate::analysis::restrictions::BoundFilter;
@@ -24,6 +25,8 @@ pub(super) enum Target<'a> {
     Answer,
     /// Kept, to be sorted.
     Kept(Kept, &'a Sort),
+    /// Measured; the nearest are kept.
+    Nearest(Nearby<'a>),
     /// Made one.
     Folding(Folding),
     /// Made groups.
@@ -75,6 +78,17 @@ impl SelectSink<'_> {
             Target::Kept(kept, sort) => {
                 kept.begin_row(sort, &at, &mut self.scratch);
                 write(self.selection, &at, &self.computing, kept, &mut self.scratch)
+            }
+            Target::Nearest(nearby) => {
+                let (selection, computing) = (self.selection, &self.computing);
+                let added = nearby.add(&at, &mut self.scratch, |out, scratch| {
+                    write(selection, &at, computing, out, scratch)
+                });
+                match added {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Ok(Taken::Skipped),
+                    Err(error) => Err(error),
+                }
             }
             Target::Folding(folding) => folding.add(self.selection, &at, &self.computing, &mut self.scratch),
             Target::Grouping(grouping) => {
