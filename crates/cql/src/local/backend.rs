@@ -35,6 +35,7 @@ pub struct LocalBackend {
     ddl: DdlSettings,
     virtuals: VirtualTables,
     pub(super) batches: BatchLimits,
+    pub(super) tombstones_warn: u64,
     /// `None` when nothing is configured: nobody is asked then.
     pub(super) guardrails: Option<Arc<Guardrails>>,
     listeners: RwLock<Vec<SchemaListener>>,
@@ -67,6 +68,7 @@ impl LocalBackend {
             },
             guardrails,
             batches: options.batches,
+            tombstones_warn: options.tombstones_warn,
             listeners: RwLock::new(Vec::new()),
             node,
         })
@@ -178,7 +180,14 @@ impl LocalBackend {
         bindings: Bindings<'_>,
         run: impl FnOnce(&Execution<'_>) -> Result<Answer>,
     ) -> Result<Answer> {
-        run(&Execution { database: &self.database, virtuals: &self.virtuals, request, bindings })
+        run(&Execution {
+            database: &self.database,
+            virtuals: &self.virtuals,
+            request,
+            guardrails: self.guardrails.as_deref(),
+            tombstones_warn: self.tombstones_warn,
+            bindings,
+        })
     }
 
     fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Answer> {

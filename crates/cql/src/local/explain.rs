@@ -53,8 +53,14 @@ impl LocalBackend {
         select: &SelectPlan,
         (request, bindings): (&Request<'_>, Bindings<'_>),
     ) -> Result<Vec<Step>> {
-        let execution =
-            Execution { database: self.database(), virtuals: self.virtual_tables(), request, bindings };
+        let execution = Execution {
+            database: self.database(),
+            virtuals: self.virtual_tables(),
+            request,
+            guardrails: None,
+            tombstones_warn: self.tombstones_warn,
+            bindings,
+        };
         let foreseen = select.foresee(&execution)?;
         let mut memtables = 0;
         let mut probe = Probe::default();

@@ -22,6 +22,8 @@ pub struct LocalOptions {
     pub masks_columns: bool,
     /// Whether tables may lose COMPACT STORAGE.
     pub drops_compact_storage: bool,
+    /// Tombstones that a read may pass before its client is warned (`tombstone_warn_threshold`).
+    pub tombstones_warn: u64,
     /// What clients may not do.
     pub guardrails: Guardrails,
 }
@@ -43,6 +45,7 @@ impl Default for LocalOptions {
             batches: BatchLimits::default(),
             masks_columns: false,
             drops_compact_storage: false,
+            tombstones_warn: 1000,
             guardrails: Guardrails::default(),
         }
     }

@@ -63,6 +63,7 @@ impl LocalBackend {
         }
         let (mut _turn, mut prior) = (None, None);
         if !wanted.is_empty() {
+            self.guard_lists(statements)?;
             check_read_before_write(request.consistency)?;
             _turn = Some(self.database().turn(wanted.turns(), request.may_block)?);
             prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
@@ -105,6 +106,7 @@ impl LocalBackend {
         let (columns, ticket) = match cas.verdict(&prior, now_s)? {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
+                self.guard_lists(statements)?;
                 // Taken within the turn, and later than all that decided: no such write of the partition goes back.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
                 let mut collector = Collector::default();

@@ -3,6 +3,7 @@
 //! Columns and their values follow Cassandra's `SchemaKeyspace`.
 
 use super::definitions::SYSTEM_SCHEMA;
+use crate::index::BUILT_TABLE;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
@@ -40,6 +41,7 @@ pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutati
     let mut writer = Writer {
         timestamp_us,
         system: new.keyspaces.get(SYSTEM_SCHEMA).cloned(),
+        built: new.table("system", BUILT_TABLE).cloned(),
         updates: BTreeMap::new(),
         changes: Vec::new(),
     };
@@ -59,6 +61,8 @@ pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutati
 struct Writer {
     timestamp_us: i64,
     system: Option<Arc<Keyspace>>,
+    /// Says which indexes are built.
+    built: Option<Arc<Table>>,
     updates: BTreeMap<(String, Arc<str>), PartitionUpdate>,
     changes: Vec<SchemaChange>,
 }
@@ -96,8 +100,9 @@ impl Writer {
         }
         let none = BTreeMap::new();
         let tables = before.map_or(&none, |b| &b.tables);
-        for (name, _) in tables.iter().filter(|(name, _)| !after.tables.contains_key(*name)) {
+        for (name, table) in tables.iter().filter(|(name, _)| !after.tables.contains_key(*name)) {
             self.drop_table(&after.name, name);
+            table.indexes.keys().for_each(|index| self.forget_built(&after.name, index));
             self.dropped(&after.name, Some(name), false);
         }
         for (name, table) in &after.tables {
@@ -121,6 +126,10 @@ impl Writer {
         for table in system.tables.values() {
             let deletion = self.deletion();
             self.changes_of(table, &keyspace.name).delete_partition(deletion);
+        }
+        if let Some(built) = self.built.clone() {
+            let deletion = self.deletion();
+            self.changes_of(&built, &keyspace.name).delete_partition(deletion);
         }
         self.dropped(&keyspace.name, None, false);
     }
@@ -152,6 +161,7 @@ impl Writer {
         }
         for name in known.keys().filter(|name| !table.indexes.contains_key(*name)) {
             self.delete_of_table("indexes", table, name);
+            self.forget_built(&table.keyspace, name);
         }
         for (name, dropped) in &table.dropped {
             if before.and_then(|b| b.dropped.get(name)) != Some(dropped) {
@@ -198,6 +208,15 @@ impl Writer {
             let prefix = [Some(name.as_bytes())];
             self.changes_of(&table, keyspace).delete_range((&prefix, true), (&prefix, false), deletion);
         }
+    }
+
+    /// An index that is gone is not built any more.
+    fn forget_built(&mut self, keyspace: &Arc<str>, index: &Arc<str>) {
+        let Some(built) = self.built.clone() else { return };
+        let deletion = self.deletion();
+        let clustering = [Some(index.as_bytes())];
+        let changes = self.changes_of(&built, keyspace);
+        changes.row(clustering.into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 
     /// Deletes what stands under a name within a table.

@@ -16,6 +16,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     };
     let words = |name: &str| Words {
         warned: listed(settings, &format!("{name}_warned")),
+        ignored: listed(settings, &format!("{name}_ignored")),
         disallowed: listed(settings, &format!("{name}_disallowed")),
     };
     let is_off = |key: &str| settings.get(key) == Some(&Value::Boolean(false));
@@ -26,6 +27,9 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         columns_per_table: threshold("columns_per_table"),
         fields_per_udt: threshold("fields_per_udt"),
         vector_dimensions: threshold("vector_dimensions"),
+        secondary_indexes_per_table: threshold("secondary_indexes_per_table"),
+        partition_keys_in_select: threshold("partition_keys_in_select"),
+        in_select_cartesian_product: threshold("in_select_cartesian_product"),
         page_size: threshold("page_size"),
         items_per_collection: threshold("items_per_collection"),
         collection_size: threshold("collection_size"),

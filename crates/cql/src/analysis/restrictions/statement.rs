@@ -318,6 +318,11 @@ impl Restrictions {
         !self.is_on_token() && self.partition.has_in()
     }
 
+    /// Whether IN stands at the clustering.
+    pub(crate) fn clustering_has_in(&self) -> bool {
+        self.clustering.has_in()
+    }
+
     /// Whether anything is asked of the partition key.
     pub(crate) fn has_partition_key(&self) -> bool {
         self.token.is_some() || !self.partition.is_empty()

@@ -117,18 +117,15 @@ pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column
     all.filter(|column| !table.is_hidden(column))
 }
 
-/// Replaces what has no aggregate within by its number among what the first row gives.
+/// Replaces what is taken from a row by its number among what the first row gives. What is computed is so from those, also
+/// where there is no row at all.
 fn take_first(selected: &mut Selected, first: &mut Vec<Selected>) {
-    if has_aggregate(selected) {
-        selected.parts().iter_mut().for_each(|part| take_first(part, first));
-    } else if !matches!(selected, Selected::Term(_) | Selected::First(_)) {
+    if matches!(selected, Selected::Leaf(_) | Selected::TimeOf(..)) {
         let index = first.len();
         first.push(std::mem::replace(selected, Selected::First(index)));
+    } else {
+        selected.parts().iter_mut().for_each(|part| take_first(part, first));
     }
-}
-
-fn has_aggregate(selected: &mut Selected) -> bool {
-    matches!(selected, Selected::Aggregate(_)) || selected.parts().iter_mut().any(has_aggregate)
 }
 
 impl<'a> Typing<'a, '_> {

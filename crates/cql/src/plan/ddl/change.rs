@@ -122,10 +122,13 @@ impl DdlPlan {
     /// # Errors
     /// What is wrong with it under the present schema; the errors of a write.
     pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
-        let statement = parse(&self.text)?;
+        let mut statement = parse(&self.text)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
+        if let Some(guardrails) = &settings.guardrails {
+            warnings.extend(guardrails.ignore_properties(&mut statement.kind));
+        }
         let changed = database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
             within = self.dropped_within(schema);

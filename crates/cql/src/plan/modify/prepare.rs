@@ -285,6 +285,17 @@ impl ModifyPlan {
         self.reads != Reads::default()
     }
 
+    /// The operations on lists that read first, in Cassandra's words (`Lists`).
+    pub(crate) fn list_operations(&self) -> impl Iterator<Item = &'static str> {
+        let operations = self.operations.statics.iter().chain(&self.operations.regular);
+        operations.filter_map(|operation| match operation.action {
+            Action::SetIndex(..) => Some("Setting of list items by index requiring read before write"),
+            Action::DiscardValues(_) => Some("Removal of list items requiring read before write"),
+            Action::DeleteIndex(_) => Some("Removal of list items by index requiring read before write"),
+            _ => None,
+        })
+    }
+
     /// Whether it is about the static row alone, and names no other.
     pub(super) fn is_about_statics(&self) -> bool {
         self.filter.clustering.is_empty()

@@ -12,14 +12,19 @@ use crate::analysis::selection::{GroupBy, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
+use crate::guardrails::Reading;
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
 use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
+use helenus_model::token::Token;
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// Characters of a statement that a warning shows.
+const QUERY_CHARS_MAX: usize = 512;
 
 impl SelectPlan {
     /// Runs the statement. Rows go to `out`.
@@ -31,7 +36,7 @@ impl SelectPlan {
         let began_ns = execution.began_ns();
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
-        let warnings = match &self.nearest {
+        let mut warnings = match &self.nearest {
             Some(nearest) => nearest.check(request, self.selection.combines_rows(), (limit, per_partition))?,
             None => Vec::new(),
         };
@@ -55,6 +60,7 @@ impl SelectPlan {
             partitions.check_keys()?;
         }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
+        warnings.extend(self.guarded(execution, (&partitions, &rows), limit)?);
         // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
         let is_paged = page_rows.is_some() && (self.selection.combines_rows() || !rows.is_empty);
         if is_paged && self.sort.is_some() {
@@ -88,6 +94,7 @@ impl SelectPlan {
             partition: Partition::default(),
             failure: None,
             scratch: Vec::new(),
+            passed: (0, 0),
         };
         let mut end = ReadEnd::Complete;
         if let PartitionSelection::Read(partitions) = partitions
@@ -100,6 +107,7 @@ impl SelectPlan {
             execution.spent(Stage::Plan, began_ns);
             end = self.read(&command, &searches, execution, &mut sink)?;
         }
+        warnings.extend(self.tombstone_warning(&sink, execution.tombstones_warn));
         let began_ns = execution.began_ns();
         let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
@@ -108,6 +116,52 @@ impl SelectPlan {
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         };
         Ok(self.answer(paging_state, warnings))
+    }
+
+    /// Asks the guardrails, where there are some.
+    fn guarded(
+        &self,
+        execution: &Execution<'_>,
+        (partitions, rows): (&PartitionSelection, &RowSelection),
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        let guardrails = execution.guardrails.filter(|_| !is_system_keyspace(&self.table.keyspace));
+        let Some(guardrails) = guardrails else { return Ok(Vec::new()) };
+        let keys = match partitions {
+            PartitionSelection::Read(Partitions::Keys(keys)) if self.restrictions.key_has_in() => {
+                Some(keys.len() as u64)
+            }
+            _ => None,
+        };
+        let names = match &*rows.filter {
+            ClusteringFilter::Names(names) if self.restrictions.clustering_has_in() => {
+                Some(names.len() as u64)
+            }
+            _ => None,
+        };
+        let paged = execution.request.page_size.filter(|size| *size > 0);
+        let is_cut =
+            |size: &u32| self.selection.combines_rows() || self.nearest.is_none() && limit > u64::from(*size);
+        guardrails.read(&Reading {
+            table: &self.table.name,
+            partitions: keys,
+            rows: names,
+            index_without_partition: self.restrictions.uses_index() && self.restrictions.is_key_range(),
+            page_size: paged.filter(is_cut),
+        })
+    }
+
+    /// What the client is told of a read that passed more than so many tombstones (`ReadCommand.withMetricsRecording`).
+    fn tombstone_warning(&self, sink: &SelectSink<'_>, most: u64) -> Option<String> {
+        let (rows, tombstones) = sink.passed;
+        if tombstones <= most || is_system_keyspace(&self.table.keyspace) {
+            return None;
+        }
+        let token = Token::of_key(&sink.partition.key).0;
+        let shown: String = self.text.chars().take(QUERY_CHARS_MAX).collect();
+        Some(format!(
+            "Read {rows} live rows and {tombstones} tombstone cells for query {shown}; token {token} (see tombstone_warn_threshold)"
+        ))
     }
 
     /// Where the rows of an execution go.

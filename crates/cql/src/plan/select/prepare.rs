@@ -32,6 +32,8 @@ pub(crate) struct SelectPlan {
     pub(super) reads_statics: bool,
     /// Knows this statement among others in paging states.
     pub(super) fingerprint: u64,
+    /// The statement, for warnings.
+    pub(super) text: Box<str>,
 }
 
 fn invalid<T>(text: impl Into<String>) -> Result<T> {
@@ -106,9 +108,11 @@ impl SelectPlan {
                 || restrictions.has_static()
                 || restrictions.shows_statics_alone()
                 || nearest.as_ref().is_some_and(Nearest::is_static));
+        let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
         Ok(SelectPlan {
             table: table.clone(),
-            fingerprint: fingerprint(select, table),
+            fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
+            text: text.into(),
             selection,
             restrictions,
             limit,
@@ -286,11 +290,4 @@ fn check_distinct(
             column.name
         )),
     }
-}
-
-/// FNV-1a over table and statement: a paging state is of use to the statement only that it came from.
-fn fingerprint(select: &Select<'_>, table: &Table) -> u64 {
-    let statement = Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() };
-    let text = print(&statement);
-    super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()])
 }

@@ -49,12 +49,14 @@ pub(super) struct SelectSink<'a> {
     /// A function's refusal, which ends the read.
     pub(super) failure: Option<CqlError>,
     pub(super) scratch: Vec<u8>,
+    /// Rows that the reads gave, and tombstones that they passed.
+    pub(super) passed: (u64, u64),
 }
 
 /// The partition at hand; buffers stay from one to the next.
 #[derive(Default)]
 pub(super) struct Partition {
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     statics: RowBuf,
     has_statics: bool,
     is_refused: bool,
@@ -176,6 +178,10 @@ impl RowSink for SelectSink<'_> {
             return Ok(Taken::Skipped);
         }
         self.emit(None)
+    }
+
+    fn passed(&mut self, rows: u64, tombstones: u64) {
+        self.passed = (self.passed.0 + rows, self.passed.1 + tombstones);
     }
 
     fn is_full(&self) -> bool {
