@@ -7,7 +7,7 @@ use crate::analysis::selection::{Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::backend::ResultColumns;
 use crate::error::{CqlError, Result};
-use crate::syntax::ast::{self, Select, Selectable, Selectors, Statement, StatementKind};
+use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -51,24 +51,17 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
-        // Cassandra looks for the columns that are selected, then at ORDER BY and WHERE, then at what is selected of them.
-        let selection = Selection::prepare(select, table, scope, markers);
-        let selection = match selection {
-            Err(CqlError::Invalid(text)) if text.starts_with("Undefined column name") => {
-                return invalid(text);
-            }
-            other => other,
-        };
+        let only_statics = Selection::is_of_statics(select, table, scope)?;
         let ordering = Orderings::prepare(select, table, scope, markers)?;
         let clause = WhereClause {
             relations: &select.filter,
             allow_filtering: select.allow_filtering,
             filters_implicitly: is_virtual_keyspace(&table.keyspace),
-            only_statics: selects_only_statics(select, table),
+            only_statics,
             nearest_to: ordering.nearest_to(),
         };
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
-        let mut selection = selection?;
+        let mut selection = Selection::prepare(select, table, scope, markers)?;
         if select.distinct {
             check_distinct(select, table, &selection, &restrictions)?;
         }
@@ -218,41 +211,6 @@ fn is_reversed(ordering: &[(&Column, bool)], table: &Table, restrictions: &Restr
         agree &= *reversed.get_or_insert(backwards) == backwards;
     }
     if agree { Ok(reversed.unwrap_or(false)) } else { invalid("Unsupported order by relation") }
-}
-
-/// Whether static columns are selected and nothing else but partition key columns (`selectOnlyStaticColumns`).
-fn selects_only_statics(select: &Select<'_>, table: &Table) -> bool {
-    let Selectors::List(list) = &select.selectors else { return false };
-    let mut kinds = Vec::new();
-    list.iter().for_each(|selector| kinds_of(&selector.selectable, table, &mut kinds));
-    kinds.contains(&ColumnKind::Static)
-        && kinds.iter().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
-}
-
-fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
-    match selectable {
-        Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),
-        Selectable::Term(_) | Selectable::CountRows(_) => {}
-        Selectable::Time(_, inner, _)
-        | Selectable::Cast(inner, _, _)
-        | Selectable::Path(inner, _)
-        | Selectable::Negation(inner, _) => kinds_of(inner, table, kinds),
-        Selectable::Hint(hint, _) => kinds_of(&hint.1, table, kinds),
-        Selectable::Function(_, items, _)
-        | Selectable::Tuple(items, _)
-        | Selectable::List(items, _)
-        | Selectable::Set(items, _) => items.iter().for_each(|item| kinds_of(item, table, kinds)),
-        Selectable::MapOrUdt(pairs, _) => {
-            for (key, value) in pairs {
-                kinds_of(key, table, kinds);
-                kinds_of(value, table, kinds);
-            }
-        }
-        Selectable::Arithmetic(first, rest) => {
-            kinds_of(first, table, kinds);
-            rest.iter().for_each(|(_, operand)| kinds_of(operand, table, kinds));
-        }
-    }
 }
 
 fn check_distinct(
