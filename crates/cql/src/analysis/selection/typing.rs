@@ -11,7 +11,7 @@ use crate::analysis::{Markers, Receiver, Scope, Term, native_type, term_text};
 use crate::backend::ResultColumn;
 use crate::error::{CqlError, Result};
 use crate::functions::{Found, Testable, lookup};
-use crate::syntax::ast::{self, Native, Pos, Select, Selectable, Selectors, TimeFunction};
+use crate::syntax::ast::{self, Native, Pos, Select, Selectors, TimeFunction};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{Assignment, CqlType};
 use std::sync::Arc;
@@ -89,31 +89,6 @@ impl Selection {
         Ok(Selection { columns, json, terms, aggregates, first: Vec::new(), group_by: None, used, result })
     }
 
-    /// Whether static columns are selected and nothing else but partition key columns (`selectOnlyStaticColumns`). Cassandra
-    /// finds columns and functions of a selection when it looks at them, and this looks at no more than it needs.
-    ///
-    /// # Errors
-    /// Of what it looks at: unknown columns and functions, arguments of wrong types.
-    pub(crate) fn is_of_statics(select: &Select<'_>, table: &Table, scope: &Scope<'_>) -> Result<bool> {
-        let Selectors::List(list) = &select.selectors else { return Ok(false) };
-        if table.statics.is_empty() || table.is_static_compact() {
-            return Ok(false);
-        }
-        let any = |wanted: fn(ColumnKind) -> bool| -> Result<bool> {
-            for selector in list {
-                Finder { table, scope }.node(&selector.selectable)?;
-                let mut kinds = Vec::new();
-                kinds_of(&selector.selectable, table, &mut kinds);
-                if kinds.into_iter().any(wanted) {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        };
-        let is_other = |kind| !matches!(kind, ColumnKind::PartitionKey | ColumnKind::Static);
-        Ok(any(|kind| kind == ColumnKind::Static)? && !any(is_other)?)
-    }
-
     /// Lets what is not aggregated come from the first of several rows.
     pub(super) fn take_first(&mut self) {
         for selected in &mut self.columns {
@@ -124,33 +99,6 @@ impl Selection {
 
 fn as_json(column: ResultColumn) -> ResultColumn {
     ResultColumn { name: "[json]".into(), ty: CqlType::Text, ..column }
-}
-
-/// The kinds of the columns within a selectable.
-fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
-    match selectable {
-        Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),
-        Selectable::Term(_) | Selectable::CountRows(_) => {}
-        Selectable::Time(_, inner, _)
-        | Selectable::Cast(inner, _, _)
-        | Selectable::Path(inner, _)
-        | Selectable::Negation(inner, _) => kinds_of(inner, table, kinds),
-        Selectable::Hint(hint, _) => kinds_of(&hint.1, table, kinds),
-        Selectable::Function(_, items, _)
-        | Selectable::Tuple(items, _)
-        | Selectable::List(items, _)
-        | Selectable::Set(items, _) => items.iter().for_each(|item| kinds_of(item, table, kinds)),
-        Selectable::MapOrUdt(pairs, _) => {
-            for (key, value) in pairs {
-                kinds_of(key, table, kinds);
-                kinds_of(value, table, kinds);
-            }
-        }
-        Selectable::Arithmetic(first, rest) => {
-            kinds_of(first, table, kinds);
-            rest.iter().for_each(|(_, operand)| kinds_of(operand, table, kinds));
-        }
-    }
 }
 
 /// The columns of `*`: static and regular ones by name, of whatever shape (`allColumnsInSelectOrder`).
