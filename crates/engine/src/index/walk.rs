@@ -346,3 +346,22 @@ pub(super) fn damaged(shape: &IndexShape, error: &helenus_model::types::TypeErro
         message: format!("index {} is damaged: {error}; drop it and make it again", shape.index.name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_first_in_the_order_of_rows_is_kept_within_bounds() {
+        let mut gathered = Gathered { most: Some(4), ..Gathered::default() };
+        for number in 0..100_u8 {
+            let position = vec![number.wrapping_mul(37) % 100];
+            let (clustering, term) = (Vec::new(), Vec::new());
+            gathered.add(Hit { position, clustering, term, path: None, values: Vec::new(), timestamp_us: 0 });
+            assert!(gathered.hits.len() <= 8);
+        }
+        gathered.cut();
+        let kept: Vec<u8> = gathered.hits.iter().map(|hit| hit.position[0]).collect();
+        assert_eq!((kept, gathered.is_cut, gathered.seen), (vec![0, 1, 2, 3], true, 100));
+    }
+}
