@@ -43,7 +43,7 @@ pub(super) fn alter(
         }
         TableChange::Add { if_not_exists, columns } => {
             for column in columns {
-                add(column, *if_not_exists, (present, &before), &mut changed)?;
+                add(column, *if_not_exists, (&**present, &before), &mut changed)?;
             }
             changed.arrange();
         }
