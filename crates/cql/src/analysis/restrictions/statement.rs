@@ -47,8 +47,8 @@ pub(crate) struct Restrictions {
     uses_index: bool,
     /// Whether partition key and clustering are among what rows are tested for.
     tests: (bool, bool),
-    /// Rows are ordered by their nearness to a vector.
-    is_nearest: bool,
+    /// Kind of the column by whose nearness to a vector rows are ordered.
+    nearest_to: Option<ColumnKind>,
 }
 
 /// Cassandra's refusal to filter.
@@ -77,7 +77,7 @@ impl Restrictions {
             chosen: Vec::new(),
             uses_index: false,
             tests: (false, false),
-            is_nearest: clause.nearest_to.is_some(),
+            nearest_to: None,
         };
         let mut typing = Typing { table, scope, markers };
         for relation in clause.relations {
@@ -94,6 +94,7 @@ impl Restrictions {
         if let Some(nearest_to) = clause.nearest_to {
             let (column, _) = nearest_to.map_err(|refusal| CqlError::Invalid(refusal.to_owned()))?;
             found.check_unrestricted(column)?;
+            found.nearest_to = Some(column.kind);
         }
         found.check(clause)?;
         Ok(found)
@@ -294,9 +295,10 @@ impl Restrictions {
     /// It does.
     pub(crate) fn check_filtering(&self, clause: WhereClause<'_>) -> Result<()> {
         let tested = self.tested();
-        let filters = match tested.is_empty() && !self.is_nearest {
+        let is_nearest = self.nearest_to.is_some();
+        let filters = match tested.is_empty() && !is_nearest {
             true => !self.clustering.is_empty(),
-            false => self.indexes.leave_to_filter(&tested, self.is_nearest),
+            false => self.indexes.leave_to_filter(&tested, is_nearest),
         };
         if (self.is_key_range || self.uses_index)
             && filters
@@ -340,12 +342,16 @@ impl Restrictions {
 
     /// Whether a static column is filtered by.
     pub(crate) fn has_static(&self) -> bool {
-        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Static)
+        self.has_other_of(ColumnKind::Static)
     }
 
     /// Whether a regular column is filtered by.
     pub(crate) fn has_regular(&self) -> bool {
-        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Regular)
+        self.has_other_of(ColumnKind::Regular)
+    }
+
+    fn has_other_of(&self, kind: ColumnKind) -> bool {
+        self.nearest_to == Some(kind) || self.other.iter().any(|restriction| restriction.first().kind == kind)
     }
 
     /// Whether a partition without rows shows as a row of its static columns: only where all of each partition is

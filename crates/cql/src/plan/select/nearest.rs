@@ -25,7 +25,6 @@ const ROWS_MAX: u64 = 1000;
 pub(crate) struct Nearest {
     source: Source,
     pub(super) column: String,
-    is_static: bool,
     measure: Similarity,
     vector: Term,
 }
@@ -48,19 +47,12 @@ impl Nearest {
         let vector = Term::prepare(vector, &Receiver::of_column(table, column), scope, markers)?;
         let index = table.indexes.values().find(|index| index.is_sai() && index.column(table) == Some(column));
         let function = index.and_then(|index| index.options.get("similarity_function"));
-        let source = Source::of(column);
         Ok(Nearest {
-            is_static: source.is_static(),
-            source,
+            source: Source::of(column),
             column: column.name.to_string(),
             measure: function.and_then(|name| Similarity::of_index(name)).unwrap_or(Similarity::Cosine),
             vector,
         })
-    }
-
-    /// Whether the static row holds the vector.
-    pub(super) fn is_static(&self) -> bool {
-        self.is_static
     }
 
     /// Judges what the request asks for besides; warnings for its client.

@@ -97,10 +97,7 @@ impl SelectPlan {
         let sort = (!ordering.is_empty() && restrictions.key_has_in())
             .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
         let reads_statics = !table.statics.is_empty()
-            && (selection.uses_statics()
-                || restrictions.has_static()
-                || restrictions.shows_statics_alone()
-                || nearest.as_ref().is_some_and(Nearest::is_static));
+            && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
         let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
         Ok(SelectPlan {
             table: table.clone(),
