@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 
-use helenus_wire::native::ErrorCode;
+use helenus_model::types::CqlType;
+use helenus_wire::native::{ColumnSpec, ErrorCode};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, CellBytes};
 
 /// The text of `docs/conformance.md`.
 ///
@@ -50,11 +51,42 @@ pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
     theirs == ours || SETS.iter().any(|start| theirs.contains(start)) && words(theirs) == words(ours)
 }
 
-/// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`.
+/// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`; Helenus goes on, and may
+/// find something else wrong.
 pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
-    let refused =
-        theirs.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_"));
-    refused && ours.error().is_none()
+    let is_refused = |answer: &Answer| {
+        answer.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_text"))
+    };
+    is_refused(theirs) && !is_refused(ours)
+}
+
+/// Rows with one value for all that are no number, by the entry `bits-of-nan`.
+pub(crate) fn one_nan(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
+    let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {
+        CqlType::Double => <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
+        CqlType::Float => <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),
+        _ => false,
+    };
+    let mut rows = rows.to_vec();
+    for row in &mut rows {
+        for (column, cell) in columns.iter().zip(row) {
+            if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
+                bytes.fill(0xFF);
+            }
+        }
+    }
+    rows
+}
+
+/// Whether a syntax error is of something that is no token, by the entry `broken-token-ahead`.
+pub(crate) fn is_broken_token(message: &str) -> bool {
+    message.contains("mismatched character ") || message.contains("no viable alternative at character ")
+}
+
+/// Whether a statement is sorted by Cassandra as the entry `order-of-json` says.
+pub(crate) fn is_sorted_json(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    text.starts_with("SELECT JSON * ") && text.contains(" ORDER BY ") && text.contains(" IN ")
 }
 
 /// The name of a column without what differs by the entry `name-of-to-json`.

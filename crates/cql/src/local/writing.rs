@@ -59,7 +59,8 @@ impl LocalBackend {
         let began_ns = request.began_ns(self.database());
         let mut wanted = Wanted::default();
         for statement in statements {
-            statement.plan.want(&statement.bindings, &mut wanted)?;
+            let asked = statement.plan.want(&statement.bindings, &mut wanted);
+            asked.map_err(|error| first_refusal(error, statements))?;
         }
         let (mut _turn, mut prior) = (None, None);
         if !wanted.is_empty() {
@@ -70,7 +71,8 @@ impl LocalBackend {
         }
         let mut collector = Collector::default();
         for statement in statements {
-            statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector)?;
+            let applied = statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector);
+            applied.map_err(|error| first_refusal(error, statements))?;
         }
         let mutation = collector.finish();
         let mut warnings = self.guard_write(&mutation, request)?;
@@ -168,6 +170,12 @@ impl LocalBackend {
             other => other,
         })
     }
+}
+
+/// What a batch is refused for: the first of its partitions that cannot be, or else `error`.
+fn first_refusal(error: CqlError, statements: &[Statement<'_>]) -> CqlError {
+    let keys = statements.iter().map(|statement| statement.plan.check_partitions(&statement.bindings));
+    keys.filter_map(Result::err).next().unwrap_or(error)
 }
 
 fn read_request<'r>(request: &Request<'r>) -> ReadRequest<'r> {

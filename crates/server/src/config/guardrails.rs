@@ -16,7 +16,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     };
     let words = |name: &str| Words {
         warned: listed(settings, &format!("{name}_warned")),
-        ignored: listed(settings, &format!("{name}_ignored")),
+        ignored: BTreeSet::new(),
         disallowed: listed(settings, &format!("{name}_disallowed")),
     };
     let is_off = |key: &str| settings.get(key) == Some(&Value::Boolean(false));
@@ -38,7 +38,10 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         maximum_timestamp_us: threshold("maximum_timestamp"),
         minimum_replication_factor: threshold("minimum_replication_factor"),
         maximum_replication_factor: threshold("maximum_replication_factor"),
-        table_properties: words("table_properties"),
+        table_properties: Words {
+            ignored: listed(settings, "table_properties_ignored"),
+            ..words("table_properties")
+        },
         read_consistency_levels: words("read_consistency_levels"),
         write_consistency_levels: words("write_consistency_levels"),
         disabled: features.filter(|(key, _)| is_off(key)).map(|(_, feature)| feature).collect(),

@@ -5,7 +5,7 @@
 
 use super::create_table::invalid;
 use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};
-use crate::error::{CqlError, Result};
+use crate::error::Result;
 use crate::functions::{CallPlace, Found, Testable, lookup};
 use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
 use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
