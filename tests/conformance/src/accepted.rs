@@ -60,8 +60,9 @@ pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     is_refused(theirs) && !is_refused(ours)
 }
 
-/// Rows with one value for all that are no number, by the entry `bits-of-nan`.
-pub(crate) fn one_nan(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
+/// Rows with one value for all that are no number, by the entry `bits-of-nan`, and one spelling of decimals in key columns of
+/// generated tables, by the entry `spelling-of-an-equal-key`.
+pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
     let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {
         CqlType::Double => <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
         CqlType::Float => <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),
@@ -73,14 +74,37 @@ pub(crate) fn one_nan(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Ve
             if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
                 bytes.fill(0xFF);
             }
+            if let Some(bytes) = cell.as_mut().filter(|_| column.ty == CqlType::Decimal && is_key(&column.name)) {
+                *bytes = plain_decimal(bytes);
+            }
         }
     }
     rows
 }
 
+/// Whether a generated column is of the key, by its name: `p0`, `c1`, `C 2`.
+fn is_key(name: &str) -> bool {
+    let number = name.strip_prefix(['p', 'c']).or_else(|| name.strip_prefix("C "));
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
+/// A decimal's ordered bytes, which are those of all that are equal to it.
+fn plain_decimal(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match helenus_model::byte_comparable::component((&CqlType::Decimal, false), Some(bytes), &mut out) {
+        Ok(()) => out,
+        Err(_) => bytes.to_vec(),
+    }
+}
+
 /// Whether a syntax error is of something that is no token, by the entry `broken-token-ahead`.
 pub(crate) fn is_broken_token(message: &str) -> bool {
     message.contains("mismatched character ") || message.contains("no viable alternative at character ")
+}
+
+/// Whether a syntax error is of a path in a selection, by the entry `syntax-of-a-path`.
+pub(crate) fn is_path(message: &str) -> bool {
+    message.contains("mismatched input '.' expecting K_FROM")
 }
 
 /// Whether a statement is sorted by Cassandra as the entry `order-of-json` says.

@@ -235,7 +235,13 @@ impl DdlPlan {
             }
             StatementKind::CreateTable(create) => create_table::create(create, in_keyspace, schema, settings),
             StatementKind::AlterTable(alter) => {
-                alter_table::alter(alter, in_keyspace, schema, (settings, timestamp_us))
+                alter_table::alter(alter, in_keyspace, schema, (settings, timestamp_us))?;
+                if let ast::TableChange::Add { .. } = alter.change
+                    && let Some(table) = schema.table(in_keyspace, alter.name.name.as_str())
+                {
+                    warnings.extend(index::vector_warnings(table));
+                }
+                Ok(())
             }
             StatementKind::DropTable(drop) => {
                 create_table::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)

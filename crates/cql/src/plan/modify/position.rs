@@ -280,7 +280,7 @@ fn chosen<'a>(
             };
             let mut all = Vec::new();
             for element in Elements::of_list(&list) {
-                let element = element.ok_or_else(|| null_value(names, 0, Side::In))?;
+                let element = element.ok_or_else(|| null_value(names, 0, if names.len() > 1 { Side::In } else { Side::Bound }))?;
                 let row: Result<Clustering<'a>> = match names.len() {
                     1 => Ok(vec![Cow::Owned(element.to_vec())]),
                     _ => tuple_values(element, names, Side::In),
@@ -347,11 +347,9 @@ enum Side {
 fn null_value(names: &[Arc<str>], at: usize, side: Side) -> CqlError {
     let name = names.get(at).map_or("", |name| name);
     CqlError::Invalid(match side {
-        Side::Equal if names.len() > 1 => format!("Invalid null value for column {name}"),
-        Side::In if names.len() > 1 => {
-            format!("Invalid null value in condition for columns: [{}]", joined(names))
-        }
-        _ => null_text(name),
+        Side::Equal => format!("Invalid null value for column {name}"),
+        Side::In => format!("Invalid null value in condition for columns: [{}]", joined(names)),
+        Side::Bound => null_text(name),
     })
 }
 

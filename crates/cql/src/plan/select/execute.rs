@@ -56,13 +56,15 @@ impl SelectPlan {
             PartitionSelection::Nothing => RowSelection::nothing(),
             PartitionSelection::Read(_) => self.restrictions.rows(bindings)?,
         };
-        if !rows.is_empty {
+        // Static columns are read though no row is named (`makeClusteringIndexFilter`).
+        let reads_any = !rows.is_empty || !self.table.statics.is_empty();
+        if reads_any {
             partitions.check_keys()?;
         }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
         warnings.extend(self.guarded(execution, (&partitions, &rows), limit)?);
         // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
-        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || !rows.is_empty);
+        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || reads_any);
         if is_paged && self.sort.is_some() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }

@@ -63,7 +63,7 @@ impl SelectPlan {
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
         let mut selection = Selection::prepare(select, table, scope, markers)?;
         if select.distinct {
-            check_distinct(select, table, &selection, &restrictions)?;
+            check_distinct(select, table, (&selection, &ordering), &restrictions)?;
         }
         selection.group((&select.group_by, select.distinct), (table, &restrictions), scope, markers)?;
         let groups_by_rows = selection.group_by.as_ref();
@@ -213,7 +213,7 @@ fn is_reversed(ordering: &[(&Column, bool)], table: &Table, restrictions: &Restr
 fn check_distinct(
     select: &Select<'_>,
     table: &Table,
-    selection: &Selection,
+    (selection, ordering): (&Selection, &Orderings<'_>),
     restrictions: &Restrictions,
 ) -> Result<()> {
     if select.per_partition_limit.is_some() {
@@ -229,7 +229,11 @@ fn check_distinct(
         Source::Cell { id, is_static: false, .. } => table.column_by_id(*id).map(|column| &column.name),
         _ => None,
     };
-    if let Some(name) = selection.used.iter().find_map(name_of) {
+    // What rows of several partitions are sorted by is selected too.
+    let sorted = ordering.columns.iter().filter(|_| restrictions.key_has_in());
+    let sorted = sorted.map(|(column, _)| Source::of(column));
+    let all = selection.used.iter().cloned().chain(sorted);
+    if let Some(name) = all.into_iter().find_map(|source| name_of(&source)) {
         return invalid(format!(
             "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {name})"
         ));
