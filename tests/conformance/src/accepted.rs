@@ -55,7 +55,9 @@ pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
 /// find something else wrong.
 pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     let is_refused = |answer: &Answer| {
-        answer.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_text"))
+        answer
+            .error()
+            .is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_text"))
     };
     is_refused(theirs) && !is_refused(ours)
 }
@@ -74,7 +76,9 @@ pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Ve
             if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
                 bytes.fill(0xFF);
             }
-            if let Some(bytes) = cell.as_mut().filter(|_| column.ty == CqlType::Decimal && is_key(&column.name)) {
+            if let Some(bytes) =
+                cell.as_mut().filter(|_| column.ty == CqlType::Decimal && is_key(&column.name))
+            {
                 *bytes = plain_decimal(bytes);
             }
         }

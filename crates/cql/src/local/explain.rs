@@ -180,9 +180,7 @@ fn statements_of<'p>(
             Ok((plan.kind.word(), None, vec![Statement { plan, bindings: bindings.clone() }]))
         }
         Plan::Batch(plan) => Ok(("batch", Some(plan.kind), plan.bound(bindings))),
-        _ => Err(CqlError::Invalid(
-            "EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned(),
-        )),
+        _ => Err(CqlError::Invalid("EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned())),
     }
 }
 

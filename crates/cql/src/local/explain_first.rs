@@ -5,9 +5,7 @@ use super::backend::LocalBackend;
 use crate::backend::{BatchKind, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::Result;
 use crate::plan::conditional::CasRequest;
-use crate::plan::explain::{
-    Ran, Step, count_steps, counter_step, prior_steps, verdict_step, write_steps,
-};
+use crate::plan::explain::{Ran, Step, count_steps, counter_step, prior_steps, verdict_step, write_steps};
 use crate::plan::modify::{Collector, Moment, Statement, Wanted};
 use helenus_engine::read::Probe;
 use parking_lot::Mutex;

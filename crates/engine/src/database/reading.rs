@@ -2,8 +2,8 @@
 
 use super::shared::Database;
 use crate::error::{Error, Result};
-use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::figures::SAMPLED;
+use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::table::View;
 use helenus_model::schema::Table;
 use helenus_sstable::block::Touched;

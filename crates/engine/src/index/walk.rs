@@ -108,7 +108,8 @@ impl<'a> Entries<'a> {
     /// The next entries in the order of rows, where they come by their terms; whether there are no more.
     pub(super) fn gather(&mut self, probe: Option<&mut Probe>) -> Result<(Vec<Hit>, bool)> {
         self.hidden.page_rows = None;
-        let (mut gathered, _) = self.read(Gathered { most: Some(GATHERED_MAX), ..Gathered::default() }, probe)?;
+        let (mut gathered, _) =
+            self.read(Gathered { most: Some(GATHERED_MAX), ..Gathered::default() }, probe)?;
         gathered.cut();
         if let Some(last) = gathered.hits.last().filter(|_| gathered.is_cut) {
             let clustering = (!self.shape.is_of_partitions()).then(|| last.clustering.clone());

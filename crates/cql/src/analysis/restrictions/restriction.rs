@@ -132,7 +132,12 @@ fn elements<'a>(
     // An empty value of most types is read as null (each `TypeSerializer.deserialize`).
     let keeps_empty = matches!(
         **element,
-        CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_) | CqlType::Udt(_) | CqlType::Custom(_)
+        CqlType::Ascii
+            | CqlType::Text
+            | CqlType::Blob
+            | CqlType::Tuple(_)
+            | CqlType::Udt(_)
+            | CqlType::Custom(_)
     );
     let (mut values, mut end) = (Vec::new(), 4);
     for value in Elements::of_list(bytes) {

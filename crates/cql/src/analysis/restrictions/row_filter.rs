@@ -263,8 +263,7 @@ fn has_decimals(ty: &CqlType) -> bool {
 }
 
 fn frozen_contains(ty: &CqlType, value: &[u8], with: &[u8], keys: bool) -> bool {
-    let equal =
-        |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| is_same(ty, found, with));
+    let equal = |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| is_same(ty, found, with));
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
             Elements::of_list(value).any(|found| equal(element, found))

@@ -268,9 +268,8 @@ impl Restrictions {
         if self.filters_partition_key() {
             return invalid(INDEXED_FILTERING.to_owned());
         }
-        let is_free = |restriction: &Restriction| {
-            restriction.columns.iter().any(|column| !self.indexes.has_of(column))
-        };
+        let is_free =
+            |restriction: &Restriction| restriction.columns.iter().any(|column| !self.indexes.has_of(column));
         let refused = self.other.iter().any(is_free)
             || self.clustering.iter().any(is_free)
                 && (self.partition.len() < self.table.partition_key.len() || self.filters_clustering());

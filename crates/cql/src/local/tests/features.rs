@@ -40,7 +40,8 @@ fn rows_come_in_the_order_of_their_nearness_also_after_a_crash() {
 #[test]
 fn masks_stand_in_the_schema_and_outlive_a_crash() {
     let options = LocalOptions { masks_columns: true, ..LocalOptions::default() };
-    let mut session = with(options, &["CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))"]);
+    let mut session =
+        with(options, &["CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))"]);
     session.ok("ALTER TABLE t ADD w int MASKED WITH DEFAULT");
     session.ok("INSERT INTO t (k, v, w) VALUES (1, 'secret', 2)");
     let mut session = session.crashed();
@@ -86,7 +87,10 @@ fn a_read_that_passes_many_tombstones_is_warned_of() {
     session.ok("INSERT INTO t (k, c) VALUES (1, 11)");
     assert_eq!(session.rows("SELECT c FROM t WHERE k = 1"), "11");
     let [warning] = &session.warnings[..] else { panic!("{:?}", session.warnings) };
-    assert!(warning.starts_with("Read 1 live rows and 10 tombstone cells for query SELECT c FROM t"), "{warning}");
+    assert!(
+        warning.starts_with("Read 1 live rows and 10 tombstone cells for query SELECT c FROM t"),
+        "{warning}"
+    );
     assert!(warning.ends_with("(see tombstone_warn_threshold)"), "{warning}");
     assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 AND c > 7"), "11");
     assert!(session.warnings.is_empty());
@@ -105,8 +109,10 @@ fn reads_and_lists_are_guarded() {
     session.ok("SELECT * FROM t WHERE k IN (1, 2)");
     assert_eq!(
         session.warnings,
-        ["Guardrail partition_keys_in_select violated: Query with partition keys in IN clause on table t, with number of \
-          partition keys 2 exceeds warning threshold of 1."]
+        [
+            "Guardrail partition_keys_in_select violated: Query with partition keys in IN clause on table t, with number of \
+          partition keys 2 exceeds warning threshold of 1."
+        ]
     );
     assert_eq!(
         session.error("SELECT * FROM t WHERE k IN (1, 2, 3)"),

@@ -265,11 +265,7 @@ fn generated_name(keyspace: &Keyspace, table: &str, targets: &[Target<'_>]) -> S
 }
 
 /// What the class of a custom index says of it.
-fn check_class(
-    index: &Index,
-    table: &Table,
-    targets: &[Target<'_>],
-) -> Result<()> {
+fn check_class(index: &Index, table: &Table, targets: &[Target<'_>]) -> Result<()> {
     let class = index.options.get(CLASS_OPTION).map_or("", String::as_str);
     if index_class(class) != SAI_CLASS {
         return Err(CqlError::Config(format!("Unable to find custom indexer class '{class}'")));

@@ -79,12 +79,7 @@ pub(super) fn prepare(
     Ok(ColumnMask { keyspace: in_keyspace.into(), function: function.into(), arguments: arguments? })
 }
 
-fn argument(
-    term: &Syntax<'_>,
-    ty: &CqlType,
-    keyspace: &str,
-    scope: &Scope<'_>,
-) -> Result<MaskArgument> {
+fn argument(term: &Syntax<'_>, ty: &CqlType, keyspace: &str, scope: &Scope<'_>) -> Result<MaskArgument> {
     let receiver = Receiver {
         keyspace: keyspace.into(),
         table: "--dummy--".into(),

@@ -9,7 +9,11 @@ const PARTITIONS_SHOWN_MAX: usize = 24;
 
 /// The lines of a write that reads rows first; `is_conditional` tells whether what it finds decides if it writes.
 pub(crate) fn prior_steps(word: &'static str, wanted: &Wanted, is_conditional: bool) -> Vec<Step> {
-    let detail = if is_conditional { "if what it reads first lets it" } else { "what it makes of what it reads first" };
+    let detail = if is_conditional {
+        "if what it reads first lets it"
+    } else {
+        "what it makes of what it reads first"
+    };
     let mut steps = vec![Step::new("write", word, detail)];
     let turn = "no other such write of the partitions comes between the read and the write";
     steps.push(Step::new("turn", counted(wanted.partitions().count() as u64, "partition"), turn));

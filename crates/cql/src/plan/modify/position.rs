@@ -280,7 +280,9 @@ fn chosen<'a>(
             };
             let mut all = Vec::new();
             for element in Elements::of_list(&list) {
-                let element = element.ok_or_else(|| null_value(names, 0, if names.len() > 1 { Side::In } else { Side::Bound }))?;
+                let element = element.ok_or_else(|| {
+                    null_value(names, 0, if names.len() > 1 { Side::In } else { Side::Bound })
+                })?;
                 let row: Result<Clustering<'a>> = match names.len() {
                     1 => Ok(vec![Cow::Owned(element.to_vec())]),
                     _ => tuple_values(element, names, Side::In),

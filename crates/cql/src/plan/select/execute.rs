@@ -37,7 +37,9 @@ impl SelectPlan {
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
         let mut warnings = match &self.nearest {
-            Some(nearest) => nearest.check(request, self.selection.combines_rows(), (limit, per_partition))?,
+            Some(nearest) => {
+                nearest.check(request, self.selection.combines_rows(), (limit, per_partition))?
+            }
             None => Vec::new(),
         };
         let terms = self.bound_terms(execution)?;

@@ -45,7 +45,8 @@ impl Nearest {
         markers: &mut Markers,
     ) -> Result<Nearest> {
         let vector = Term::prepare(vector, &Receiver::of_column(table, column), scope, markers)?;
-        let index = table.indexes.values().find(|index| index.is_sai() && index.column(table) == Some(column));
+        let index =
+            table.indexes.values().find(|index| index.is_sai() && index.column(table) == Some(column));
         let function = index.and_then(|index| index.options.get("similarity_function"));
         Ok(Nearest {
             source: Source::of(column),
