@@ -62,7 +62,7 @@ class Python:
         venv = work / "python-venv"
         if not venv.exists():
             must([sys.executable, "-m", "venv", venv])
-            wanted = [f"cassandra-driver=={self.tag}", "pytest", "pytest-timeout", "packaging", "scales", "pytz", "lz4"]
+            wanted = [f"cassandra-driver=={self.tag}", "pytest", "pytest-timeout", "packaging", "scales", "pytz", "lz4", "ccm"]
             must([venv / "bin/pip", "-q", "install", *wanted])
 
     def run(self, work, only):
