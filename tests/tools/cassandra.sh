@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real Apache Cassandra 5.0.6, from its jars on Maven Central: the judge of our answers and of our files.
 #
-#   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch] [--as-released]
+#   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch] [--as-released] [--settings FILE]
+#                          [--authenticator CLASS]
 #                                                     a node that keeps everything in DIR; returns when it answers CQL
 #   cassandra.sh stop DIR
 #   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
@@ -11,7 +12,8 @@
 #
 # The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, and trie memtables;
 # tables are made with the defaults of conf/cassandra.yaml. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
-# that it runs beside a server on 9042. --heap defaults to 1536M, --sync (of the commit log) to periodic.
+# that it runs beside a server on 9042. --heap defaults to 1536M, --sync (of the commit log) to periodic. --settings adds the lines of
+# a file to cassandra.yaml.
 #
 # `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
 # sstableverify needs it, sstabledump and sstablemetadata do not.
@@ -90,7 +92,9 @@ storage_compatibility_mode: NONE
 sstable: {selected_format: bti}
 uuid_sstable_identifiers_enabled: true
 memtable: {configurations: {default: {class_name: ${memtable:-TrieMemtable}}}}
+${authenticator:+authenticator: $authenticator}
 YAML
+  [[ -z ${settings:-} ]] || cat "$settings" >>"$dir/conf/cassandra.yaml"
   cat >"$dir/conf/logback.xml" <<XML
 <configuration>
   <appender name="ERR" class="ch.qos.logback.core.ConsoleAppender">
@@ -138,8 +142,10 @@ start() {
       --port) port=$2 ;;
       --heap) heap=$2 ;;
       --sync) [[ $2 =~ ^(periodic|batch)$ ]] || fail "--sync is periodic or batch, not '$2'"; sync=$2 ;;
+      --settings) settings=$(realpath "$2") ;;
+      --authenticator) authenticator=$2 ;;
       --as-released) released=yes memtable=SkipListMemtable tokens=16; shift; continue ;;
-      *) fail "start knows --port, --heap, --sync and --as-released, not '$1'" ;;
+      *) fail "start knows --port, --heap, --sync, --settings, --authenticator and --as-released, not '$1'" ;;
     esac
     shift 2
   done

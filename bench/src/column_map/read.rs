@@ -120,6 +120,7 @@ fn table() -> Table {
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -124,6 +124,7 @@ fn table(name: &str, key: Column, clustering: Vec<Column>, regulars: Vec<Column>
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -3,13 +3,14 @@
 //! The data path pays one relaxed addition on a cache line that threads share rarely; only a sampled request reads the
 //! clock and takes a lock. Shown by `system_views`; forgotten at a restart, as Cassandra's are.
 
+use crate::top::Top;
 use helenus_sstable::statistics::EstimatedHistogram;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request in so many is measured.
-const SAMPLED: u64 = 16;
+pub(crate) const SAMPLED: u64 = 16;
 /// Counters of a meter; a thread keeps to one.
 const SHARDS: usize = 8;
 /// Buckets of a histogram: up to 18 s in nanoseconds.
@@ -28,6 +29,10 @@ pub struct Figures {
     pub(crate) rows: Meter,
     /// Dead rows and markers that a read passed.
     pub(crate) tombstones: Meter,
+    /// The partitions that are read most.
+    pub(crate) top_reads: Top,
+    /// Those that are written most.
+    pub(crate) top_writes: Top,
 }
 
 /// Counts events and keeps the values of some.

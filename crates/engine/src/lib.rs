@@ -18,6 +18,7 @@ pub mod read;
 mod schema;
 mod table;
 mod timestamps;
+mod top;
 
 pub use commitlog::{SyncMode, Ticket};
 pub use compaction::{
@@ -34,3 +35,4 @@ pub use index::IndexBuildStatus;
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
 pub use table::{Unreadable, View};
+pub use top::TopPartition;

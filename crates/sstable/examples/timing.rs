@@ -68,6 +68,7 @@ fn table() -> Table {
         dropped: Default::default(),
         flags: Vec::new(),
         indexes: Default::default(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

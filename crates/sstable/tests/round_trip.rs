@@ -87,6 +87,7 @@ fn schema(regulars: usize) -> Table {
         dropped: Default::default(),
         flags: Vec::new(),
         indexes: Default::default(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 
-use helenus_wire::native::ErrorCode;
+use helenus_model::types::CqlType;
+use helenus_wire::native::{ColumnSpec, ErrorCode};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, CellBytes};
 
 /// The text of `docs/conformance.md`.
 ///
@@ -44,24 +45,76 @@ pub(crate) fn is_server_error(theirs: &Answer) -> bool {
         .is_some_and(|(code, text)| FAILURES.contains(&code) || text == "Invalid value for the paging state")
 }
 
-/// Whether two texts of an error say the same, by the entries `column-of-a-value`, `order-of-a-set` and
-/// `which-refusal-first`.
+/// Whether two texts of an error say the same, by the entries `column-of-a-value` and `order-of-a-set`.
 pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
-    let is_call = |text: &str| {
-        text.starts_with("Invalid call to function ") || text.starts_with("Ambiguous call to function ")
-    };
-    if is_call(theirs) || is_call(ours) {
-        return true;
-    }
     let ours = without_column(ours);
     theirs == ours || SETS.iter().any(|start| theirs.contains(start)) && words(theirs) == words(ours)
 }
 
-/// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`.
+/// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`; Helenus goes on, and may
+/// find something else wrong.
 pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
-    let refused =
-        theirs.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_"));
-    refused && ours.error().is_none()
+    let is_refused = |answer: &Answer| {
+        answer
+            .error()
+            .is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_text"))
+    };
+    is_refused(theirs) && !is_refused(ours)
+}
+
+/// Rows with one value for all that are no number, by the entry `bits-of-nan`, and one spelling of decimals in key columns of
+/// generated tables, by the entry `spelling-of-an-equal-key`.
+pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
+    let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {
+        CqlType::Double => <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
+        CqlType::Float => <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),
+        _ => false,
+    };
+    let mut rows = rows.to_vec();
+    for row in &mut rows {
+        for (column, cell) in columns.iter().zip(row) {
+            if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
+                bytes.fill(0xFF);
+            }
+            if let Some(bytes) =
+                cell.as_mut().filter(|_| column.ty == CqlType::Decimal && is_key(&column.name))
+            {
+                *bytes = plain_decimal(bytes);
+            }
+        }
+    }
+    rows
+}
+
+/// Whether a generated column is of the key, by its name: `p0`, `c1`, `C 2`.
+fn is_key(name: &str) -> bool {
+    let number = name.strip_prefix(['p', 'c']).or_else(|| name.strip_prefix("C "));
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
+/// A decimal's ordered bytes, which are those of all that are equal to it.
+fn plain_decimal(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match helenus_model::byte_comparable::component((&CqlType::Decimal, false), Some(bytes), &mut out) {
+        Ok(()) => out,
+        Err(_) => bytes.to_vec(),
+    }
+}
+
+/// Whether a syntax error is of something that is no token, by the entry `broken-token-ahead`.
+pub(crate) fn is_broken_token(message: &str) -> bool {
+    message.contains("mismatched character ") || message.contains("no viable alternative at character ")
+}
+
+/// Whether a syntax error is of a path in a selection, by the entry `syntax-of-a-path`.
+pub(crate) fn is_path(message: &str) -> bool {
+    message.contains("mismatched input '.' expecting K_FROM")
+}
+
+/// Whether a statement is sorted by Cassandra as the entry `order-of-json` says.
+pub(crate) fn is_sorted_json(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    text.starts_with("SELECT JSON * ") && text.contains(" ORDER BY ") && text.contains(" IN ")
 }
 
 /// The name of a column without what differs by the entry `name-of-to-json`.

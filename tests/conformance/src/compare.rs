@@ -30,15 +30,19 @@ fn outcome(theirs: &Answer, ours: &Answer, any_order: bool) -> Option<String> {
             if *code == ErrorCode::Syntax && *our_code == ErrorCode::Syntax {
                 let (there, here) = (position(message), position(our_message));
                 // Where its parser gives up later, Cassandra says only that it failed.
-                return (there != here && !there.is_empty())
-                    .then(|| format!("position: {there} there, {here} here"));
+                let same = there == here
+                    || there.is_empty()
+                    || accepted::is_broken_token(message)
+                    || accepted::is_path(our_message);
+                return (!same).then(|| format!("position: {there} there, {here} here"));
             }
             let same = code == our_code && accepted::same_text(message, our_message) && detail == our_detail;
             (!same).then(|| "errors".to_owned())
         }
         (Outcome::Rows { columns, rows, .. }, Outcome::Rows { columns: our_columns, rows: our_rows, .. }) => {
             specs("columns", columns, our_columns).or_else(|| {
-                let (mut rows, mut our_rows) = (rows.clone(), our_rows.clone());
+                let (mut rows, mut our_rows) =
+                    (accepted::settled(columns, rows), accepted::settled(columns, our_rows));
                 if any_order {
                     rows.sort();
                     our_rows.sort();

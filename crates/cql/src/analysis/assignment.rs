@@ -208,8 +208,10 @@ fn test_fields(
 
 /// A term, or the front part of a chain of operators of one precedence: `a + b` of `a + b - c`.
 #[derive(Clone, Copy)]
-pub(super) enum Operand<'t, 'a> {
+pub(crate) enum Operand<'t, 'a> {
+    /// A term.
     Term(&'t Term<'a>),
+    /// The first operands of a chain.
     Chain(&'t Term<'a>, &'t [(ArithmeticOperator, Term<'a>)]),
 }
 

@@ -15,7 +15,7 @@ mod term;
 mod term_text;
 mod values;
 
-pub(crate) use assignment::{assignable, combine, common_type, compatible_type};
+pub(crate) use assignment::{Operand, assignable, combine, common_type, compatible_type};
 pub use assignment::{exact_type, test_assignment};
 pub(crate) use data_type::native_type;
 pub use data_type::resolve_type;

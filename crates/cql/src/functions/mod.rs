@@ -28,3 +28,4 @@ pub use call::{CallContext, Scalar, Testable};
 pub(crate) use operation::{NEGATION, function_name};
 pub use resolve::find;
 pub(crate) use resolve::{CallPlace, Found, is_made, lookup, quoted_name};
+pub(crate) use similarity::Similarity;

@@ -29,6 +29,10 @@ pub enum Feature {
     VectorType,
     /// Time windows without a TTL.
     ZeroTtlOnTwcs,
+    /// Operations on lists that read first.
+    ReadBeforeWriteLists,
+    /// Reads through an index without a partition.
+    IndexWithoutPartition,
 }
 
 /// Key in cassandra.yaml, the guardrail's name, what is not allowed, why.
@@ -90,6 +94,21 @@ const FEATURES: &[Entry] = &[
     ),
     // Cassandra names the column here.
     (Feature::VectorType, "vector_type_enabled", "vector_type_enabled", "usage of the vector type", ""),
+    // Cassandra names the operation here.
+    (
+        Feature::ReadBeforeWriteLists,
+        "read_before_write_list_operations_enabled",
+        "read_before_write_list_operations",
+        "List operation requiring read before write",
+        "",
+    ),
+    (
+        Feature::IndexWithoutPartition,
+        "non_partition_restricted_index_query_enabled",
+        "non_partition_restricted_index_query_enabled",
+        "Non-partition key restricted query",
+        "Executing a query on secondary indexes without partition key restriction might degrade performance",
+    ),
     (
         Feature::ZeroTtlOnTwcs,
         "zero_ttl_on_twcs_enabled",

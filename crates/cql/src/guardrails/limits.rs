@@ -18,6 +18,8 @@ pub struct Threshold {
 pub struct Words {
     /// Not recommended.
     pub warned: BTreeSet<String>,
+    /// Taken and left aside.
+    pub ignored: BTreeSet<String>,
     /// Not allowed.
     pub disallowed: BTreeSet<String>,
 }
@@ -35,6 +37,12 @@ pub struct Guardrails {
     pub fields_per_udt: Threshold,
     /// Elements of a vector.
     pub vector_dimensions: Threshold,
+    /// Secondary indexes of a table.
+    pub secondary_indexes_per_table: Threshold,
+    /// Partitions of a SELECT with IN.
+    pub partition_keys_in_select: Threshold,
+    /// Combinations of the values of several IN.
+    pub in_select_cartesian_product: Threshold,
     /// Rows of a page.
     pub page_size: Threshold,
     /// Elements of a collection in a write.
@@ -68,6 +76,25 @@ impl Guardrails {
     /// It is.
     pub(super) fn ensure(&self, feature: Feature) -> Result<()> {
         if self.disabled.contains(&feature) { feature.refuse(None) } else { Ok(()) }
+    }
+}
+
+impl Words {
+    /// Whether a word is to be left aside.
+    pub(super) fn ignores(&self, word: &str) -> bool {
+        self.ignored.contains(word)
+    }
+
+    /// What is told of those that were.
+    pub(super) fn ignoring(&self, guardrail: &str, what: &str, words: &BTreeSet<String>) -> Option<String> {
+        let found: Vec<&String> = words.intersection(&self.ignored).collect();
+        (!found.is_empty()).then(|| {
+            let (found, all) = (listed(found.into_iter()), listed(self.ignored.iter()));
+            let text = format!(
+                "Ignoring provided values {found} as they are not supported for {what} (ignored values are: {all})"
+            );
+            decorated(guardrail, &text, "")
+        })
     }
 }
 

@@ -13,3 +13,4 @@ mod write;
 
 pub use feature::Feature;
 pub use limits::{Guardrails, Threshold, Words};
+pub(crate) use statement::{Reading, level_name};

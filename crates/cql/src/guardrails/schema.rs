@@ -116,8 +116,9 @@ impl Guardrails {
         }
         let is_new = |column: &str| old.is_none_or(|old| old.column(column).is_none());
         for column in table.columns().filter(|column| is_new(&column.name)) {
-            self.vector(&column.name, &column.ty, warnings)?;
+            self.vector(&format!("Column {}", column.name), &column.ty, warnings)?;
         }
+        self.index_count(table, old, warnings)?;
         let options = &table.options;
         if options.compression.get("enabled").is_some_and(|enabled| enabled == "false") {
             self.ensure(Feature::UncompressedTables)?;
@@ -129,8 +130,36 @@ impl Guardrails {
         Ok(())
     }
 
+    fn index_count(&self, table: &Table, old: Option<&Table>, warnings: &mut Vec<String>) -> Result<()> {
+        let is_new = |name: &str| old.is_none_or(|old| !old.indexes.contains_key(name));
+        let Some(name) = table.indexes.keys().find(|name| is_new(name)) else { return Ok(()) };
+        let (what, count) = (format!("{name} on table {}", table.name), table.indexes.len() as u64);
+        let guardrail = ("secondary_indexes_per_table", "");
+        warnings.extend(self.secondary_indexes_per_table.above(guardrail, count, |warning, bound| {
+            if warning {
+                format!("Creating secondary index {what}, current number of indexes {count} exceeds warning threshold of {bound}.")
+            } else {
+                format!("Tables cannot have more than {bound} secondary indexes, aborting the creation of secondary index {what}")
+            }
+        })?);
+        Ok(())
+    }
+
     fn vector(&self, name: &str, ty: &CqlType, warnings: &mut Vec<String>) -> Result<()> {
-        let CqlType::Vector { dimension, .. } = ty else { return Ok(()) };
+        let dimension = match ty {
+            CqlType::Vector { dimension, .. } => dimension,
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+                return self.vector(name, element, warnings);
+            }
+            CqlType::Map { key, value, .. } => {
+                self.vector(name, key, warnings)?;
+                return self.vector(name, value, warnings);
+            }
+            CqlType::Tuple(types) => {
+                return types.iter().try_for_each(|ty| self.vector(name, ty, warnings));
+            }
+            _ => return Ok(()),
+        };
         if self.disabled.contains(&Feature::VectorType) {
             return Feature::VectorType.refuse(Some(name));
         }
@@ -150,6 +179,9 @@ impl Guardrails {
             let had = old.and_then(|old| old.types.get(&ty.name)).map_or(0, |old| old.fields.len());
             if had >= ty.fields.len() {
                 continue;
+            }
+            for (name, field) in ty.fields.iter().skip(had) {
+                self.vector(&format!("Field {name}"), field, warnings)?;
             }
             let (name, count) = (&ty.name, ty.fields.len() as u64);
             warnings.extend(self.fields_per_udt.above(("fields_per_udt", ""), count, |warning, bound| {

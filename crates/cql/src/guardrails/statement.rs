@@ -5,7 +5,6 @@ use super::limits::Guardrails;
 use crate::backend::Request;
 use crate::error::Result;
 use crate::syntax::ast::{BatchItem, Property, StatementKind, TableChange};
-use helenus_model::schema::Table;
 use std::collections::BTreeSet;
 
 /// Consistency levels by the protocol's numbers.
@@ -22,6 +21,20 @@ const LEVELS: [&str; 11] = [
     "LOCAL_SERIAL",
     "LOCAL_ONE",
 ];
+
+/// What a SELECT reads, as far as it is guarded.
+pub(crate) struct Reading<'a> {
+    /// The table's name.
+    pub(crate) table: &'a str,
+    /// How many partitions IN names; `None` without IN on the partition key.
+    pub(crate) partitions: Option<u64>,
+    /// How many rows of each IN names; `None` without IN on the clustering.
+    pub(crate) rows: Option<u64>,
+    /// Whether an index is asked over all partitions.
+    pub(crate) index_without_partition: bool,
+    /// Rows of a page; `None` where there is one page only.
+    pub(crate) page_size: Option<u32>,
+}
 
 impl Guardrails {
     /// Judges what a statement says, when it is analysed.
@@ -67,20 +80,46 @@ impl Guardrails {
         if given { self.ensure(Feature::UserTimestamps) } else { Ok(()) }
     }
 
-    /// Judges a read of `table` by what goes with its request.
+    /// Judges the level of a read.
     ///
     /// # Errors
-    /// Page or level are not allowed.
-    pub(crate) fn read(&self, table: &Table, request: &Request<'_>) -> Result<Vec<String>> {
+    /// It is not allowed.
+    pub(crate) fn read_level(&self, request: &Request<'_>) -> Result<Option<String>> {
         let levels = level(request.consistency);
-        let mut warnings = Vec::new();
-        warnings.extend(self.read_consistency_levels.judge(
-            "read_consistency_levels",
-            "read consistency levels",
-            &levels,
-        )?);
-        let size = request.page_size.map_or(0, u64::from);
-        let name = &table.name;
+        self.read_consistency_levels.judge("read_consistency_levels", "read consistency levels", &levels)
+    }
+
+    /// Judges what a SELECT reads under its values.
+    ///
+    /// # Errors
+    /// Too many partitions or rows are named, pages are too large, an index is asked without a partition.
+    pub(crate) fn read(&self, read: &Reading<'_>) -> Result<Vec<String>> {
+        let (mut warnings, name) = (Vec::new(), read.table);
+        let product = ("in_select_cartesian_product", "");
+        for (keys, what) in [(read.partitions, "partition key"), (read.rows, "clustering key")] {
+            let Some(count) = keys else { continue };
+            warnings.extend(self.in_select_cartesian_product.above(product, count, |warning, bound| {
+                if warning {
+                    format!("The cartesian product of the IN restrictions on {what} produces {count} values, this exceeds warning threshold of {bound}.")
+                } else {
+                    format!("Aborting query because the cartesian product of the IN restrictions on {what} produces {count} values, this exceeds fail threshold of {bound}.")
+                }
+            })?);
+        }
+        if let Some(keys) = read.partitions {
+            let guardrail = ("partition_keys_in_select", "");
+            warnings.extend(self.partition_keys_in_select.above(guardrail, keys, |warning, bound| {
+                if warning {
+                    format!("Query with partition keys in IN clause on table {name}, with number of partition keys {keys} exceeds warning threshold of {bound}.")
+                } else {
+                    format!("Aborting query with partition keys in IN clause on table {name}, number of partition keys {keys} exceeds fail threshold of {bound}.")
+                }
+            })?);
+        }
+        if read.index_without_partition {
+            self.ensure(Feature::IndexWithoutPartition)?;
+        }
+        let size = read.page_size.map_or(0, u64::from);
         warnings.extend(self.page_size.above(("page_size", ""), size, |warning, bound| {
             if warning {
                 format!("Query for table {name} with page size {size} exceeds warning threshold of {bound}.")
@@ -107,6 +146,43 @@ impl Guardrails {
 
 fn level(code: u16) -> BTreeSet<String> {
     LEVELS.get(usize::from(code)).map(|level| (*level).to_owned()).into_iter().collect()
+}
+
+/// The name of a consistency level of the protocol; empty for none of it.
+pub(crate) fn level_name(code: u16) -> &'static str {
+    LEVELS.get(usize::from(code)).copied().unwrap_or_default()
+}
+
+impl Guardrails {
+    /// Takes the options out of a statement that are to be ignored, and says so.
+    pub(crate) fn ignore_properties(&self, kind: &mut StatementKind<'_>) -> Option<String> {
+        let words = &self.table_properties;
+        if words.ignored.is_empty() {
+            return None;
+        }
+        let warning = words.ignoring("table_properties", "Table Properties", &property_names(kind));
+        let properties = match kind {
+            StatementKind::CreateTable(create) => &mut create.options.properties,
+            StatementKind::AlterTable(alter) => match &mut alter.change {
+                TableChange::Properties(properties) => properties,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        properties.retain(|property| !words.ignores(property.name.as_str()));
+        warning
+    }
+
+    /// Refuses an operation on a list that reads first; `what` is it in Cassandra's words.
+    ///
+    /// # Errors
+    /// Such operations are switched off.
+    pub(crate) fn list_operation(&self, what: &str) -> Result<()> {
+        match self.disabled.contains(&Feature::ReadBeforeWriteLists) {
+            true => Feature::ReadBeforeWriteLists.refuse(Some(what)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The names of options that a statement gives.

@@ -1,115 +1,8 @@
 //! JSON texts, read as Jackson reads them with its defaults: what follows the first value is not looked at, of repeated
 //! keys the last counts, and numbers with a fraction are doubles.
 
-use helenus_model::types::{CqlType, to_cql_literal};
-
-/// What a text says.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
-    /// `null`
-    Null,
-    /// `true`, `false`
-    Boolean(bool),
-    /// A number without fraction that fits 32 bits, in Java an `Integer`.
-    Int(i32),
-    /// One that fits 64 bits, in Java a `Long`.
-    Long(i64),
-    /// A greater one, as written.
-    Big(String),
-    /// A number with a fraction or an exponent.
-    Double(f64),
-    /// A string.
-    String(String),
-    /// An array.
-    List(Vec<Json>),
-    /// An object: its keys in the order in which they came first.
-    Map(Vec<(String, Json)>),
-}
-
-/// Why a text is no JSON: what is wrong, and where, in Jackson's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ParseError {
-    /// Java's exception, behind Jackson's package.
-    exception: &'static str,
-    message: String,
-}
-
-const PACKAGE: &str = "com.fasterxml.jackson";
-const MISMATCHED: &str = "databind.exc.MismatchedInputException";
-
-impl ParseError {
-    /// The message of Java's exception.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The exception's class and message, as Java prints both.
-    pub(crate) fn java_text(&self) -> String {
-        format!("{PACKAGE}.{}: {}", self.exception, self.message)
-    }
-
-    /// A whole text that is no object where one is wanted.
-    pub(crate) fn no_object(found: &Json) -> ParseError {
-        let (what, token) = match found {
-            Json::List(_) => ("Array", "START_ARRAY"),
-            Json::String(_) => ("String", "VALUE_STRING"),
-            Json::Boolean(true) => ("Boolean", "VALUE_TRUE"),
-            Json::Boolean(false) => ("Boolean", "VALUE_FALSE"),
-            Json::Double(_) => ("Floating-point", "VALUE_NUMBER_FLOAT"),
-            _ => ("Integer", "VALUE_NUMBER_INT"),
-        };
-        let message = format!(
-            "Cannot deserialize value of type `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {what} value (token `JsonToken.{token}`)\n at {}",
-            source(", column: 1", 1)
-        );
-        ParseError { exception: MISMATCHED, message }
-    }
-}
-
-/// Jackson's words for a place whose text it does not show.
-fn source(column: &str, line: usize) -> String {
-    format!(
-        "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]"
-    )
-}
-
-impl Json {
-    /// The simple name of the Java class that Jackson reads this as.
-    pub(crate) fn class(&self) -> &'static str {
-        match self {
-            Json::Null => "null",
-            Json::Boolean(_) => "Boolean",
-            Json::Int(_) => "Integer",
-            Json::Long(_) => "Long",
-            Json::Big(_) => "BigInteger",
-            Json::Double(_) => "Double",
-            Json::String(_) => "String",
-            Json::List(_) => "ArrayList",
-            Json::Map(_) => "LinkedHashMap",
-        }
-    }
-
-    /// What Java's `toString` gives.
-    pub(crate) fn java_text(&self) -> String {
-        match self {
-            Json::Null => "null".to_owned(),
-            Json::Boolean(value) => value.to_string(),
-            Json::Int(value) => value.to_string(),
-            Json::Long(value) => value.to_string(),
-            Json::Big(text) | Json::String(text) => text.clone(),
-            Json::Double(value) => to_cql_literal(&CqlType::Double, Some(&value.to_be_bytes())),
-            Json::List(items) => {
-                let items: Vec<String> = items.iter().map(Json::java_text).collect();
-                format!("[{}]", items.join(", "))
-            }
-            Json::Map(entries) => {
-                let entries: Vec<String> =
-                    entries.iter().map(|(key, value)| format!("{key}={}", value.java_text())).collect();
-                format!("{{{}}}", entries.join(", "))
-            }
-        }
-    }
-}
+use super::error::{MISMATCHED, ParseError, source};
+use super::tree::{Json, put};
 
 /// Arrays and objects within each other, at most (`StreamReadConstraints.DEFAULT_MAX_DEPTH`).
 const DEPTH_MAX: usize = 1000;
@@ -452,14 +345,6 @@ impl Reader<'_> {
             self.at += 1;
         }
         self.at - start
-    }
-}
-
-/// Adds an entry; a key that is known keeps its place and gets the new value.
-pub(super) fn put(entries: &mut Vec<(String, Json)>, key: String, value: Json) {
-    match entries.iter_mut().find(|(known, _)| *known == key) {
-        Some(known) => known.1 = value,
-        None => entries.push((key, value)),
     }
 }
 

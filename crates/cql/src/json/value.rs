@@ -1,6 +1,7 @@
 //! What JSON says as a value of a type (each type's `fromJSONObject`).
 
-use super::parse::{Json, parse, put};
+use super::parse::parse;
+use super::tree::{Json, put};
 use helenus_model::types::{
     ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
     put_value,

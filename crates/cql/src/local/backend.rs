@@ -35,6 +35,7 @@ pub struct LocalBackend {
     ddl: DdlSettings,
     virtuals: VirtualTables,
     pub(super) batches: BatchLimits,
+    pub(super) tombstones_warn: u64,
     /// `None` when nothing is configured: nobody is asked then.
     pub(super) guardrails: Option<Arc<Guardrails>>,
     listeners: RwLock<Vec<SchemaListener>>,
@@ -61,10 +62,13 @@ impl LocalBackend {
                 datacenter: options.datacenter,
                 table_options: options.table_options,
                 new_id,
+                masks_columns: options.masks_columns,
+                drops_compact_storage: options.drops_compact_storage,
                 guardrails: guardrails.clone(),
             },
             guardrails,
             batches: options.batches,
+            tombstones_warn: options.tombstones_warn,
             listeners: RwLock::new(Vec::new()),
             node,
         })
@@ -176,7 +180,14 @@ impl LocalBackend {
         bindings: Bindings<'_>,
         run: impl FnOnce(&Execution<'_>) -> Result<Answer>,
     ) -> Result<Answer> {
-        run(&Execution { database: &self.database, virtuals: &self.virtuals, request, bindings })
+        run(&Execution {
+            database: &self.database,
+            virtuals: &self.virtuals,
+            request,
+            guardrails: self.guardrails.as_deref(),
+            tombstones_warn: self.tombstones_warn,
+            bindings,
+        })
     }
 
     fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Answer> {

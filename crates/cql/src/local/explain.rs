@@ -7,12 +7,12 @@
 use super::backend::{LocalBackend, may_block};
 use super::consistency::{check_read, check_write};
 use crate::analysis::Bindings;
-use crate::backend::{Answer, Outcome, Request, ResultColumns, RowsOut};
+use crate::backend::{Answer, BatchKind, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::explain::{
     ExplainPlan, Ran, Step, advise_read, advise_write, count_steps, read_steps, source_steps, write_steps,
 };
-use crate::plan::modify::{Collector, ModifyPlan, Moment};
+use crate::plan::modify::{Collector, Moment, Statement};
 use crate::plan::select::SelectPlan;
 use crate::plan::{Execution, Plan};
 use helenus_engine::read::{Probe, Stage};
@@ -53,8 +53,14 @@ impl LocalBackend {
         select: &SelectPlan,
         (request, bindings): (&Request<'_>, Bindings<'_>),
     ) -> Result<Vec<Step>> {
-        let execution =
-            Execution { database: self.database(), virtuals: self.virtual_tables(), request, bindings };
+        let execution = Execution {
+            database: self.database(),
+            virtuals: self.virtual_tables(),
+            request,
+            guardrails: None,
+            tombstones_warn: self.tombstones_warn,
+            bindings,
+        };
         let foreseen = select.foresee(&execution)?;
         let mut memtables = 0;
         let mut probe = Probe::default();
@@ -113,11 +119,17 @@ impl LocalBackend {
         (request, bindings): (&Request<'_>, Bindings<'_>),
         moment: Moment,
     ) -> Result<(Vec<Step>, Vec<String>)> {
+        let (word, kind, statements) = statements_of(statement, &bindings)?;
+        if statements.iter().any(|statement| !statement.plan.is_plain()) {
+            let moment = batch_moment(statement, moment, &bindings)?;
+            return self.explain_first((word, kind, plan.is_analyzed()), &statements, moment, request);
+        }
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();
-        let (word, mutation, warnings) = self.mutation_of(statement, &bindings, moment)?;
+        let moment = batch_moment(statement, moment, &bindings)?;
+        let (mutation, warnings) = self.mutation_of(kind, &statements, moment)?;
         let planned_ns = clock.monotonic_ns();
-        let (mut steps, written) = write_steps(word, &mutation);
+        let (mut steps, written) = write_steps(word, &mutation, "reads nothing");
         if plan.is_analyzed() {
             let probe = Mutex::new(Probe::default());
             probe.lock().times.add(Stage::Plan, planned_ns.saturating_sub(began_ns));
@@ -136,47 +148,48 @@ impl LocalBackend {
         Ok((steps, warnings))
     }
 
-    /// What a write would write, its word, and what to warn of.
+    /// What a write would write, and what to warn of.
     fn mutation_of(
         &self,
-        statement: &Plan,
-        bindings: &Bindings<'_>,
+        kind: Option<BatchKind>,
+        statements: &[Statement<'_>],
         moment: Moment,
-    ) -> Result<(&'static str, Mutation, Vec<String>)> {
-        match statement {
-            Plan::Modify(plan) => {
-                let mut collector = Collector::default();
-                check_explained(plan)?;
-                plan.apply(bindings, moment, None, &mut collector)?;
-                Ok((plan.kind.word(), collector.finish(), Vec::new()))
-            }
-            Plan::Batch(plan) => {
-                let moment = plan.moment(moment, bindings)?;
-                let mut collector = Collector::default();
-                for statement in plan.bound(bindings) {
-                    check_explained(statement.plan)?;
-                    statement.plan.apply(bindings, moment, None, &mut collector)?;
-                }
-                let mutation = collector.finish();
-                let warnings = self.batches.check(&mutation, plan.kind, plan.statements.iter())?;
-                Ok(("batch", mutation, warnings))
-            }
-            _ => Err(CqlError::Invalid(
-                "EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned(),
-            )),
+    ) -> Result<(Mutation, Vec<String>)> {
+        let mut collector = Collector::default();
+        for statement in statements {
+            statement.plan.apply(&statement.bindings, moment, None, &mut collector)?;
         }
+        let mutation = collector.finish();
+        let warnings = match kind {
+            Some(kind) => {
+                self.batches.check(&mutation, kind, statements.iter().map(|statement| statement.plan))?
+            }
+            None => Vec::new(),
+        };
+        Ok((mutation, warnings))
     }
 }
 
-/// Refuses what reads before it writes: what it would write is not known without running it.
-fn check_explained(plan: &ModifyPlan) -> Result<()> {
-    if plan.is_plain() {
-        return Ok(());
+/// The statements of a write with their values, its word, and the kind of a batch.
+fn statements_of<'p>(
+    statement: &'p Plan,
+    bindings: &Bindings<'p>,
+) -> Result<(&'static str, Option<BatchKind>, Vec<Statement<'p>>)> {
+    match statement {
+        Plan::Modify(plan) => {
+            Ok((plan.kind.word(), None, vec![Statement { plan, bindings: bindings.clone() }]))
+        }
+        Plan::Batch(plan) => Ok(("batch", Some(plan.kind), plan.bound(bindings))),
+        _ => Err(CqlError::Invalid("EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned())),
     }
-    Err(CqlError::Invalid(
-        "EXPLAIN of writes that read first is not supported yet: conditions, operations on lists by index or value, counters"
-            .to_owned(),
-    ))
+}
+
+/// The moment of a write: a batch may say its own timestamp.
+fn batch_moment(statement: &Plan, moment: Moment, bindings: &Bindings<'_>) -> Result<Moment> {
+    match statement {
+        Plan::Batch(plan) => plan.moment(moment, bindings),
+        _ => Ok(moment),
+    }
 }
 
 /// Counts rows and throws them away.

@@ -3,6 +3,7 @@
 use super::backend::LocalBackend;
 use crate::backend::{Answer, Request};
 use crate::error::Result;
+use crate::plan::modify::Statement;
 use crate::syntax::ast::StatementKind;
 use helenus_engine::is_system_keyspace;
 use helenus_model::mutation::Mutation;
@@ -14,7 +15,7 @@ impl LocalBackend {
         self.guardrails.as_ref().map_or(Ok(()), |guardrails| guardrails.statement(kind))
     }
 
-    /// Judges a read of a table of users, and runs it.
+    /// Judges the level of a read of a table of users, and runs it.
     pub(super) fn guard_read(
         &self,
         table: &Table,
@@ -22,11 +23,17 @@ impl LocalBackend {
         run: impl FnOnce() -> Result<Answer>,
     ) -> Result<Answer> {
         let guardrails = self.guardrails.as_ref().filter(|_| !is_system_keyspace(&table.keyspace));
-        let Some(guardrails) = guardrails else { return run() };
-        let mut warnings = guardrails.read(table, request)?;
+        let warning = guardrails.map_or(Ok(None), |guardrails| guardrails.read_level(request))?;
         let mut answer = run()?;
-        warnings.append(&mut answer.warnings);
-        Ok(Answer { warnings, ..answer })
+        answer.warnings.splice(0..0, warning);
+        Ok(answer)
+    }
+
+    /// Judges operations on lists that are about to be made.
+    pub(super) fn guard_lists(&self, statements: &[Statement<'_>]) -> Result<()> {
+        let Some(guardrails) = &self.guardrails else { return Ok(()) };
+        let mut operations = statements.iter().flat_map(|statement| statement.plan.list_operations());
+        operations.try_for_each(|operation| guardrails.list_operation(operation))
     }
 
     /// Judges what is about to be written; warnings for its client.

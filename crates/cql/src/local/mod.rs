@@ -1,6 +1,7 @@
 //! The local engine as a `Backend`.
 //!
-//! `backend` runs statements, `writing` those that write, `explain` explains them, `statements` keeps analysed ones, `engine_error` turns the
+//! `backend` runs statements, `writing` those that write, `explain` explains them, `explain_first` those that read before they write,
+//! `statements` keeps analysed ones, `engine_error` turns the
 //! engine's errors into those that clients see, `consistency` says which levels go with what, `identity` computes the
 //! ids of statements.
 
@@ -8,6 +9,7 @@ mod backend;
 mod consistency;
 mod engine_error;
 mod explain;
+mod explain_first;
 mod guarding;
 mod identity;
 mod options;

@@ -18,6 +18,12 @@ pub struct LocalOptions {
     pub statements_bytes_max: u64,
     /// How large batches may be.
     pub batches: BatchLimits,
+    /// Whether columns may be masked.
+    pub masks_columns: bool,
+    /// Whether tables may lose COMPACT STORAGE.
+    pub drops_compact_storage: bool,
+    /// Tombstones that a read may pass before its client is warned (`tombstone_warn_threshold`).
+    pub tombstones_warn: u64,
     /// What clients may not do.
     pub guardrails: Guardrails,
 }
@@ -37,6 +43,9 @@ impl Default for LocalOptions {
             prepared_bytes_max: 32 << 20,
             statements_bytes_max: 8 << 20,
             batches: BatchLimits::default(),
+            masks_columns: false,
+            drops_compact_storage: false,
+            tombstones_warn: 1000,
             guardrails: Guardrails::default(),
         }
     }

@@ -59,17 +59,20 @@ impl LocalBackend {
         let began_ns = request.began_ns(self.database());
         let mut wanted = Wanted::default();
         for statement in statements {
-            statement.plan.want(&statement.bindings, &mut wanted)?;
+            let asked = statement.plan.want(&statement.bindings, &mut wanted);
+            asked.map_err(|error| first_refusal(error, statements))?;
         }
         let (mut _turn, mut prior) = (None, None);
         if !wanted.is_empty() {
+            self.guard_lists(statements)?;
             check_read_before_write(request.consistency)?;
             _turn = Some(self.database().turn(wanted.turns(), request.may_block)?);
             prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
         }
         let mut collector = Collector::default();
         for statement in statements {
-            statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector)?;
+            let applied = statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector);
+            applied.map_err(|error| first_refusal(error, statements))?;
         }
         let mutation = collector.finish();
         let mut warnings = self.guard_write(&mutation, request)?;
@@ -105,6 +108,7 @@ impl LocalBackend {
         let (columns, ticket) = match cas.verdict(&prior, now_s)? {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
+                self.guard_lists(statements)?;
                 // Taken within the turn, and later than all that decided: no such write of the partition goes back.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
                 let mut collector = Collector::default();
@@ -166,6 +170,12 @@ impl LocalBackend {
             other => other,
         })
     }
+}
+
+/// What a batch is refused for: the first of its partitions that cannot be, or else `error`.
+fn first_refusal(error: CqlError, statements: &[Statement<'_>]) -> CqlError {
+    let keys = statements.iter().map(|statement| statement.plan.check_partitions(&statement.bindings));
+    keys.filter_map(Result::err).next().unwrap_or(error)
 }
 
 fn read_request<'r>(request: &Request<'r>) -> ReadRequest<'r> {

@@ -91,8 +91,9 @@ fn plan_of(
     (scope, markers): (&Scope<'_>, &mut Markers),
 ) -> Result<(Plan, usize)> {
     let modify = |plan: ModifyPlan| {
+        plan.validate()?;
         let key_columns = plan.table.partition_key.len();
-        (Plan::Modify(plan), key_columns)
+        Ok::<_, CqlError>((Plan::Modify(plan), key_columns))
     };
     Ok(match kind {
         StatementKind::Select(select) => {
@@ -101,9 +102,9 @@ fn plan_of(
             (Plan::Select(plan), key_columns)
         }
         StatementKind::Describe(describe) => (Plan::Describe(DescribePlan::prepare(describe, scope)?), 0),
-        StatementKind::Insert(insert) => modify(ModifyPlan::insert(insert, scope, markers)?),
-        StatementKind::Update(update) => modify(ModifyPlan::update(update, scope, markers)?),
-        StatementKind::Delete(delete) => modify(ModifyPlan::delete(delete, scope, markers)?),
+        StatementKind::Insert(insert) => modify(ModifyPlan::insert(insert, scope, markers)?)?,
+        StatementKind::Update(update) => modify(ModifyPlan::update(update, scope, markers)?)?,
+        StatementKind::Delete(delete) => modify(ModifyPlan::delete(delete, scope, markers)?)?,
         StatementKind::Batch(batch) => {
             let plan = BatchPlan::prepare(batch, scope, markers)?;
             let key_columns = plan.key_columns();

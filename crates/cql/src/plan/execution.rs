@@ -2,6 +2,7 @@
 
 use crate::analysis::Bindings;
 use crate::backend::Request;
+use crate::guardrails::Guardrails;
 use crate::virtual_table::VirtualTables;
 use helenus_engine::Database;
 use helenus_engine::read::Stage;
@@ -16,6 +17,10 @@ pub(crate) struct Execution<'a> {
     pub(crate) virtuals: &'a VirtualTables,
     /// The request.
     pub(crate) request: &'a Request<'a>,
+    /// What is guarded; `None` if nothing is.
+    pub(crate) guardrails: Option<&'a Guardrails>,
+    /// Tombstones that a read may pass before its client is warned.
+    pub(crate) tombstones_warn: u64,
     /// Its values, and what functions may ask for.
     pub(crate) bindings: Bindings<'a>,
 }

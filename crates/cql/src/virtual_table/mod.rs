@@ -6,6 +6,7 @@
 //! `described` for `system_virtual_schema`.
 
 mod described;
+mod hot;
 mod local;
 mod peers;
 mod read;

@@ -150,6 +150,7 @@ pub fn virtual_definition(
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     for (index, (name, ty)) in columns.iter().enumerate() {

@@ -4,13 +4,14 @@
 //! A figure is true or it is null; tables of which nothing is true are not there (`docs/conformance.md` lists them). One
 //! node coordinates what it stores, so the `coordinator_` tables have the figures of the `local_` ones.
 
+use super::hot::TopPartitions;
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
 use helenus_engine::{FigureSummaries, Status, Summary, TableStatus};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-const KEYSPACE: &str = "system_views";
+pub(super) const KEYSPACE: &str = "system_views";
 const KEY: [(&str, CqlType); 2] = [("keyspace_name", CqlType::Text), ("table_name", CqlType::Text)];
 const MIB: u64 = 1 << 20;
 
@@ -57,7 +58,10 @@ pub(super) fn tables() -> Vec<Arc<dyn VirtualTable>> {
     ];
     tables.extend(latencies.map(|(name, of)| latency(name, of)));
     tables.extend([tasks(), caches(), tombstones(), large_partitions()]);
-    tables.into_iter().map(|table| Arc::new(table) as Arc<dyn VirtualTable>).collect()
+    let mut tables: Vec<_> =
+        tables.into_iter().map(|table| Arc::new(table) as Arc<dyn VirtualTable>).collect();
+    tables.push(Arc::new(TopPartitions::new()));
+    tables
 }
 
 fn text(text: &str) -> Vec<u8> {

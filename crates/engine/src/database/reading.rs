@@ -2,6 +2,7 @@
 
 use super::shared::Database;
 use crate::error::{Error, Result};
+use crate::figures::SAMPLED;
 use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::table::View;
 use helenus_model::schema::Table;
@@ -77,7 +78,13 @@ impl Database {
             meter.record(clock.monotonic_ns().saturating_sub(began_ns));
             view.figures.rows.record(scratch.rows_passed);
             view.figures.tombstones.record(scratch.tombstones_passed);
+            if let crate::read::Partitions::Keys(keys) = &command.partitions
+                && let Some(first) = keys.first()
+            {
+                view.figures.top_reads.add(&first.bytes, SAMPLED);
+            }
         }
+        sink.passed(scratch.rows_passed, scratch.tombstones_passed);
         self.shared.scratches.give_back(scratch);
         end
     }

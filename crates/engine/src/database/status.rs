@@ -5,6 +5,7 @@ use crate::compaction::CompactionStatus;
 use crate::figures::FigureSummaries;
 use crate::index::IndexBuildStatus;
 use crate::table::View;
+use crate::top::TopPartition;
 use helenus_sstable::table::SsTable;
 
 /// A database's figures.
@@ -63,7 +64,14 @@ pub struct TableStatus {
     pub rows: u64,
     /// What its reads and writes cost since the start.
     pub figures: FigureSummaries,
+    /// Partitions that were read most since the start, about.
+    pub top_reads: Vec<TopPartition>,
+    /// Those that were written most.
+    pub top_writes: Vec<TopPartition>,
 }
+
+/// Most asked for partitions that are shown of a table.
+const TOP_MAX: usize = 10;
 
 fn greatest(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
     view.sstables.iter().map(|sstable| of(sstable)).max().unwrap_or(0)
@@ -101,6 +109,8 @@ impl Database {
                     partitions: sum(&view, SsTable::partition_count),
                     rows: sum(&view, |sstable| u64::try_from(sstable.stats().rows).unwrap_or(0)),
                     figures: view.figures.summaries(),
+                    top_reads: view.figures.top_reads.list(TOP_MAX),
+                    top_writes: view.figures.top_writes.list(TOP_MAX),
                 }
             })
             .collect();

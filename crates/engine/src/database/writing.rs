@@ -6,6 +6,7 @@
 use super::shared::{Database, Shared};
 use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
+use crate::figures::SAMPLED;
 use crate::index::derived;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::token::Token;
@@ -87,6 +88,7 @@ impl Shared {
                 view.current().apply(update, Token::of_key(&update.key))?;
                 if let Some(began_ns) = began_ns {
                     writes.record(self.host.clock.monotonic_ns().saturating_sub(began_ns));
+                    view.figures.top_writes.add(&update.key, SAMPLED);
                 }
             }
             ticket

@@ -8,7 +8,7 @@
 
 use super::attached::AttachedIndex;
 use super::entries::{EntryWriter, entries_of};
-use super::search::{Hit, damaged};
+use super::walk::{Hit, damaged};
 use crate::database::{Database, ReadRequest};
 use crate::error::Result;
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};

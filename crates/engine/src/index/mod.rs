@@ -2,7 +2,7 @@
 //!
 //! How the hidden table is laid out, `model/src/index/shape.rs` says; `entries` says which entries a row has, `observe` adds the entries of a
 //! write to it, `attached` keeps what a table has of indexes, `build` fills a new index from the rows that are there,
-//! `search` reads through one, `audit` takes out what a search found stale.
+//! `search` reads through one by what `walk` finds in it, `audit` takes out what a search found stale.
 //!
 //! **The one rule**: an index has an entry for every live value of its table. It may have more: whatever an entry leads
 //! to is read and tested, so an entry without its row costs a look and is never an answer. What takes entries out may
@@ -18,6 +18,7 @@ mod build;
 mod entries;
 mod observe;
 mod search;
+mod walk;
 
 pub(crate) use attached::{Attached, IndexBuilds, attach, stored_tables};
 pub use build::IndexBuildStatus;

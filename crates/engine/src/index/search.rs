@@ -1,21 +1,19 @@
 //! Reads through an index: entries first, then the rows that they lead to.
 //!
-//! Entries of one term come in the order of rows, so a search by one term walks them a few at a time and stops where the
-//! answer is whole. A range of terms is gathered and put into the order of rows. Rows of a partition are read together, by
+//! `walk` gives the entries, a few at a time; a search stops where the answer is whole. Rows of a partition are read together, by
 //! name. What an entry leads to goes to the sink as any row does: whether it is what was asked for, the sink's filter
 //! says, so an entry too many costs a look.
 
 use super::attached::AttachedIndex;
 use super::audit::{Audit, Group};
+use super::walk::{Entries, Hit, damaged};
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
-use crate::read::{KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
-use helenus_model::byte_comparable::{clustering_key, component, decode_decorated_key, end_bound};
-use helenus_model::filter::{ClusteringFilter, Limits, Slice};
-use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
-use helenus_model::row::RowView;
+use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink};
+use helenus_model::byte_comparable::decode_decorated_key;
+use helenus_model::filter::{ClusteringFilter, Limits};
+use helenus_model::index::IndexSearch;
 use helenus_model::schema::Table;
-use helenus_model::types::CqlType;
 use std::sync::Arc;
 
 /// Entries read at a time: few at first, so that a small answer costs little.
@@ -25,20 +23,6 @@ const ENTRIES_MAX: u64 = 1024;
 const NARROWING: [u64; 4] = [16, 64, 256, 1024];
 /// Entries after which a page ends however few rows they gave: as for tombstones.
 const PAGE_ENTRIES_MAX: u64 = 10_000;
-
-/// An entry that was found.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Hit {
-    /// The partition's position in the ring.
-    pub(super) position: Vec<u8>,
-    /// Ordered clustering of the row; empty where the index is of partitions.
-    pub(super) clustering: Vec<u8>,
-    pub(super) term: Vec<u8>,
-    pub(super) path: Option<Vec<u8>>,
-    /// Serialised clustering values of the row.
-    pub(super) values: Vec<Option<Vec<u8>>>,
-    pub(super) timestamp_us: i64,
-}
 
 impl Database {
     /// Runs `command` through an index: of its partitions and rows those that the index has entries of. Rows come in the
@@ -132,9 +116,8 @@ impl Searching<'_> {
         }
         let shape = self.index.shape.clone();
         let shape = &*shape;
-        let gathered = matches!(self.search.lookup, IndexLookup::Between(..));
         let mut entries = Entries::new(self.database, self.command, self.search, self.request, shape);
-        let mut chunk = if gathered { u64::MAX } else { ENTRIES_FIRST };
+        let mut chunk = ENTRIES_FIRST;
         let mut looked = 0;
         // The partition at hand, and the rows of it that were given: it may go on in the next chunk.
         let mut partition: Option<(Vec<u8>, u64)> = None;
@@ -144,11 +127,11 @@ impl Searching<'_> {
         }
         let mut audit = Audit::default();
         loop {
-            let (mut hits, is_last) = entries.next(chunk, self.probe.as_deref_mut())?;
-            chunk = (chunk.saturating_mul(4)).min(ENTRIES_MAX);
-            if gathered {
-                hits.sort_unstable();
-            }
+            let (hits, is_last) = match entries.is_by_terms() {
+                true => entries.gather(self.probe.as_deref_mut())?,
+                false => entries.next(chunk, self.probe.as_deref_mut())?,
+            };
+            chunk = (chunk * 4).min(ENTRIES_MAX);
             looked += hits.len() as u64;
             let last = hits.last().map(|hit| (hit.position.clone(), hit.clustering.clone()));
             let mut rest = &hits[..];
@@ -274,269 +257,5 @@ fn selects(filter: &ClusteringFilter, name: &[u8]) -> bool {
         ClusteringFilter::Slices(slices) => {
             slices.iter().any(|slice| &slice.start[..] <= name && name < &slice.end[..])
         }
-    }
-}
-
-pub(super) fn damaged(shape: &IndexShape, error: &helenus_model::types::TypeError) -> Error {
-    Error::Unindexable {
-        message: format!("index {} is damaged: {error}; drop it and make it again", shape.index.name),
-    }
-}
-
-/// The entries of a search, from where its page begins.
-struct Entries<'a> {
-    database: &'a Database,
-    hidden: ReadCommand,
-    request: ReadRequest<'a>,
-    shape: &'a IndexShape,
-    search: &'a IndexSearch,
-    partitions: &'a Partitions,
-    skips: Option<Skip>,
-}
-
-/// What a page before has seen, for searches whose entries do not come in the order of rows.
-struct Skip {
-    position: Vec<u8>,
-    clustering: Option<Vec<u8>>,
-}
-
-impl<'a> Entries<'a> {
-    fn new(
-        database: &'a Database,
-        command: &'a ReadCommand,
-        search: &'a IndexSearch,
-        request: ReadRequest<'a>,
-        shape: &'a IndexShape,
-    ) -> Entries<'a> {
-        let gathered = matches!(search.lookup, IndexLookup::Between(..));
-        let skips = command.resume.as_ref().filter(|_| gathered).map(|resume| Skip {
-            position: PartitionKey::new(resume.key.clone()).decorated,
-            clustering: resume.clustering.clone(),
-        });
-        let (key, slices) = match &search.lookup {
-            IndexLookup::Equal(term) => {
-                let mut prefix = Vec::new();
-                if shape.is_ordered() {
-                    put(term, &mut prefix);
-                }
-                (shape.key_of(term), slices_within(&prefix, command, shape))
-            }
-            IndexLookup::Between(from, to) => {
-                let mut slice = Slice::all();
-                if let Some(from) = from {
-                    slice.start.clear();
-                    put(from, &mut slice.start);
-                    end_bound(true, &mut slice.start);
-                }
-                if let Some(to) = to {
-                    slice.end.clear();
-                    put(to, &mut slice.end);
-                    end_bound(false, &mut slice.end);
-                }
-                (shape.key_of(&[]), vec![slice])
-            }
-        };
-        let hidden = ReadCommand {
-            table: shape.table.clone(),
-            partitions: Partitions::Keys(vec![PartitionKey::new(key)]),
-            filter: Arc::new(ClusteringFilter::Slices(
-                slices.into_iter().filter(|slice| !slice.is_empty()).collect(),
-            )),
-            reversed: false,
-            statics: false,
-            limits: Limits::NONE,
-            now_s: command.now_s,
-            resume: None,
-            page_rows: None,
-        };
-        Entries { database, hidden, request, shape, search, partitions: &command.partitions, skips }
-    }
-
-    /// The next entries, at most about `count`, and whether there are no more.
-    fn next(&mut self, count: u64, probe: Option<&mut Probe>) -> Result<(Vec<Hit>, bool)> {
-        self.hidden.page_rows = (count != u64::MAX).then_some(count);
-        let view = self.database.view(&self.shape.table)?;
-        let mut sink = HitSink {
-            shape: self.shape,
-            search: self.search,
-            partitions: self.partitions,
-            skips: &self.skips,
-            hits: Vec::new(),
-        };
-        let mut own = probe.is_some().then(Probe::default);
-        let end = self.database.read(&self.hidden, &view, self.request, &mut sink, own.as_mut())?;
-        let hits = sink.hits;
-        if let (Some(probe), Some(own)) = (probe, own) {
-            probe.add_index(&own, hits.len() as u64);
-        }
-        match end {
-            ReadEnd::Complete => Ok((hits, true)),
-            ReadEnd::Page(at) => {
-                let is_last = at.clustering.is_none();
-                self.hidden.resume = Some(at);
-                Ok((hits, is_last))
-            }
-        }
-    }
-}
-
-/// Appends a byte string as a part of the hidden table's clustering.
-fn put(bytes: &[u8], out: &mut Vec<u8>) {
-    let put = component((&CqlType::Blob, false), Some(bytes), out);
-    assert!(put.is_ok(), "any bytes are a blob");
-}
-
-/// The entries of one term that a command may want: those of its partitions, behind the end of its last page.
-fn slices_within(prefix: &[u8], command: &ReadCommand, shape: &IndexShape) -> Vec<Slice> {
-    let mut slices = Vec::new();
-    let bound = |bytes: &[u8], before: bool| {
-        let mut out = prefix.to_vec();
-        put(bytes, &mut out);
-        end_bound(before, &mut out);
-        out
-    };
-    match &command.partitions {
-        Partitions::Range(range) if *range == KeyRange::all() => {
-            let (mut start, mut end) = (prefix.to_vec(), prefix.to_vec());
-            end_bound(true, &mut start);
-            end_bound(false, &mut end);
-            slices.push(Slice { start, end });
-        }
-        Partitions::Range(range) => {
-            slices.push(Slice { start: bound(&range.start, true), end: bound(&range.end, true) });
-        }
-        Partitions::Keys(keys) => {
-            let mut keys: Vec<&PartitionKey> = keys.iter().collect();
-            keys.sort_by(|a, b| a.decorated.cmp(&b.decorated));
-            for key in keys {
-                slices.extend(slices_of_partition((prefix, &key.decorated), command, shape));
-            }
-        }
-    }
-    if let Some(resume) = &command.resume {
-        let position = PartitionKey::new(resume.key.clone()).decorated;
-        let start = match &resume.clustering {
-            None => bound(&position, false),
-            Some(_) if shape.is_of_partitions() => bound(&position, true),
-            Some(clustering) => {
-                let mut start = prefix.to_vec();
-                put(&position, &mut start);
-                start.extend_from_slice(clustering);
-                start.pop();
-                end_bound(false, &mut start);
-                start
-            }
-        };
-        for slice in &mut slices {
-            if slice.start < start {
-                slice.start.clone_from(&start);
-            }
-        }
-    }
-    slices
-}
-
-/// The entries of one partition, narrowed to the rows that the command wants where they are in the order of rows.
-fn slices_of_partition(
-    (prefix, position): (&[u8], &[u8]),
-    command: &ReadCommand,
-    shape: &IndexShape,
-) -> Vec<Slice> {
-    let mut of_partition = prefix.to_vec();
-    put(position, &mut of_partition);
-    let within = |bytes: &[u8]| [&of_partition[..], bytes].concat();
-    let whole = || {
-        let (mut start, mut end) = (of_partition.clone(), of_partition.clone());
-        end_bound(true, &mut start);
-        end_bound(false, &mut end);
-        Slice { start, end }
-    };
-    match &*command.filter {
-        _ if shape.is_of_partitions() => vec![whole()],
-        ClusteringFilter::Slices(slices) => {
-            let cut = |slice: &Slice| {
-                let all = whole();
-                Slice { start: within(&slice.start).max(all.start), end: within(&slice.end).min(all.end) }
-            };
-            slices.iter().map(cut).collect()
-        }
-        ClusteringFilter::Names(names) => {
-            let around = |name: &Vec<u8>| {
-                let (mut start, mut end) = (within(name), within(name));
-                start.pop();
-                end.pop();
-                end_bound(true, &mut start);
-                end_bound(false, &mut end);
-                Slice { start, end }
-            };
-            names.iter().map(around).collect()
-        }
-    }
-}
-
-/// Takes entries out of the hidden table.
-struct HitSink<'a> {
-    shape: &'a IndexShape,
-    search: &'a IndexSearch,
-    partitions: &'a Partitions,
-    skips: &'a Option<Skip>,
-    hits: Vec<Hit>,
-}
-
-impl HitSink<'_> {
-    /// Whether a partition is among those asked for.
-    fn wants(&self, position: &[u8]) -> bool {
-        match self.partitions {
-            Partitions::Keys(keys) => keys.iter().any(|key| key.decorated == position),
-            Partitions::Range(range) => &range.start[..] <= position && position < &range.end[..],
-        }
-    }
-}
-
-impl RowSink for HitSink<'_> {
-    fn partition(&mut self, _key: &[u8], _static_row: Option<RowView<'_>>) -> Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
-        let shape = self.shape;
-        let at = usize::from(shape.is_ordered());
-        let term = match &self.search.lookup {
-            IndexLookup::Equal(term) => term.clone(),
-            IndexLookup::Between(..) => row.clustering(0).unwrap_or_default().to_vec(),
-        };
-        let rows = if shape.is_of_partitions() { 0 } else { shape.base.clustering.len() };
-        let values = || (at + 1..at + 1 + rows).map(|index| row.clustering(index));
-        let mut clustering = Vec::new();
-        if !shape.is_of_partitions() {
-            clustering_key(values(), &shape.base.clustering, &mut clustering)
-                .map_err(|error| damaged(shape, &error))?;
-        }
-        let position = row.clustering(at).unwrap_or_default().to_vec();
-        let is_seen = self.skips.as_ref().is_some_and(|seen| {
-            position < seen.position
-                || position == seen.position
-                    && match &seen.clustering {
-                        None => true,
-                        Some(_) if shape.is_of_partitions() => false,
-                        Some(last) => clustering <= *last,
-                    }
-        });
-        if is_seen || !self.wants(&position) {
-            return Ok(Taken::Counted);
-        }
-        self.hits.push(Hit {
-            position,
-            clustering,
-            term,
-            path: shape.has_path().then(|| row.clustering(at + 1 + rows).unwrap_or_default().to_vec()),
-            values: values().map(|value| value.map(<[u8]>::to_vec)).collect(),
-            timestamp_us: row.row.liveness.timestamp_us,
-        });
-        Ok(Taken::Counted)
-    }
-
-    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
-        Ok(Taken::Skipped)
     }
 }

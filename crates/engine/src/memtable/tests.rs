@@ -38,6 +38,7 @@ pub(super) fn small_table() -> Table {
         dropped: BTreeMap::new(),
         flags: Vec::new(),
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

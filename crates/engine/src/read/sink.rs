@@ -30,6 +30,9 @@ pub trait RowSink {
     /// row that a static row alone makes.
     fn partition_end(&mut self, rows: u64) -> Result<Taken>;
 
+    /// The read, or this page of it, is over: rows that it gave, and dead rows and range tombstones that it passed.
+    fn passed(&mut self, _rows: u64, _tombstones: u64) {}
+
     /// Whether the page should end though its rows are not all there: too many bytes.
     fn is_full(&self) -> bool {
         false

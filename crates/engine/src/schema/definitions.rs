@@ -213,6 +213,7 @@ fn table(keyspace: &str, definition: &Definition, gc_grace_seconds: i32) -> Tabl
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     for (index, column) in split_columns(&columns).enumerate() {

@@ -4,7 +4,8 @@ use super::definitions::SYSTEM_SCHEMA;
 use super::type_text::parse_type;
 use crate::error::{Error, Result};
 use helenus_model::schema::{
-    Column, ColumnKind, DroppedColumn, Index, IndexKind, Keyspace, Schema, Table, TableId, TableOptions,
+    Column, ColumnKind, ColumnMask, DroppedColumn, Index, IndexKind, Keyspace, MaskArgument, Schema, Table,
+    TableId, TableOptions,
 };
 use helenus_model::types::Elements;
 use helenus_model::types::{CqlType, UserType};
@@ -46,6 +47,7 @@ pub(crate) fn load_schema(
     load_columns(&keyspaces, &mut tables, &rows("columns")?)?;
     load_dropped(&keyspaces, &mut tables, &rows("dropped_columns")?)?;
     load_indexes(&keyspaces, &mut tables, &rows("indexes")?)?;
+    load_masks(&keyspaces, &mut tables, &rows("column_masks")?)?;
     for ((keyspace, name), mut table) in tables {
         for key in [&mut table.partition_key, &mut table.clustering] {
             key.sort_by_key(|column| column.position);
@@ -121,6 +123,7 @@ fn load_tables(keyspaces: &Keyspaces, rows: Vec<SchemaRow>) -> Result<Tables> {
             dropped: BTreeMap::new(),
             flags: row.texts("flags"),
             indexes: BTreeMap::new(),
+            masks: BTreeMap::new(),
             next_column_id: 0,
         };
         tables.insert((keyspace.name.clone(), table.name.clone()), table);
@@ -195,6 +198,33 @@ fn load_dropped(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
             dropped_us: dropped_ms.saturating_mul(1000).saturating_add(999),
         };
         table.dropped.insert(name, dropped);
+    }
+    Ok(())
+}
+
+fn load_masks(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) -> Result<()> {
+    for row in rows {
+        let row = Fields { table: "column_masks", row };
+        let Some((keyspace, table)) = row.find_table(keyspaces, tables)? else { continue };
+        let (types, values) = (row.texts("function_argument_types"), row.texts("function_argument_values"));
+        let nulls: Vec<bool> = Elements::of_list(row.get("function_argument_nulls").unwrap_or_default())
+            .map(|null| null == Some(&[1][..]))
+            .collect();
+        if types.len() != values.len() || types.len() != nulls.len() {
+            return Err(row.damaged("function_argument_types"));
+        }
+        let mut arguments = Vec::new();
+        for ((ty, value), is_null) in types.iter().zip(values).zip(nulls) {
+            let ty = parse_type(ty, &keyspace.name, &keyspace.types)
+                .ok_or_else(|| row.damaged("function_argument_types"))?;
+            arguments.push(MaskArgument { ty, value: (!is_null).then_some(value) });
+        }
+        let mask = ColumnMask {
+            keyspace: row.text("function_keyspace")?.into(),
+            function: row.text("function_name")?.into(),
+            arguments,
+        };
+        table.masks.insert(row.text("column_name")?.into(), mask);
     }
     Ok(())
 }

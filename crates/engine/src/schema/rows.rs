@@ -3,6 +3,7 @@
 //! Columns and their values follow Cassandra's `SchemaKeyspace`.
 
 use super::definitions::SYSTEM_SCHEMA;
+use crate::index::BUILT_TABLE;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
@@ -40,6 +41,7 @@ pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutati
     let mut writer = Writer {
         timestamp_us,
         system: new.keyspaces.get(SYSTEM_SCHEMA).cloned(),
+        built: new.table("system", BUILT_TABLE).cloned(),
         updates: BTreeMap::new(),
         changes: Vec::new(),
     };
@@ -59,6 +61,8 @@ pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutati
 struct Writer {
     timestamp_us: i64,
     system: Option<Arc<Keyspace>>,
+    /// Says which indexes are built.
+    built: Option<Arc<Table>>,
     updates: BTreeMap<(String, Arc<str>), PartitionUpdate>,
     changes: Vec<SchemaChange>,
 }
@@ -96,8 +100,9 @@ impl Writer {
         }
         let none = BTreeMap::new();
         let tables = before.map_or(&none, |b| &b.tables);
-        for (name, _) in tables.iter().filter(|(name, _)| !after.tables.contains_key(*name)) {
+        for (name, table) in tables.iter().filter(|(name, _)| !after.tables.contains_key(*name)) {
             self.drop_table(&after.name, name);
+            table.indexes.keys().for_each(|index| self.forget_built(&after.name, index));
             self.dropped(&after.name, Some(name), false);
         }
         for (name, table) in &after.tables {
@@ -122,6 +127,10 @@ impl Writer {
             let deletion = self.deletion();
             self.changes_of(table, &keyspace.name).delete_partition(deletion);
         }
+        if let Some(built) = self.built.clone() {
+            let deletion = self.deletion();
+            self.changes_of(&built, &keyspace.name).delete_partition(deletion);
+        }
         self.dropped(&keyspace.name, None, false);
     }
 
@@ -138,6 +147,7 @@ impl Writer {
                 self.delete_of_table("columns", table, &column.name);
             }
         }
+        self.masks(before, table);
         let none = BTreeMap::new();
         let known = before.map_or(&none, |before| &before.indexes);
         for (name, index) in &table.indexes {
@@ -151,6 +161,7 @@ impl Writer {
         }
         for name in known.keys().filter(|name| !table.indexes.contains_key(*name)) {
             self.delete_of_table("indexes", table, name);
+            self.forget_built(&table.keyspace, name);
         }
         for (name, dropped) in &table.dropped {
             if before.and_then(|b| b.dropped.get(name)) != Some(dropped) {
@@ -164,6 +175,31 @@ impl Writer {
         }
     }
 
+    fn masks(&mut self, before: Option<&Table>, table: &Table) {
+        let none = BTreeMap::new();
+        let known = before.map_or(&none, |before| &before.masks);
+        for (column, mask) in table.masks.iter().filter(|(column, mask)| known.get(*column) != Some(*mask)) {
+            let arguments = || mask.arguments.iter();
+            let types: Vec<String> = arguments().map(|argument| argument.ty.to_string()).collect();
+            let values = arguments().map(|argument| argument.value.as_deref().unwrap_or_default());
+            let nulls: Vec<[u8; 1]> =
+                arguments().map(|argument| [u8::from(argument.value.is_none())]).collect();
+            let mut packed_nulls = Vec::new();
+            types::pack(nulls.len(), nulls.iter().map(|null| Some(&null[..])), &mut packed_nulls);
+            let values = vec![
+                ("function_keyspace", mask.keyspace.as_bytes().to_vec()),
+                ("function_name", mask.function.as_bytes().to_vec()),
+                ("function_argument_types", pack_texts(types.iter().map(String::as_str))),
+                ("function_argument_values", pack_texts(values)),
+                ("function_argument_nulls", packed_nulls),
+            ];
+            self.put("column_masks", &table.keyspace, &[&table.name, column], values);
+        }
+        for column in known.keys().filter(|column| !table.masks.contains_key(*column)) {
+            self.delete_of_table("column_masks", table, column);
+        }
+    }
+
     fn drop_table(&mut self, keyspace: &Arc<str>, name: &Arc<str>) {
         self.delete_row("tables", keyspace, name);
         let deletion = self.deletion();
@@ -172,6 +208,15 @@ impl Writer {
             let prefix = [Some(name.as_bytes())];
             self.changes_of(&table, keyspace).delete_range((&prefix, true), (&prefix, false), deletion);
         }
+    }
+
+    /// An index that is gone is not built any more.
+    fn forget_built(&mut self, keyspace: &Arc<str>, index: &Arc<str>) {
+        let Some(built) = self.built.clone() else { return };
+        let deletion = self.deletion();
+        let clustering = [Some(index.as_bytes())];
+        let changes = self.changes_of(&built, keyspace);
+        changes.row(clustering.into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 
     /// Deletes what stands under a name within a table.

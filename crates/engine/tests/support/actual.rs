@@ -64,6 +64,7 @@ pub fn table_of_shape(shape: &Shape) -> Table {
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -47,6 +47,7 @@ pub fn table(name: &str, id: u128, desc: bool) -> Table {
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: BTreeMap::new(),
         next_column_id: 0,
     };
     table.arrange();

@@ -171,6 +171,9 @@ fn local_options(config: &ServerConfig) -> LocalOptions {
         prepared_bytes_max: config.statements_bytes,
         batches: config.batches,
         datacenter: config.datacenter.as_str().into(),
+        masks_columns: config.masks_columns,
+        drops_compact_storage: config.drops_compact_storage,
+        tombstones_warn: config.tombstones_warn,
         guardrails: config.guardrails.clone(),
         ..LocalOptions::default()
     }

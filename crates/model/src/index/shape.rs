@@ -110,6 +110,7 @@ impl IndexShape {
             dropped: BTreeMap::new(),
             flags: vec!["compound".into()],
             indexes: BTreeMap::new(),
+            masks: BTreeMap::new(),
             next_column_id: 0,
         }
     }

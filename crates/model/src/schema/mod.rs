@@ -5,6 +5,7 @@
 mod column;
 mod index;
 mod keyspace;
+mod mask;
 mod options;
 mod table;
 
@@ -13,6 +14,7 @@ pub use index::{
     CLASS_OPTION, Index, IndexKind, IndexPart, SAI_CLASS, SASI_CLASS, TARGET_OPTION, index_class,
 };
 pub use keyspace::{Keyspace, Schema};
+pub use mask::{ColumnMask, MaskArgument};
 pub use options::{
     CompressionParams, NoGranularity, ROW_INDEX_GRANULARITY, ROW_INDEX_GRANULARITY_BYTES, TableOptions,
     row_index_granularity,

@@ -2,6 +2,7 @@
 
 use super::column::{Column, ColumnKind, DroppedColumn};
 use super::index::Index;
+use super::mask::ColumnMask;
 use super::options::TableOptions;
 use crate::cell::ColumnId;
 use crate::types::CqlType;
@@ -38,6 +39,8 @@ pub struct Table {
     pub flags: Vec<String>,
     /// Secondary indexes, by name.
     pub indexes: BTreeMap<Arc<str>, Arc<Index>>,
+    /// How the values of columns are hidden, by column.
+    pub masks: BTreeMap<Arc<str>, ColumnMask>,
     /// The number the next added column gets.
     pub next_column_id: u16,
 }

@@ -16,6 +16,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     };
     let words = |name: &str| Words {
         warned: listed(settings, &format!("{name}_warned")),
+        ignored: BTreeSet::new(),
         disallowed: listed(settings, &format!("{name}_disallowed")),
     };
     let is_off = |key: &str| settings.get(key) == Some(&Value::Boolean(false));
@@ -26,6 +27,9 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         columns_per_table: threshold("columns_per_table"),
         fields_per_udt: threshold("fields_per_udt"),
         vector_dimensions: threshold("vector_dimensions"),
+        secondary_indexes_per_table: threshold("secondary_indexes_per_table"),
+        partition_keys_in_select: threshold("partition_keys_in_select"),
+        in_select_cartesian_product: threshold("in_select_cartesian_product"),
         page_size: threshold("page_size"),
         items_per_collection: threshold("items_per_collection"),
         collection_size: threshold("collection_size"),
@@ -34,7 +38,10 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         maximum_timestamp_us: threshold("maximum_timestamp"),
         minimum_replication_factor: threshold("minimum_replication_factor"),
         maximum_replication_factor: threshold("maximum_replication_factor"),
-        table_properties: words("table_properties"),
+        table_properties: Words {
+            ignored: listed(settings, "table_properties_ignored"),
+            ..words("table_properties")
+        },
         read_consistency_levels: words("read_consistency_levels"),
         write_consistency_levels: words("write_consistency_levels"),
         disabled: features.filter(|(key, _)| is_off(key)).map(|(_, feature)| feature).collect(),

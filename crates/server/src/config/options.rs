@@ -161,6 +161,18 @@ options! {
         "A read in larger pages is warned of; -1 for none.";
     "page_size_fail_threshold", None, COUNT, "-1", [],
         "A read in larger pages is refused; -1 for none.";
+    "secondary_indexes_per_table_warn_threshold", None, COUNT, "-1", [],
+        "A table with more secondary indexes is warned of; -1 for none.";
+    "secondary_indexes_per_table_fail_threshold", None, COUNT, "-1", [],
+        "A table with more secondary indexes is refused; -1 for none.";
+    "partition_keys_in_select_warn_threshold", None, COUNT, "-1", [],
+        "A read of more partitions by IN is warned of; -1 for none.";
+    "partition_keys_in_select_fail_threshold", None, COUNT, "-1", [],
+        "A read of more partitions by IN is refused; -1 for none.";
+    "in_select_cartesian_product_warn_threshold", None, COUNT, "-1", [],
+        "More combinations of the values of several IN are warned of; -1 for none.";
+    "in_select_cartesian_product_fail_threshold", None, COUNT, "-1", [],
+        "More combinations of the values of several IN are refused; -1 for none.";
     "items_per_collection_warn_threshold", None, COUNT, "-1", [],
         "A write of a collection with more elements is warned of; -1 for none.";
     "items_per_collection_fail_threshold", None, COUNT, "-1", [],
@@ -191,6 +203,8 @@ options! {
         "A write whose timestamp lies further before now is refused.";
     "table_properties_warned", None, Kind::Words, "[]", [],
         "Table options whose use is warned of.";
+    "table_properties_ignored", None, Kind::Words, "[]", [],
+        "Table options that are taken and left aside, with a warning.";
     "table_properties_disallowed", None, Kind::Words, "[]", [],
         "Table options that are refused.";
     "read_consistency_levels_warned", None, Kind::Words, "[]", [],
@@ -223,6 +237,16 @@ options! {
         "Whether clients may use CREATE INDEX.";
     "vector_type_enabled", None, Kind::Boolean, "true", [],
         "Whether clients may use columns of vectors.";
+    "read_before_write_list_operations_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may set and remove elements of lists by index, and remove them by value.";
+    "non_partition_restricted_index_query_enabled", None, Kind::Boolean, "true", [],
+        "Whether clients may ask an index without naming a partition.";
+    "dynamic_data_masking_enabled", None, Kind::Boolean, "false", [],
+        "Whether columns may be MASKED WITH a function.";
+    "drop_compact_storage_enabled", None, Kind::Boolean, "false", [],
+        "Whether ALTER TABLE .. DROP COMPACT STORAGE is allowed.";
+    "tombstone_warn_threshold", None, COUNT, "1000", [],
+        "A read that passes more tombstones is warned of; -1 for never.";
     "zero_ttl_on_twcs_enabled", None, Kind::Boolean, "true", [],
         "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
 }

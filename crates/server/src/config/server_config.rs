@@ -106,6 +106,12 @@ pub struct ServerConfig {
     pub timeouts: Timeouts,
     /// How large batches may be.
     pub batches: BatchLimits,
+    /// Whether columns may be masked.
+    pub masks_columns: bool,
+    /// Whether tables may lose COMPACT STORAGE.
+    pub drops_compact_storage: bool,
+    /// Tombstones that a read may pass before its client is warned.
+    pub tombstones_warn: u64,
     /// What clients may not do.
     pub guardrails: Guardrails,
     /// Limits of the native protocol's server.
@@ -164,6 +170,12 @@ impl ServerConfig {
                 range: seconds("range_request_timeout", 10),
             },
             batches: read.batches(),
+            masks_columns: read.boolean("dynamic_data_masking_enabled").unwrap_or(false),
+            drops_compact_storage: read.boolean("drop_compact_storage_enabled").unwrap_or(false),
+            tombstones_warn: match settings.get("tombstone_warn_threshold") {
+                Some(Value::Integer(count)) => u64::try_from(*count).unwrap_or(u64::MAX),
+                _ => 1000,
+            },
             guardrails: guardrails(settings),
             limits: read.limits(memory_limit, cores)?,
         })

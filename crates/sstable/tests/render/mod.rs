@@ -67,6 +67,7 @@ pub fn schema_of(header: &Header) -> Table {
         dropped: Default::default(),
         flags: Vec::new(),
         indexes: Default::default(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

@@ -174,7 +174,9 @@ impl Kind {
             Kind::Map(key, value, _) => {
                 let mut entries = std::collections::BTreeMap::new();
                 // Of keys that are equal and written differently, such as 1 and 1.0, nobody knows which counts.
-                let most = if key.to_string().contains("decimal") { 2 } else { 4 };
+                let shape = key.to_string();
+                let is_ambiguous = ["decimal", "set<", "map<"].iter().any(|part| shape.contains(part));
+                let most = if is_ambiguous { 2 } else { 4 };
                 for _ in 0..draw.below(most) {
                     entries.insert(key.literal(draw), value.literal(draw));
                 }

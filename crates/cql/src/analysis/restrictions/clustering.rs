@@ -137,6 +137,10 @@ impl Restrictions {
         let mut prefixes: Vec<Prefix<'_>> = vec![Vec::new()];
         for restriction in self.clustering.iter() {
             prefixes = extended(&prefixes, &equal_values(restriction, bindings)?)?;
+            // An empty IN: Cassandra does not look at the values behind it.
+            if prefixes.is_empty() {
+                break;
+            }
         }
         let mut names = Vec::with_capacity(prefixes.len());
         for prefix in &prefixes {

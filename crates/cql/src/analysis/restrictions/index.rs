@@ -50,10 +50,11 @@ impl Indexes {
     }
 
     /// Whether rows have to be filtered though there are indexes: no single legacy index, and not the storage-attached
-    /// ones together, answer all restrictions.
-    pub(super) fn leave_to_filter(&self, restrictions: &[&Restriction]) -> bool {
+    /// ones together, answer all restrictions. Only the latter can if rows are ordered by nearness (`only_sai`).
+    pub(super) fn leave_to_filter(&self, restrictions: &[&Restriction], only_sai: bool) -> bool {
         let (sai, legacy): (Vec<_>, Vec<_>) = self.shapes.iter().partition(|shape| shape.index.is_sai());
-        let mut groups: Vec<Vec<&Arc<IndexShape>>> = legacy.into_iter().map(|shape| vec![shape]).collect();
+        let legacy = legacy.into_iter().filter(|_| !only_sai);
+        let mut groups: Vec<Vec<&Arc<IndexShape>>> = legacy.map(|shape| vec![shape]).collect();
         if !sai.is_empty() {
             groups.push(sai);
         }
@@ -78,6 +79,16 @@ impl Indexes {
             .collect();
         chosen.sort_by_key(|chosen| chosen.restriction.is_slice());
         chosen
+    }
+
+    /// Whether a column has an index.
+    pub(super) fn has_of(&self, column: &Column) -> bool {
+        self.shapes.iter().any(|shape| shape.column.name == column.name)
+    }
+
+    /// Whether a column has a storage-attached index.
+    pub(super) fn has_sai_of(&self, column: &Column) -> bool {
+        self.shapes.iter().any(|shape| shape.column.name == column.name && shape.index.is_sai())
     }
 
     /// Whether a vector column has an index.

@@ -19,5 +19,5 @@ mod words;
 pub(crate) use clustering::RowSelection;
 pub(crate) use partition::PartitionSelection;
 pub(crate) use row_filter::{BoundFilter, Found};
-pub(crate) use statement::{Restrictions, WhereClause};
+pub(crate) use statement::{NearestTo, Restrictions, WhereClause};
 pub(crate) use words::Words;

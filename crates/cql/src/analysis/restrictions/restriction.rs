@@ -4,7 +4,7 @@ use crate::analysis::{Bindings, Bound, Term};
 use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
 use helenus_model::schema::Column;
-use helenus_model::types::{CqlType, Elements, Fields, TypeError, collection_size, normalise};
+use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
 use std::borrow::Cow;
 
 /// A bound value; `None` is null.
@@ -128,15 +128,31 @@ fn elements<'a>(
         BoundValue::Bytes(bytes) => bytes,
     };
     let wrong = |error: TypeError| CqlError::Invalid(error.to_string());
-    let mut values = Vec::new();
+    check_count(&CqlType::List { element: element.clone(), frozen: true }, bytes).map_err(wrong)?;
+    // An empty value of most types is read as null (each `TypeSerializer.deserialize`).
+    let keeps_empty = matches!(
+        **element,
+        CqlType::Ascii
+            | CqlType::Text
+            | CqlType::Blob
+            | CqlType::Tuple(_)
+            | CqlType::Udt(_)
+            | CqlType::Custom(_)
+    );
+    let (mut values, mut end) = (Vec::new(), 4);
     for value in Elements::of_list(bytes) {
+        end += 4 + value.map_or(0, <[u8]>::len);
         if let Some(value) = value {
             element.validate(value).map_err(wrong)?;
         }
+        let value = value.filter(|value| keeps_empty || !value.is_empty());
         values.push(value.map(|value| normalise(element, value)));
     }
     if bytes.len() < 4 || values.len() != collection_size(bytes) {
         return Err(wrong(TypeError::CutShort { what: "list".to_owned() }));
+    }
+    if end < bytes.len() {
+        return Err(wrong(TypeError::Extraneous { what: "list" }));
     }
     Ok(values)
 }

@@ -98,9 +98,10 @@ impl BoundFilter {
                 invalid("Multicolumn IN filters are not supported".to_owned())
             }
             Test::In(candidates) => {
+                // A null among them is equal to nothing.
                 let mut values = Vec::new();
                 for mut value in candidates.bind(bindings, ("Unsupported", column))? {
-                    values.push(not_null(value.pop().flatten(), column)?);
+                    values.extend(value.pop().flatten().map(std::borrow::Cow::into_owned));
                 }
                 self.add(column, BoundTest::In(values));
                 Ok(())
@@ -244,9 +245,25 @@ impl BoundTest {
     }
 }
 
+/// Whether two values are equal as Java's objects are, which tell decimals of different scales apart.
+fn is_same(ty: &CqlType, a: &[u8], b: &[u8]) -> bool {
+    if has_decimals(ty) { a == b } else { ty.compare(a, b).is_eq() }
+}
+
+fn has_decimals(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Decimal => true,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            has_decimals(element)
+        }
+        CqlType::Map { key, value, .. } => has_decimals(key) || has_decimals(value),
+        // Tuples are compared by their bytes anyway, and as their types say.
+        _ => false,
+    }
+}
+
 fn frozen_contains(ty: &CqlType, value: &[u8], with: &[u8], keys: bool) -> bool {
-    let equal =
-        |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| ty.compare(found, with).is_eq());
+    let equal = |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| is_same(ty, found, with));
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
             Elements::of_list(value).any(|found| equal(element, found))

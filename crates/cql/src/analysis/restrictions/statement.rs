@@ -23,7 +23,12 @@ pub(crate) struct WhereClause<'a> {
     pub(crate) filters_implicitly: bool,
     /// Nothing but static columns, and perhaps the partition key, is selected.
     pub(crate) only_statics: bool,
+    /// ORDER BY .. ANN OF: a restriction too, of those that need an index.
+    pub(crate) nearest_to: Option<NearestTo<'a>>,
 }
+
+/// The column whose vectors are measured and whether they are of floats, or what is wrong with the ordering.
+pub(crate) type NearestTo<'a> = std::result::Result<(&'a Column, bool), &'static str>;
 
 /// The typed restrictions of a WHERE clause.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub(crate) struct Restrictions {
     uses_index: bool,
     /// Whether partition key and clustering are among what rows are tested for.
     tests: (bool, bool),
+    /// Kind of the column by whose nearness to a vector rows are ordered.
+    nearest_to: Option<ColumnKind>,
 }
 
 /// Cassandra's refusal to filter.
@@ -70,6 +77,7 @@ impl Restrictions {
             chosen: Vec::new(),
             uses_index: false,
             tests: (false, false),
+            nearest_to: None,
         };
         let mut typing = Typing { table, scope, markers };
         for relation in clause.relations {
@@ -83,8 +91,30 @@ impl Restrictions {
                 },
             }
         }
+        if let Some(nearest_to) = clause.nearest_to {
+            let (column, _) = nearest_to.map_err(|refusal| CqlError::Invalid(refusal.to_owned()))?;
+            found.check_unrestricted(column)?;
+            found.nearest_to = Some(column.kind);
+        }
         found.check(clause)?;
         Ok(found)
+    }
+
+    /// Refuses a relation of the column whose vectors are measured (`SingleRestriction.mergeWith`).
+    fn check_unrestricted(&self, column: &Column) -> Result<()> {
+        let name = &column.name;
+        match self.other.of(column).map(|found| &found.test) {
+            None => Ok(()),
+            Some(Test::Equal(_)) => invalid(format!(
+                "{name} cannot be restricted by more than one relation if it includes an Equal"
+            )),
+            Some(Test::In(_)) => {
+                invalid(format!("{name} cannot be restricted by more than one relation if it includes a IN"))
+            }
+            Some(_) => invalid(format!(
+                "Column \"{name}\" cannot be restricted by both an equality and an inequality relation"
+            )),
+        }
     }
 
     fn add_token(&mut self, test: Test) -> Result<()> {
@@ -148,7 +178,11 @@ impl Restrictions {
         let may_filter = clause.allow_filtering || clause.filters_implicitly;
         let any = |set: &RestrictionSet| set.iter().any(|restriction| self.indexes.support(restriction));
         let has_clustering_index = any(&self.clustering);
-        let has_index = has_clustering_index || any(&self.partition) || any(&self.other);
+        let measured = clause.nearest_to.and_then(std::result::Result::ok);
+        let has_index = has_clustering_index
+            || any(&self.partition)
+            || any(&self.other)
+            || measured.is_some_and(|(column, _)| self.indexes.has_sai_of(column));
         if self.is_on_token() {
             self.is_key_range = true;
         }
@@ -187,7 +221,7 @@ impl Restrictions {
         }
         self.uses_index |= self.is_key_range && has_clustering_index;
         self.tests.1 = self.uses_index || self.filters_clustering();
-        self.check_others(has_index, may_filter)?;
+        self.check_others(has_index, may_filter, measured)?;
         if self.uses_index {
             if self.key_has_in() {
                 let text =
@@ -200,11 +234,17 @@ impl Restrictions {
     }
 
     /// The rules for columns outside of the primary key.
-    fn check_others(&mut self, has_index: bool, may_filter: bool) -> Result<()> {
-        if self.other.is_empty() {
+    fn check_others(
+        &mut self,
+        has_index: bool,
+        may_filter: bool,
+        measured: Option<(&Column, bool)>,
+    ) -> Result<()> {
+        if let Some(measured) = measured {
+            self.check_measured(measured)?;
+        } else if self.other.is_empty() {
             return Ok(());
-        }
-        if self.indexes.has_of_vector(self.other.iter()) {
+        } else if self.indexes.has_of_vector(self.other.iter()) {
             return invalid("Vector indexes only support ANN queries".to_owned());
         }
         if has_index {
@@ -213,6 +253,27 @@ impl Restrictions {
             return invalid(REQUIRES_ALLOW_FILTERING.to_owned());
         }
         Ok(())
+    }
+
+    /// What ORDER BY .. ANN OF needs: an index of the column, and of all that is restricted beside the key.
+    fn check_measured(&self, (column, of_floats): (&Column, bool)) -> Result<()> {
+        const INDEXED_FILTERING: &str =
+            "ANN ordering by vector requires all restricted column(s) to be indexed";
+        if !of_floats {
+            return invalid("ANN ordering is only supported on float vector indexes".to_owned());
+        }
+        if !self.indexes.has_of(column) {
+            return invalid("ANN ordering by vector requires the column to be indexed".to_owned());
+        }
+        if self.filters_partition_key() {
+            return invalid(INDEXED_FILTERING.to_owned());
+        }
+        let is_free =
+            |restriction: &Restriction| restriction.columns.iter().any(|column| !self.indexes.has_of(column));
+        let refused = self.other.iter().any(is_free)
+            || self.clustering.iter().any(is_free)
+                && (self.partition.len() < self.table.partition_key.len() || self.filters_clustering());
+        if refused { invalid(INDEXED_FILTERING.to_owned()) } else { Ok(()) }
     }
 
     /// What rows are tested for, by an index or after they were read (`filterRestrictions`).
@@ -233,9 +294,10 @@ impl Restrictions {
     /// It does.
     pub(crate) fn check_filtering(&self, clause: WhereClause<'_>) -> Result<()> {
         let tested = self.tested();
-        let filters = match tested.is_empty() {
+        let is_nearest = self.nearest_to.is_some();
+        let filters = match tested.is_empty() && !is_nearest {
             true => !self.clustering.is_empty(),
-            false => self.indexes.leave_to_filter(&tested),
+            false => self.indexes.leave_to_filter(&tested, is_nearest),
         };
         if (self.is_key_range || self.uses_index)
             && filters
@@ -257,6 +319,11 @@ impl Restrictions {
         !self.is_on_token() && self.partition.has_in()
     }
 
+    /// Whether IN stands at the clustering.
+    pub(crate) fn clustering_has_in(&self) -> bool {
+        self.clustering.has_in()
+    }
+
     /// Whether anything is asked of the partition key.
     pub(crate) fn has_partition_key(&self) -> bool {
         self.token.is_some() || !self.partition.is_empty()
@@ -274,12 +341,16 @@ impl Restrictions {
 
     /// Whether a static column is filtered by.
     pub(crate) fn has_static(&self) -> bool {
-        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Static)
+        self.has_other_of(ColumnKind::Static)
     }
 
     /// Whether a regular column is filtered by.
     pub(crate) fn has_regular(&self) -> bool {
-        self.other.iter().any(|restriction| restriction.first().kind == ColumnKind::Regular)
+        self.has_other_of(ColumnKind::Regular)
+    }
+
+    fn has_other_of(&self, kind: ColumnKind) -> bool {
+        self.nearest_to == Some(kind) || self.other.iter().any(|restriction| restriction.first().kind == kind)
     }
 
     /// Whether a partition without rows shows as a row of its static columns: only where all of each partition is

@@ -70,10 +70,8 @@ impl Selection {
                 }
             }
             Selectors::List(list) => {
-                let nodes: Result<Vec<Node<'_>>> =
-                    list.iter().map(|selector| finder.node(&selector.selectable)).collect();
-                for (selector, node) in list.iter().zip(nodes?) {
-                    let typed = typing.typed(&node, None)?;
+                for selector in list {
+                    let typed = typing.typed(&finder.node(&selector.selectable)?, None)?;
                     let alias = selector.alias.as_ref().map(|alias| alias.as_str());
                     describe(alias.unwrap_or(&typed.name), typed.ty);
                     columns.push(typed.selected);
@@ -117,18 +115,15 @@ pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column
     all.filter(|column| !table.is_hidden(column))
 }
 
-/// Replaces what has no aggregate within by its number among what the first row gives.
+/// Replaces what is taken from a row by its number among what the first row gives. What is computed is so from those, also
+/// where there is no row at all.
 fn take_first(selected: &mut Selected, first: &mut Vec<Selected>) {
-    if has_aggregate(selected) {
-        selected.parts().iter_mut().for_each(|part| take_first(part, first));
-    } else if !matches!(selected, Selected::Term(_) | Selected::First(_)) {
+    if matches!(selected, Selected::Leaf(_) | Selected::TimeOf(..)) {
         let index = first.len();
         first.push(std::mem::replace(selected, Selected::First(index)));
+    } else {
+        selected.parts().iter_mut().for_each(|part| take_first(part, first));
     }
-}
-
-fn has_aggregate(selected: &mut Selected) -> bool {
-    matches!(selected, Selected::Aggregate(_)) || selected.parts().iter_mut().any(has_aggregate)
 }
 
 impl<'a> Typing<'a, '_> {

@@ -22,8 +22,16 @@ impl Session {
     }
 
     pub(super) fn on(machine: Machine) -> Session {
+        Session::open(machine, LocalOptions::default())
+    }
+
+    pub(super) fn with_options(options: LocalOptions) -> Session {
+        Session::open(Machine::new(7), options)
+    }
+
+    fn open(machine: Machine, options: LocalOptions) -> Session {
         let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
-        let backend = LocalBackend::new(database, LocalOptions::default());
+        let backend = LocalBackend::new(database, options);
         Session { machine, backend, keyspace: None, warnings: Vec::new() }
     }
 

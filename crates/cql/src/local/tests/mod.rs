@@ -3,6 +3,7 @@
 mod answers;
 mod crash;
 mod explain;
+mod features;
 mod harness;
 mod indexes;
 mod schema;

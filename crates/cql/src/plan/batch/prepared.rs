@@ -62,6 +62,7 @@ impl BatchPlan {
         }
         check_kinds(kind, statements.iter())?;
         let is_conditional = check_together(statements.iter())?;
+        statements.iter().try_for_each(ModifyPlan::validate)?;
         Ok(BatchPlan { kind, is_conditional, attributes, statements })
     }
 

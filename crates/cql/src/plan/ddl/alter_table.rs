@@ -1,12 +1,14 @@
 //! ALTER TABLE.
 
+use super::change::DdlSettings;
 use super::create_table::invalid;
 use super::index::dependents;
+use super::mask;
 use super::options::{check_names, table_options};
 use super::properties::Properties;
 use crate::analysis::{resolve_type_in, undefined_column};
 use crate::error::{CqlError, Result};
-use crate::syntax::ast::{AlterTable, ColumnDef, Ident, TableChange};
+use crate::syntax::ast::{AlterTable, ColumnDef, Ident, Mask, TableChange};
 use helenus_model::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table};
 use helenus_model::types::{CqlType, quote_identifier};
 use std::sync::Arc;
@@ -16,8 +18,12 @@ pub(super) fn alter(
     statement: &AlterTable<'_>,
     keyspace: &str,
     schema: &mut Schema,
-    now_us: i64,
+    (settings, now_us): (&DdlSettings, i64),
 ) -> Result<()> {
+    if matches!(statement.change, TableChange::Mask { mask: Some(_), .. }) {
+        mask::ensure_enabled(settings.masks_columns)?;
+    }
+    let before = schema.clone();
     let name = statement.name.name.as_str();
     let found = schema.keyspaces.get_mut(keyspace).and_then(|keyspace| {
         let table = keyspace.tables.get(name).cloned();
@@ -32,10 +38,12 @@ pub(super) fn alter(
     let mut changed = Table::clone(&table);
     match &statement.change {
         TableChange::Retype(..) => return invalid("Altering column types is no longer supported"),
-        TableChange::Mask { .. } => return invalid("dynamic data masks are not supported yet"),
+        TableChange::Mask { column, if_exists, mask } => {
+            set_mask(column, *if_exists, mask.as_ref(), (&mut changed, &before))?;
+        }
         TableChange::Add { if_not_exists, columns } => {
             for column in columns {
-                add(column, *if_not_exists, present, &mut changed)?;
+                add(column, *if_not_exists, (&**present, &before), &mut changed)?;
             }
             changed.arrange();
         }
@@ -53,7 +61,7 @@ pub(super) fn alter(
             }
         }
         TableChange::DropCompactStorage => {
-            return invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+            drop_compact_storage(settings.drops_compact_storage, &mut changed)?;
         }
         TableChange::Properties(properties) => {
             let properties = Properties::new(properties);
@@ -73,12 +81,57 @@ pub(super) fn alter(
     Ok(())
 }
 
-fn add(def: &ColumnDef<'_>, if_not_exists: bool, keyspace: &Keyspace, table: &mut Table) -> Result<()> {
+/// `ALTER column MASKED WITH ..` and `DROP MASKED`.
+fn set_mask(
+    column: &Ident<'_>,
+    if_exists: bool,
+    given: Option<&Mask<'_>>,
+    (table, schema): (&mut Table, &Schema),
+) -> Result<()> {
+    let name = column.as_str();
+    let Some(column) = table.column(name) else {
+        return if if_exists {
+            Ok(())
+        } else {
+            invalid(format!("Column with name '{name}' doesn't exist on table '{}'", table.name))
+        };
+    };
+    let (name, ty) = (column.name.clone(), column.ty.clone());
+    match given {
+        None => table.masks.remove(&name),
+        Some(given) => {
+            let mask = mask::prepare(given, (&name, &ty), (&table.keyspace, &table.name), schema)?;
+            table.masks.insert(name, mask)
+        }
+    };
+    Ok(())
+}
+
+/// `DROP COMPACT STORAGE`: what the table has added by itself becomes visible, and rows are as those of other tables.
+fn drop_compact_storage(enabled: bool, table: &mut Table) -> Result<()> {
+    if !enabled {
+        return invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+    }
+    if !table.is_compact() {
+        return invalid("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+    }
+    let counter = table.is_counter().then(|| "counter".to_owned());
+    table.flags = std::iter::once("compound".to_owned()).chain(counter).collect();
+    Ok(())
+}
+
+fn add(
+    def: &ColumnDef<'_>,
+    if_not_exists: bool,
+    (keyspace, schema): (&Keyspace, &Schema),
+    table: &mut Table,
+) -> Result<()> {
     let name = def.name.as_str();
     let ty = resolve_type_in(&def.data_type, keyspace)?;
-    if def.mask.is_some() {
-        return invalid("dynamic data masks are not supported yet");
-    }
+    let mask = match &def.mask {
+        None => None,
+        Some(given) => Some(mask::prepare(given, (name, &ty), (&keyspace.name, &table.name), schema)?),
+    };
     if table.column(name).is_some() {
         return if if_not_exists {
             Ok(())
@@ -135,6 +188,7 @@ fn add(def: &ColumnDef<'_>, if_not_exists: bool, keyspace: &Keyspace, table: &mu
         return invalid(format!("table {} has had as many columns as it can", table.name));
     }
     let column = Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED };
+    table.masks.extend(mask.map(|mask| (column.name.clone(), mask)));
     match kind {
         ColumnKind::Static => table.statics.push(column),
         _ => table.regulars.push(column),
@@ -169,6 +223,7 @@ fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -
     }
     table.statics.retain(|other| other.name != column.name);
     table.regulars.retain(|other| other.name != column.name);
+    table.masks.remove(&column.name);
     let dropped = DroppedColumn { name: column.name.clone(), ty: column.ty, kind: column.kind, dropped_us };
     table.dropped.insert(column.name, dropped);
     Ok(())
@@ -196,6 +251,9 @@ fn rename(from: &Ident<'_>, to: &Ident<'_>, _if_exists: bool, table: &mut Table)
         if &*column.name == from {
             column.name = to.into();
         }
+    }
+    if let Some(mask) = table.masks.remove(from) {
+        table.masks.insert(to.into(), mask);
     }
     Ok(())
 }

@@ -25,6 +25,10 @@ pub(crate) struct DdlSettings {
     pub(crate) table_options: TableOptions,
     /// Makes the identity of a new table: a time UUID.
     pub(crate) new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
+    /// Whether columns may be masked (`dynamic_data_masking_enabled`).
+    pub(crate) masks_columns: bool,
+    /// Whether tables may lose COMPACT STORAGE (`drop_compact_storage_enabled`).
+    pub(crate) drops_compact_storage: bool,
     /// What may not be made.
     pub(crate) guardrails: Option<Arc<Guardrails>>,
 }
@@ -118,10 +122,13 @@ impl DdlPlan {
     /// # Errors
     /// What is wrong with it under the present schema; the errors of a write.
     pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
-        let statement = parse(&self.text)?;
+        let mut statement = parse(&self.text)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
+        if let Some(guardrails) = &settings.guardrails {
+            warnings.extend(guardrails.ignore_properties(&mut statement.kind));
+        }
         let changed = database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
             within = self.dropped_within(schema);
@@ -227,7 +234,15 @@ impl DdlPlan {
                 keyspace::drop(name.as_str(), *if_exists, schema)
             }
             StatementKind::CreateTable(create) => create_table::create(create, in_keyspace, schema, settings),
-            StatementKind::AlterTable(alter) => alter_table::alter(alter, in_keyspace, schema, timestamp_us),
+            StatementKind::AlterTable(alter) => {
+                alter_table::alter(alter, in_keyspace, schema, (settings, timestamp_us))?;
+                if let ast::TableChange::Add { .. } = alter.change
+                    && let Some(table) = schema.table(in_keyspace, alter.name.name.as_str())
+                {
+                    warnings.extend(index::vector_warnings(table));
+                }
+                Ok(())
+            }
             StatementKind::DropTable(drop) => {
                 create_table::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
             }

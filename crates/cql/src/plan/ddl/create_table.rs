@@ -1,13 +1,14 @@
 //! CREATE TABLE and DROP TABLE.
 
 use super::change::DdlSettings;
+use super::mask;
 use super::options::{check_names, new_table_options};
 use super::properties::Properties;
 use crate::analysis::references_duration;
 use crate::analysis::resolve_type_in;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{CreateTable, Ident, PrimaryKey};
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
+use helenus_model::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,9 +30,6 @@ pub(super) fn check_raw(statement: &CreateTable<'_>) -> Result<()> {
                 "Duplicate column '{}' declaration for table '{table}'",
                 column.name.as_str()
             ));
-        }
-        if column.mask.is_some() {
-            return invalid("dynamic data masks are not supported yet");
         }
     }
     let order = &statement.options.clustering_order;
@@ -64,6 +62,10 @@ pub(super) fn create(
     schema: &mut Schema,
     settings: &DdlSettings,
 ) -> Result<()> {
+    if statement.columns.iter().any(|column| column.mask.is_some()) {
+        mask::ensure_enabled(settings.masks_columns)?;
+    }
+    let before = schema.clone();
     let Some(present) = schema.keyspaces.get_mut(keyspace) else {
         return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
     };
@@ -78,7 +80,7 @@ pub(super) fn create(
             message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
         });
     }
-    let table = Builder { statement, keyspace: present, settings }.table()?;
+    let table = Builder { statement, keyspace: present, settings, schema: &before }.table()?;
     check_name(keyspace, name)?;
     let mut changed = Keyspace::clone(present);
     changed.tables.insert(table.name.clone(), Arc::new(table));
@@ -105,6 +107,7 @@ struct Builder<'a> {
     statement: &'a CreateTable<'a>,
     keyspace: &'a Keyspace,
     settings: &'a DdlSettings,
+    schema: &'a Schema,
 }
 
 impl Builder<'_> {
@@ -152,6 +155,7 @@ impl Builder<'_> {
             dropped: BTreeMap::new(),
             flags,
             indexes: BTreeMap::new(),
+            masks: self.masks(&types)?,
             next_column_id: 0,
         };
         self.add_columns(key, types, &mut table);
@@ -160,6 +164,18 @@ impl Builder<'_> {
         }
         table.arrange();
         Ok(table)
+    }
+
+    fn masks(&self, types: &BTreeMap<String, CqlType>) -> Result<BTreeMap<Arc<str>, ColumnMask>> {
+        let (keyspace, table) = (&*self.keyspace.name, self.statement.name.name.as_str());
+        let mut masks = BTreeMap::new();
+        for column in &self.statement.columns {
+            let name = column.name.as_str();
+            if let (Some(given), Some(ty)) = (&column.mask, types.get(name)) {
+                masks.insert(name.into(), mask::prepare(given, (name, ty), (keyspace, table), self.schema)?);
+            }
+        }
+        Ok(masks)
     }
 
     fn column_types(&self) -> Result<BTreeMap<String, CqlType>> {

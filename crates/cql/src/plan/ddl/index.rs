@@ -73,14 +73,23 @@ pub(super) fn create(
         return Err(CqlError::Config(format!("Illegal index name {name}")));
     }
     if kind == IndexKind::Custom {
-        check_class(&index, &table, &targets, warnings)?;
+        check_class(&index, &table, &targets)?;
     }
     let mut changed = Table::clone(&table);
     changed.indexes.insert(name, Arc::new(index));
+    warnings.extend(vector_warnings(&changed));
     let mut next = Keyspace::clone(present);
     next.tables.insert(changed.name.clone(), Arc::new(changed));
     *present = Arc::new(next);
     Ok(())
+}
+
+/// What Cassandra warns of when it looks at a table's indexes, one by one: when one is made, and when columns are added.
+pub(super) fn vector_warnings(table: &Table) -> Vec<String> {
+    let is_vector = |column: &Column| matches!(column.ty, CqlType::Vector { .. });
+    let indexes = table.indexes.values();
+    let of_vectors = indexes.filter(|index| index.is_sai() && index.column(table).is_some_and(is_vector));
+    of_vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
 }
 
 /// DROP INDEX.
@@ -256,12 +265,7 @@ fn generated_name(keyspace: &Keyspace, table: &str, targets: &[Target<'_>]) -> S
 }
 
 /// What the class of a custom index says of it.
-fn check_class(
-    index: &Index,
-    table: &Table,
-    targets: &[Target<'_>],
-    warnings: &mut Vec<String>,
-) -> Result<()> {
+fn check_class(index: &Index, table: &Table, targets: &[Target<'_>]) -> Result<()> {
     let class = index.options.get(CLASS_OPTION).map_or("", String::as_str);
     if index_class(class) != SAI_CLASS {
         return Err(CqlError::Config(format!("Unable to find custom indexer class '{class}'")));
@@ -315,7 +319,6 @@ fn check_class(
         if *dimension == 1 && function.eq_ignore_ascii_case("COSINE") {
             return invalid("Cosine similarity is not supported for single-dimension vectors");
         }
-        warnings.push(VECTOR_WARNING.to_owned());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP: each turns the present schema into the next.
 //!
-//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements; `properties`
+//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` a part of those of tables; `properties`
 //! reads WITH, `options`, `compaction`, `compression`, `replication` and `retry` check what it gives.
 
 mod alter_table;
@@ -10,6 +10,7 @@ mod compression;
 mod create_table;
 mod index;
 mod keyspace;
+mod mask;
 mod options;
 mod properties;
 mod replication;

@@ -108,6 +108,7 @@ fn columns(table: &Table, internals: bool, out: &mut String) {
     let mut lines: Vec<String> = Vec::new();
     for column in table.columns().filter(|column| !is_readded(column)) {
         let mut line = definition(&column.name, &column.ty, column.kind);
+        line.push_str(&masked(table, &column.name));
         if has_single_key && column.kind == ColumnKind::PartitionKey {
             line.push_str(" PRIMARY KEY");
         }
@@ -134,6 +135,11 @@ fn columns(table: &Table, internals: bool, out: &mut String) {
 fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     let is_static = if kind == ColumnKind::Static { " static" } else { "" };
     format!("    {} {ty}{is_static}", quote_identifier(name))
+}
+
+/// What hides a column's values, if something does.
+fn masked(table: &Table, column: &str) -> String {
+    table.masks.get(column).map_or_else(String::new, |mask| format!(" MASKED WITH {mask}"))
 }
 
 fn options(options: &TableOptions) -> Vec<String> {
@@ -176,7 +182,8 @@ fn dropped(table: &Table, out: &mut String) {
         _ = write!(out, "\nALTER TABLE {name} DROP {quoted} USING TIMESTAMP {};", column.dropped_us);
         if let Some(again) = table.column(&column.name) {
             let definition = definition(&again.name, &again.ty, again.kind);
-            _ = write!(out, "\nALTER TABLE {name} ADD {};", definition.trim_start());
+            let masked = masked(table, &again.name);
+            _ = write!(out, "\nALTER TABLE {name} ADD {}{masked};", definition.trim_start());
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn advise_read(foreseen: &Foreseen<'_>, probe: &Probe, ran: bool) -> 
         steps.push(advice("filter", text));
     } else if scans && foreseen.kind == ReadKind::RangeScan && foreseen.limit == u64::MAX {
         steps.push(advice("range scan", "costs as much as the table is large; name a partition or a LIMIT"));
-    } else if filters {
+    } else if filters && foreseen.indexes.is_empty() {
         let text = "a clustering column or a table of its own would bound the rows instead of testing them";
         steps.push(advice("filter", text));
     }

@@ -55,6 +55,10 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         let detail = "ORDER BY with IN: the rows of all partitions are kept and sorted";
         steps.push(Step::new("sort", "in memory", detail));
     }
+    if let Some(column) = foreseen.nearest {
+        let detail = "every row is measured; the nearest are kept and sorted";
+        steps.push(Step::new("nearest", quote_identifier(column), detail));
+    }
     steps.extend(limits(foreseen));
     steps
 }

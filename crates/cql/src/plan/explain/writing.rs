@@ -1,4 +1,4 @@
-//! What a plain write writes: one that reads nothing.
+//! What a write writes that reads no rows first.
 
 use super::step::{Step, bytes_text, counted};
 use helenus_model::cell::Cell;
@@ -65,8 +65,8 @@ impl Written {
     }
 }
 
-/// The lines of a write, and what it is in numbers. `word` says which statement it is.
-pub(crate) fn write_steps(word: &'static str, mutation: &Mutation) -> (Vec<Step>, Written) {
+/// The lines of a write, and what it is in numbers. `word` says which statement it is, `reads` what it reads.
+pub(crate) fn write_steps(word: &'static str, mutation: &Mutation, reads: &str) -> (Vec<Step>, Written) {
     let mut all = Written::default();
     let mut lines = Vec::new();
     for update in &mutation.updates {
@@ -82,8 +82,8 @@ pub(crate) fn write_steps(word: &'static str, mutation: &Mutation) -> (Vec<Step>
         }
     }
     let detail = match mutation.updates.len() {
-        0 => "changes nothing; reads nothing".to_owned(),
-        _ => format!("{}; reads nothing", all.text()),
+        0 => format!("changes nothing; {reads}"),
+        _ => format!("{}; {reads}", all.text()),
     };
     let mut steps = vec![Step::new("write", word, detail)];
     let more = mutation.updates.len() - lines.len();
@@ -99,7 +99,7 @@ pub(crate) fn write_steps(word: &'static str, mutation: &Mutation) -> (Vec<Step>
 }
 
 /// A partition key as CQL: `a = 1 AND b = 'x'`.
-fn key_text(table: &Table, key: &[u8]) -> String {
+pub(super) fn key_text(table: &Table, key: &[u8]) -> String {
     let one = |column: &Column, value: &[u8]| {
         format!("{} = {}", quote_identifier(&column.name), to_cql_literal(&column.ty, Some(value)))
     };

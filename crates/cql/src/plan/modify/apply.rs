@@ -4,7 +4,7 @@ use super::attributes::{check_timestamp, expires_s, timestamp_of};
 use super::cells::{changes_nothing, complex_deletions, rounds, write};
 use super::collector::Collector;
 use super::operation::Operation;
-use super::position::{Clustering, RowRange};
+use super::position::{Clustering, RowRange, null_text};
 use super::prepare::{ModifyKind, ModifyPlan};
 use super::prior::{Prior, Wanted};
 use super::restriction::Restriction;
@@ -124,6 +124,15 @@ impl ModifyPlan {
         Ok(())
     }
 
+    /// Looks at the partitions alone: those of all statements of a batch are found before anything else of one is looked at
+    /// (`BatchStatement.getMutations`).
+    ///
+    /// # Errors
+    /// Null, unset, empty or too long keys.
+    pub(crate) fn check_partitions(&self, bindings: &Bindings<'_>) -> Result<()> {
+        self.filter.partition_keys(&self.table, bindings).map(drop)
+    }
+
     /// Says what an execution must read before it writes.
     pub(crate) fn want(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
         if !self.reads_first() || self.filter.is_range {
@@ -177,10 +186,19 @@ impl ModifyPlan {
 
     fn targets<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Targets<'a>> {
         Ok(if self.filter.is_range {
-            Targets::Ranges(self.filter.ranges(&self.table, bindings)?)
+            let ranges = self.filter.ranges(&self.table, bindings);
+            Targets::Ranges(ranges.map_err(|error| self.refused_range(error))?)
         } else {
             Targets::Rows(self.filter.rows(bindings)?)
         })
+    }
+
+    /// Cassandra looks at a null end of a range last (`SliceRestriction.appendBoundTo`): ranges of columns are refused before.
+    fn refused_range(&self, error: CqlError) -> CqlError {
+        let names_columns = !self.operations.regular.is_empty() || !self.operations.statics.is_empty();
+        let end = self.filter.clustering.last().and_then(Restriction::single_slice);
+        let is_null = |name: &str| matches!(&error, CqlError::Invalid(text) if *text == null_text(name));
+        if names_columns && end.is_some_and(is_null) { no_ranges_of_columns() } else { error }
     }
 
     fn delete_ranges(
@@ -338,7 +356,9 @@ fn write_row(
     context: &WriteContext<'_>,
     changes: &mut Changes,
 ) -> Result<()> {
-    let values = || clustering.iter().map(|value| Some(&**value));
+    // A row of a compact table may have less than all of its clustering.
+    let width = context.table.clustering.len();
+    let values = || clustering.iter().map(|value| Some(&**value)).chain(std::iter::repeat(None)).take(width);
     if operations.is_empty() {
         if !liveness.is_none() {
             changes.row(values(), (liveness, DeletionTime::LIVE), &[], |_| ());

@@ -118,7 +118,9 @@ impl Parts {
                     kind.as_str()
                 ));
             }
-            if !statics_only && !missing.is_empty() {
+            // A row of a compact table may have less than all of its clustering.
+            let may_be_partial = table.is_compact() && !self.clustering.is_empty();
+            if !statics_only && !missing.is_empty() && !may_be_partial {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
             }
         }

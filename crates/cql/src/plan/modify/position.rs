@@ -33,7 +33,7 @@ impl Filter {
     pub(super) fn partition_keys(&self, table: &Table, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
         if let [Restriction { test: Test::Equal(Values::One(term)), names, .. }] = &self.keys[..] {
-            let value = value_of(term, names, bindings)?;
+            let value = value_of(term, (names, 0, Side::Bound), bindings)?;
             check_length(value.len(), value.len())?;
             keys.push(value.into_owned());
         } else {
@@ -217,7 +217,7 @@ fn bound<'a>(
 ) -> Result<Option<(Clustering<'a>, bool)>> {
     let Some((values, included)) = bound else { return Ok(None) };
     let mut all = prefix.clone();
-    push_values(values, names, bindings, &mut all)?;
+    push_values((values, Side::Bound), names, bindings, &mut all)?;
     Ok(Some((all, *included)))
 }
 
@@ -237,7 +237,7 @@ fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Resu
         match &restriction.test {
             Test::Equal(values) => {
                 for row in &mut rows {
-                    push_values(values, names, bindings, row)?;
+                    push_values((values, Side::Equal), names, bindings, row)?;
                 }
             }
             Test::In(choices) => {
@@ -264,7 +264,7 @@ fn chosen<'a>(
             let mut all = Vec::with_capacity(list.len());
             for values in list {
                 let mut row = Vec::with_capacity(names.len());
-                push_values(values, names, bindings, &mut row)?;
+                push_values((values, Side::In), names, bindings, &mut row)?;
                 all.push(row);
             }
             Ok(all)
@@ -280,10 +280,12 @@ fn chosen<'a>(
             };
             let mut all = Vec::new();
             for element in Elements::of_list(&list) {
-                let element = element.ok_or_else(|| null_value(names))?;
+                let element = element.ok_or_else(|| {
+                    null_value(names, 0, if names.len() > 1 { Side::In } else { Side::Bound })
+                })?;
                 let row: Result<Clustering<'a>> = match names.len() {
                     1 => Ok(vec![Cow::Owned(element.to_vec())]),
-                    _ => tuple_values(element, names),
+                    _ => tuple_values(element, names, Side::In),
                 };
                 all.push(row?);
             }
@@ -294,42 +296,68 @@ fn chosen<'a>(
 
 /// Appends the values of one restriction. Null and unset cannot be.
 fn push_values<'a>(
-    values: &'a Values,
+    (values, side): (&'a Values, Side),
     names: &[Arc<str>],
     bindings: &Bindings<'a>,
     out: &mut Clustering<'a>,
 ) -> Result<()> {
     match values {
-        Values::One(term) => out.push(value_of(term, names, bindings)?),
+        Values::One(term) => out.push(value_of(term, (names, 0, Side::Bound), bindings)?),
         Values::Each(terms) => {
-            for (term, name) in terms.iter().zip(names) {
-                out.push(value_of(term, std::slice::from_ref(name), bindings)?);
+            for (at, term) in terms.iter().enumerate() {
+                out.push(value_of(term, (names, at, side), bindings)?);
             }
         }
-        Values::Tuple(term) => out.extend(tuple_values(&value_of(term, names, bindings)?, names)?),
+        Values::Tuple(term) => {
+            let tuple = value_of(term, (names, 0, side), bindings)?;
+            out.extend(tuple_values(&tuple, names, side)?);
+        }
     }
     Ok(())
 }
 
-fn tuple_values(tuple: &[u8], names: &[Arc<str>]) -> Result<Clustering<'static>> {
+fn tuple_values(tuple: &[u8], names: &[Arc<str>], side: Side) -> Result<Clustering<'static>> {
     let mut fields = Fields::of(tuple);
-    let each = names.iter().map(|name| match fields.next().flatten() {
+    let each = (0..names.len()).map(|at| match fields.next().flatten() {
         Some(value) => Ok(Cow::Owned(value.to_vec())),
-        None => Err(null_value(std::slice::from_ref(name))),
+        None => Err(null_value(names, at, side)),
     });
     each.collect()
 }
 
-fn value_of<'a>(term: &'a Term, names: &[Arc<str>], bindings: &Bindings<'a>) -> Result<Cow<'a, [u8]>> {
+fn value_of<'a>(
+    term: &'a Term,
+    (names, at, side): (&[Arc<str>], usize, Side),
+    bindings: &Bindings<'a>,
+) -> Result<Cow<'a, [u8]>> {
     match term.bind(bindings)? {
         Bound::Bytes(bytes) => Ok(bytes),
-        Bound::Null => Err(null_value(names)),
+        Bound::Null => Err(null_value(names, at, side)),
         Bound::Unset => invalid(format!("Invalid unset value for column {}", joined(names))),
     }
 }
 
-fn null_value(names: &[Arc<str>]) -> CqlError {
-    CqlError::Invalid(format!("Invalid null value in condition for column {}", joined(names)))
+/// Where a value of a tuple of columns stands: Cassandra refuses null in its own words at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Equal,
+    In,
+    Bound,
+}
+
+/// Refuses null for the column of this number (`MultiColumnRestriction`, `SingleColumnRestriction`).
+fn null_value(names: &[Arc<str>], at: usize, side: Side) -> CqlError {
+    let name = names.get(at).map_or("", |name| name);
+    CqlError::Invalid(match side {
+        Side::Equal => format!("Invalid null value for column {name}"),
+        Side::In => format!("Invalid null value in condition for columns: [{}]", joined(names)),
+        Side::Bound => null_text(name),
+    })
+}
+
+/// How null is refused for a column alone.
+pub(super) fn null_text(name: &str) -> String {
+    format!("Invalid null value in condition for column {name}")
 }
 
 fn joined(names: &[Arc<str>]) -> String {

@@ -215,20 +215,12 @@ impl ModifyPlan {
         .checked()
     }
 
-    /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement` and its `validate`).
+    /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement`).
     fn checked(mut self) -> Result<ModifyPlan> {
         (self.counts, self.is_compact) = (self.table.is_counter(), self.table.is_compact());
         self.complete_compact()?;
         let attributes = &self.attributes;
         self.conditions.check(&self.table, attributes.timestamp.is_some())?;
-        if self.counts {
-            if attributes.timestamp.is_some() {
-                return invalid("Cannot provide custom timestamp for counter updates");
-            }
-            if attributes.ttl.is_some() {
-                return invalid("Cannot provide custom TTL for counter updates");
-            }
-        }
         if self.kind == ModifyKind::Delete
             && !self.conditions.is_none()
             && !self.filter.names_one_row(&self.table)
@@ -247,6 +239,20 @@ impl ModifyPlan {
             }
         }
         Ok(self)
+    }
+
+    /// The last look at a statement, of a batch when all of them are there (`ModificationStatement.validate`).
+    ///
+    /// # Errors
+    /// Timestamp or TTL of a counter.
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.counts && self.attributes.timestamp.is_some() {
+            return invalid("Cannot provide custom timestamp for counter updates");
+        }
+        if self.counts && self.attributes.ttl.is_some() {
+            return invalid("Cannot provide custom TTL for counter updates");
+        }
+        Ok(())
     }
 
     /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
@@ -283,6 +289,17 @@ impl ModifyPlan {
     /// Whether an operation reads what is there.
     pub(crate) fn reads_first(&self) -> bool {
         self.reads != Reads::default()
+    }
+
+    /// The operations on lists that read first, in Cassandra's words (`Lists`).
+    pub(crate) fn list_operations(&self) -> impl Iterator<Item = &'static str> {
+        let operations = self.operations.statics.iter().chain(&self.operations.regular);
+        operations.filter_map(|operation| match operation.action {
+            Action::SetIndex(..) => Some("Setting of list items by index requiring read before write"),
+            Action::DiscardValues(_) => Some("Removal of list items requiring read before write"),
+            Action::DeleteIndex(_) => Some("Removal of list items by index requiring read before write"),
+            _ => None,
+        })
     }
 
     /// Whether it is about the static row alone, and names no other.

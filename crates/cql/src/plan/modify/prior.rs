@@ -33,8 +33,8 @@ pub(crate) struct Wanted {
 
 /// What is wanted of a partition.
 pub(crate) struct WantedPartition {
-    table: Arc<Table>,
-    key: Vec<u8>,
+    pub(crate) table: Arc<Table>,
+    pub(crate) key: Vec<u8>,
     /// Its static row.
     pub(crate) statics: bool,
     /// Its first row, whichever that is; not together with `rows`.
@@ -58,6 +58,11 @@ impl Wanted {
             self.partitions.len() - 1
         });
         &mut self.partitions[index]
+    }
+
+    /// What is wanted of each partition.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = &WantedPartition> {
+        self.partitions.iter()
     }
 
     /// Whether nothing is to be read.

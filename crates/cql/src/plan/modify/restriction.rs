@@ -22,6 +22,14 @@ impl Restriction {
     pub(super) fn is_in(&self) -> bool {
         matches!(self.test, Test::In(_))
     }
+
+    /// The column, if it is one alone and between bounds.
+    pub(super) fn single_slice(&self) -> Option<&str> {
+        match (&self.names[..], &self.test) {
+            ([name], Test::Slice(..)) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// What is asked of a restricted column.

@@ -12,14 +12,19 @@ use crate::analysis::selection::{GroupBy, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
+use crate::guardrails::Reading;
 use crate::plan::Execution;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
 use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
+use helenus_model::token::Token;
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// Characters of a statement that a warning shows.
+const QUERY_CHARS_MAX: usize = 512;
 
 impl SelectPlan {
     /// Runs the statement. Rows go to `out`.
@@ -31,6 +36,12 @@ impl SelectPlan {
         let began_ns = execution.began_ns();
         let limit = self.bound_limit(self.limit.as_ref(), execution)?;
         let per_partition = self.bound_limit(self.per_partition_limit.as_ref(), execution)?;
+        let mut warnings = match &self.nearest {
+            Some(nearest) => {
+                nearest.check(request, self.selection.combines_rows(), (limit, per_partition))?
+            }
+            None => Vec::new(),
+        };
         let terms = self.bound_terms(execution)?;
         let filter = self.restrictions.filter(bindings)?;
         let partitions = self.restrictions.partitions(bindings)?;
@@ -47,12 +58,15 @@ impl SelectPlan {
             PartitionSelection::Nothing => RowSelection::nothing(),
             PartitionSelection::Read(_) => self.restrictions.rows(bindings)?,
         };
-        if !rows.is_empty {
+        // Static columns are read though no row is named (`makeClusteringIndexFilter`).
+        let reads_any = !rows.is_empty || !self.table.statics.is_empty();
+        if reads_any {
             partitions.check_keys()?;
         }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
+        warnings.extend(self.guarded(execution, (&partitions, &rows), limit)?);
         // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
-        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || !rows.is_empty);
+        let is_paged = page_rows.is_some() && (self.selection.combines_rows() || reads_any);
         if is_paged && self.sort.is_some() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }
@@ -73,7 +87,10 @@ impl SelectPlan {
             selection: &self.selection,
             filter,
             computing: Computing { terms: &terms, calls: bindings.calls, folded: &[], first: &[] },
-            target: self.target(limits, resume.as_ref()),
+            target: match &self.nearest {
+                Some(nearest) => Target::Nearest(nearest.bind(limit, bindings)?),
+                None => self.target(limits, resume.as_ref()),
+            },
             out,
             key_columns: self.table.partition_key.len(),
             now_s: execution.now_s(),
@@ -81,6 +98,7 @@ impl SelectPlan {
             partition: Partition::default(),
             failure: None,
             scratch: Vec::new(),
+            passed: (0, 0),
         };
         let mut end = ReadEnd::Complete;
         if let PartitionSelection::Read(partitions) = partitions
@@ -93,13 +111,61 @@ impl SelectPlan {
             execution.spent(Stage::Plan, began_ns);
             end = self.read(&command, &searches, execution, &mut sink)?;
         }
+        warnings.extend(self.tombstone_warning(&sink, execution.tombstones_warn));
         let began_ns = execution.began_ns();
         let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
-        Ok(self.answer(match end {
+        let paging_state = match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
-        }))
+        };
+        Ok(self.answer(paging_state, warnings))
+    }
+
+    /// Asks the guardrails, where there are some.
+    fn guarded(
+        &self,
+        execution: &Execution<'_>,
+        (partitions, rows): (&PartitionSelection, &RowSelection),
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        let guardrails = execution.guardrails.filter(|_| !is_system_keyspace(&self.table.keyspace));
+        let Some(guardrails) = guardrails else { return Ok(Vec::new()) };
+        let keys = match partitions {
+            PartitionSelection::Read(Partitions::Keys(keys)) if self.restrictions.key_has_in() => {
+                Some(keys.len() as u64)
+            }
+            _ => None,
+        };
+        let names = match &*rows.filter {
+            ClusteringFilter::Names(names) if self.restrictions.clustering_has_in() => {
+                Some(names.len() as u64)
+            }
+            _ => None,
+        };
+        let paged = execution.request.page_size.filter(|size| *size > 0);
+        let is_cut =
+            |size: &u32| self.selection.combines_rows() || self.nearest.is_none() && limit > u64::from(*size);
+        guardrails.read(&Reading {
+            table: &self.table.name,
+            partitions: keys,
+            rows: names,
+            index_without_partition: self.restrictions.uses_index() && self.restrictions.is_key_range(),
+            page_size: paged.filter(is_cut),
+        })
+    }
+
+    /// What the client is told of a read that passed more than so many tombstones (`ReadCommand.withMetricsRecording`).
+    fn tombstone_warning(&self, sink: &SelectSink<'_>, most: u64) -> Option<String> {
+        let (rows, tombstones) = sink.passed;
+        if tombstones <= most || is_system_keyspace(&self.table.keyspace) {
+            return None;
+        }
+        let token = Token::of_key(&sink.partition.key).0;
+        let shown: String = self.text.chars().take(QUERY_CHARS_MAX).collect();
+        Some(format!(
+            "Read {rows} live rows and {tombstones} tombstone cells for query {shown}; token {token} (see tombstone_warn_threshold)"
+        ))
     }
 
     /// Where the rows of an execution go.
@@ -121,6 +187,7 @@ impl SelectPlan {
     fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<ReadEnd> {
         match sink.target {
             Target::Answer => {}
+            Target::Nearest(nearby) => nearby.write(sink.out),
             Target::Folding(mut folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
             Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
             Target::Grouping(mut grouping) => {
@@ -148,9 +215,9 @@ impl SelectPlan {
         self.selection.group_by.as_ref().filter(|_| !self.distinct || !self.selection.aggregates.is_empty())
     }
 
-    /// What aggregates or is sorted is read whole, whatever the page and the limit.
+    /// What aggregates, is sorted or measured is read whole, whatever the page and the limit.
     fn reads_whole(&self) -> bool {
-        self.selection.is_aggregate() || self.sort.is_some()
+        self.selection.is_aggregate() || self.sort.is_some() || self.nearest.is_some()
     }
 
     /// What the engine is asked for, from its start and without pages.
@@ -181,8 +248,7 @@ impl SelectPlan {
         }
     }
 
-    fn answer(&self, paging_state: Option<Vec<u8>>) -> Answer {
-        let mut warnings = Vec::new();
+    fn answer(&self, paging_state: Option<Vec<u8>>, mut warnings: Vec<String>) -> Answer {
         if self.selection.combines_rows() {
             if !self.restrictions.has_partition_key() {
                 warnings.push("Aggregation query used without partition key".to_owned());

@@ -52,6 +52,8 @@ pub(crate) struct Foreseen<'p> {
     pub(crate) is_aggregate: bool,
     /// Rows are kept and sorted.
     pub(crate) is_sorted: bool,
+    /// The column by whose nearness to a vector rows are chosen.
+    pub(crate) nearest: Option<&'p str>,
     /// SELECT DISTINCT.
     pub(crate) is_distinct: bool,
 }
@@ -92,6 +94,7 @@ impl SelectPlan {
             per_partition,
             is_aggregate: self.selection.is_aggregate(),
             is_sorted: self.sort.is_some(),
+            nearest: self.nearest.as_ref().map(|nearest| &*nearest.column),
             is_distinct: self.distinct,
         })
     }
@@ -123,7 +126,7 @@ impl SelectPlan {
     /// Rows of a page when the statement is run to its end: all where it cannot be paged.
     pub(crate) fn page_rows(&self, asked: Option<u32>) -> Option<u32> {
         const PAGE_ROWS: u32 = 5000;
-        let pages = self.sort.is_none() && !self.selection.is_aggregate();
+        let pages = self.sort.is_none() && self.nearest.is_none() && !self.selection.is_aggregate();
         pages.then(|| asked.filter(|rows| *rows > 0).unwrap_or(PAGE_ROWS))
     }
 }

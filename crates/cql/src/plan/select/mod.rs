@@ -2,13 +2,14 @@
 //!
 //! `prepare` turns a statement into a `SelectPlan`, `execute` runs it: bound values become a `ReadCommand`, whose rows go
 //! to a `sink` that filters them and writes cells straight into the answer, or to a `fold` over all rows, or of a `group` each,
-//! or are kept for `sort`. `row` takes values out of rows, `paging` is the state that goes to the client and comes back,
+//! or are kept for `sort` or as the `nearest` to a vector. `row` takes values out of rows, `paging` is the state that goes to the client and comes back,
 //! `foresee` says what all that would be, for EXPLAIN.
 
 mod execute;
 mod fold;
 mod foresee;
 mod group;
+mod nearest;
 mod paging;
 mod part;
 mod prepare;

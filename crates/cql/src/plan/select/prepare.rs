@@ -1,12 +1,13 @@
 //! From a parsed SELECT to its plan (`SelectStatement.RawStatement.prepare`).
 
+use super::nearest::{Nearest, is_of_floats};
 use super::sort::Sort;
-use crate::analysis::restrictions::{Restrictions, WhereClause};
+use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
 use crate::analysis::selection::{Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::backend::ResultColumns;
 use crate::error::{CqlError, Result};
-use crate::syntax::ast::{self, Select, Selectable, Selectors, Statement, StatementKind};
+use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -25,10 +26,14 @@ pub(crate) struct SelectPlan {
     pub(super) distinct: bool,
     /// Rows of several partitions are brought into one order after they were read.
     pub(super) sort: Option<Sort>,
+    /// The rows nearest to a vector are kept.
+    pub(super) nearest: Option<Nearest>,
     /// The static row is read.
     pub(super) reads_statics: bool,
     /// Knows this statement among others in paging states.
     pub(super) fingerprint: u64,
+    /// The statement, for warnings.
+    pub(super) text: Box<str>,
 }
 
 fn invalid<T>(text: impl Into<String>) -> Result<T> {
@@ -46,25 +51,19 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
-        // Cassandra looks for the columns that are selected, then at ORDER BY and WHERE, then at what is selected of them.
-        let selection = Selection::prepare(select, table, scope, markers);
-        let selection = match selection {
-            Err(CqlError::Invalid(text)) if text.starts_with("Undefined column name") => {
-                return invalid(text);
-            }
-            other => other,
-        };
-        let ordering = ordering_columns(select, table)?;
+        let only_statics = Selection::is_of_statics(select, table, scope)?;
+        let ordering = Orderings::prepare(select, table, scope, markers)?;
         let clause = WhereClause {
             relations: &select.filter,
             allow_filtering: select.allow_filtering,
             filters_implicitly: is_virtual_keyspace(&table.keyspace),
-            only_statics: selects_only_statics(select, table),
+            only_statics,
+            nearest_to: ordering.nearest_to(),
         };
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
-        let mut selection = selection?;
+        let mut selection = Selection::prepare(select, table, scope, markers)?;
         if select.distinct {
-            check_distinct(select, table, &selection, &restrictions)?;
+            check_distinct(select, table, (&selection, &ordering), &restrictions)?;
         }
         selection.group((&select.group_by, select.distinct), (table, &restrictions), scope, markers)?;
         let groups_by_rows = selection.group_by.as_ref();
@@ -74,6 +73,8 @@ impl SelectPlan {
         if selection.is_aggregate() && select.per_partition_limit.is_some() {
             return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
         }
+        let Orderings { columns: ordering, mut nearest, .. } = ordering;
+        let nearest = nearest.pop().map(|(_, nearest)| nearest);
         let mut reversed = false;
         if !ordering.is_empty() {
             if restrictions.uses_index() {
@@ -97,9 +98,11 @@ impl SelectPlan {
             .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
         let reads_statics = !table.statics.is_empty()
             && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
+        let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
         Ok(SelectPlan {
             table: table.clone(),
-            fingerprint: fingerprint(select, table),
+            fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
+            text: text.into(),
             selection,
             restrictions,
             limit,
@@ -107,6 +110,7 @@ impl SelectPlan {
             reversed,
             distinct: select.distinct,
             sort,
+            nearest,
             reads_statics,
         })
     }
@@ -132,24 +136,51 @@ pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
     matches!(name, "system_views" | "system_virtual_schema")
 }
 
-/// The columns of ORDER BY, and whether they descend.
-fn ordering_columns<'t>(select: &Select<'_>, table: &'t Table) -> Result<Vec<(&'t Column, bool)>> {
-    let mut columns: Vec<(&Column, bool)> = Vec::new();
-    for ordering in &select.order_by {
-        let column = existing_column(table, &ordering.column)?;
-        if ordering.ann_of.is_some() {
-            if table.indexes.values().any(|index| index.column(table) == Some(column)) {
-                return invalid("ORDER BY ... ANN OF is not supported yet");
+/// What ORDER BY says.
+struct Orderings<'t> {
+    /// The columns, and whether they descend.
+    columns: Vec<(&'t Column, bool)>,
+    /// The columns whose vectors are measured, and with what.
+    nearest: Vec<(&'t Column, Nearest)>,
+    /// Whether one of the latter is to descend.
+    farthest: bool,
+}
+
+impl<'t> Orderings<'t> {
+    fn prepare(
+        select: &Select<'_>,
+        table: &'t Table,
+        scope: &Scope<'_>,
+        markers: &mut Markers,
+    ) -> Result<Orderings<'t>> {
+        let mut found = Orderings { columns: Vec::new(), nearest: Vec::new(), farthest: false };
+        for ordering in &select.order_by {
+            let column = existing_column(table, &ordering.column)?;
+            if let Some(vector) = &ordering.ann_of {
+                let nearest = Nearest::prepare((table, column), vector, scope, markers)?;
+                found.nearest.push((column, nearest));
+                found.farthest |= ordering.descending;
+                continue;
             }
-            return invalid("ANN ordering by vector requires the column to be indexed");
+            // A column named twice counts where it stood first and as it was said last.
+            match found.columns.iter_mut().find(|(known, _)| known.name == column.name) {
+                Some(known) => known.1 = ordering.descending,
+                None => found.columns.push((column, ordering.descending)),
+            }
         }
-        // A column named twice counts where it stood first and as it was said last.
-        match columns.iter_mut().find(|(known, _)| known.name == column.name) {
-            Some(known) => known.1 = ordering.descending,
-            None => columns.push((column, ordering.descending)),
-        }
+        Ok(found)
     }
-    Ok(columns)
+
+    /// The column whose vectors are measured, or why they cannot be (`addOrderingRestrictions`).
+    fn nearest_to(&self) -> Option<NearestTo<'t>> {
+        let (column, _) = self.nearest.first()?;
+        Some(match (&self.nearest[..], self.columns.is_empty()) {
+            ([_, _, ..], _) => Err("Cannot specify more than one ANN ordering"),
+            (_, false) => Err("ANN ordering does not support any other ordering"),
+            _ if self.farthest => Err("Descending ANN ordering is not supported"),
+            _ => Ok((column, is_of_floats(&column.ty))),
+        })
+    }
 }
 
 /// Whether the order asked for is the clustering order backwards.
@@ -179,45 +210,10 @@ fn is_reversed(ordering: &[(&Column, bool)], table: &Table, restrictions: &Restr
     if agree { Ok(reversed.unwrap_or(false)) } else { invalid("Unsupported order by relation") }
 }
 
-/// Whether static columns are selected and nothing else but partition key columns (`selectOnlyStaticColumns`).
-fn selects_only_statics(select: &Select<'_>, table: &Table) -> bool {
-    let Selectors::List(list) = &select.selectors else { return false };
-    let mut kinds = Vec::new();
-    list.iter().for_each(|selector| kinds_of(&selector.selectable, table, &mut kinds));
-    kinds.contains(&ColumnKind::Static)
-        && kinds.iter().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
-}
-
-fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
-    match selectable {
-        Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),
-        Selectable::Term(_) | Selectable::CountRows(_) => {}
-        Selectable::Time(_, inner, _)
-        | Selectable::Cast(inner, _, _)
-        | Selectable::Path(inner, _)
-        | Selectable::Negation(inner, _) => kinds_of(inner, table, kinds),
-        Selectable::Hint(hint, _) => kinds_of(&hint.1, table, kinds),
-        Selectable::Function(_, items, _)
-        | Selectable::Tuple(items, _)
-        | Selectable::List(items, _)
-        | Selectable::Set(items, _) => items.iter().for_each(|item| kinds_of(item, table, kinds)),
-        Selectable::MapOrUdt(pairs, _) => {
-            for (key, value) in pairs {
-                kinds_of(key, table, kinds);
-                kinds_of(value, table, kinds);
-            }
-        }
-        Selectable::Arithmetic(first, rest) => {
-            kinds_of(first, table, kinds);
-            rest.iter().for_each(|(_, operand)| kinds_of(operand, table, kinds));
-        }
-    }
-}
-
 fn check_distinct(
     select: &Select<'_>,
     table: &Table,
-    selection: &Selection,
+    (selection, ordering): (&Selection, &Orderings<'_>),
     restrictions: &Restrictions,
 ) -> Result<()> {
     if select.per_partition_limit.is_some() {
@@ -233,7 +229,11 @@ fn check_distinct(
         Source::Cell { id, is_static: false, .. } => table.column_by_id(*id).map(|column| &column.name),
         _ => None,
     };
-    if let Some(name) = selection.used.iter().find_map(name_of) {
+    // What rows of several partitions are sorted by is selected too.
+    let sorted = ordering.columns.iter().filter(|_| restrictions.key_has_in());
+    let sorted = sorted.map(|(column, _)| Source::of(column));
+    let all = selection.used.iter().cloned().chain(sorted);
+    if let Some(name) = all.into_iter().find_map(|source| name_of(&source)) {
         return invalid(format!(
             "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {name})"
         ));
@@ -249,11 +249,4 @@ fn check_distinct(
             column.name
         )),
     }
-}
-
-/// FNV-1a over table and statement: a paging state is of use to the statement only that it came from.
-fn fingerprint(select: &Select<'_>, table: &Table) -> u64 {
-    let statement = Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() };
-    let text = print(&statement);
-    super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()])
 }

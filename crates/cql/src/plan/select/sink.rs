@@ -5,6 +5,7 @@
 
 use super::fold::Folding;
 use super::group::{Grouped, Grouping};
+use super::nearest::Nearby;
 use super::row::{Computing, RowAt};
 use super::sort::{Kept, Sort};
 use crate::analysis::restrictions::BoundFilter;
@@ -24,6 +25,8 @@ pub(super) enum Target<'a> {
     Answer,
     /// Kept, to be sorted.
     Kept(Kept, &'a Sort),
+    /// Measured; the nearest are kept.
+    Nearest(Nearby<'a>),
     /// Made one.
     Folding(Folding),
     /// Made groups.
@@ -46,12 +49,14 @@ pub(super) struct SelectSink<'a> {
     /// A function's refusal, which ends the read.
     pub(super) failure: Option<CqlError>,
     pub(super) scratch: Vec<u8>,
+    /// Rows that the reads gave, and tombstones that they passed.
+    pub(super) passed: (u64, u64),
 }
 
 /// The partition at hand; buffers stay from one to the next.
 #[derive(Default)]
 pub(super) struct Partition {
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     statics: RowBuf,
     has_statics: bool,
     is_refused: bool,
@@ -75,6 +80,17 @@ impl SelectSink<'_> {
             Target::Kept(kept, sort) => {
                 kept.begin_row(sort, &at, &mut self.scratch);
                 write(self.selection, &at, &self.computing, kept, &mut self.scratch)
+            }
+            Target::Nearest(nearby) => {
+                let (selection, computing) = (self.selection, &self.computing);
+                let added = nearby.add(&at, &mut self.scratch, |out, scratch| {
+                    write(selection, &at, computing, out, scratch)
+                });
+                match added {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Ok(Taken::Skipped),
+                    Err(error) => Err(error),
+                }
             }
             Target::Folding(folding) => folding.add(self.selection, &at, &self.computing, &mut self.scratch),
             Target::Grouping(grouping) => {
@@ -162,6 +178,10 @@ impl RowSink for SelectSink<'_> {
             return Ok(Taken::Skipped);
         }
         self.emit(None)
+    }
+
+    fn passed(&mut self, rows: u64, tombstones: u64) {
+        self.passed = (self.passed.0 + rows, self.passed.1 + tombstones);
     }
 
     fn is_full(&self) -> bool {

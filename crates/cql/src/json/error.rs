@@ -1,0 +1,50 @@
+//! Why a text is no JSON, in Jackson's words.
+
+use super::tree::Json;
+
+/// Why a text is no JSON: what is wrong, and where, in Jackson's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParseError {
+    /// Java's exception, behind Jackson's package.
+    pub(super) exception: &'static str,
+    pub(super) message: String,
+}
+
+const PACKAGE: &str = "com.fasterxml.jackson";
+pub(super) const MISMATCHED: &str = "databind.exc.MismatchedInputException";
+
+impl ParseError {
+    /// The message of Java's exception.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The exception's class and message, as Java prints both.
+    pub(crate) fn java_text(&self) -> String {
+        format!("{PACKAGE}.{}: {}", self.exception, self.message)
+    }
+
+    /// A whole text that is no object where one is wanted.
+    pub(crate) fn no_object(found: &Json) -> ParseError {
+        let (what, token) = match found {
+            Json::List(_) => ("Array", "START_ARRAY"),
+            Json::String(_) => ("String", "VALUE_STRING"),
+            Json::Boolean(true) => ("Boolean", "VALUE_TRUE"),
+            Json::Boolean(false) => ("Boolean", "VALUE_FALSE"),
+            Json::Double(_) => ("Floating-point", "VALUE_NUMBER_FLOAT"),
+            _ => ("Integer", "VALUE_NUMBER_INT"),
+        };
+        let message = format!(
+            "Cannot deserialize value of type `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {what} value (token `JsonToken.{token}`)\n at {}",
+            source(", column: 1", 1)
+        );
+        ParseError { exception: MISMATCHED, message }
+    }
+}
+
+/// Jackson's words for a place whose text it does not show.
+pub(super) fn source(column: &str, line: usize) -> String {
+    format!(
+        "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]"
+    )
+}

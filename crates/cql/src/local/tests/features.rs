@@ -1,0 +1,179 @@
+//! Nearness to vectors, masks, tables that lose COMPACT STORAGE, warnings of tombstones, guardrails, EXPLAIN of writes that
+//! read first. The expected texts are Cassandra's (tests/conformance/scripts asks it).
+
+use super::harness::Session;
+use crate::guardrails::{Feature, Guardrails, Threshold};
+use crate::local::LocalOptions;
+
+const T: &str = "CREATE TABLE t (k int, c int, v int, l list<int>, PRIMARY KEY (k, c))";
+
+fn with(options: LocalOptions, statements: &[&str]) -> Session {
+    let mut session = Session::with_options(options);
+    session.ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    session.ok("USE ks");
+    statements.iter().for_each(|statement| session.ok(statement));
+    session
+}
+
+#[test]
+fn rows_come_in_the_order_of_their_nearness_also_after_a_crash() {
+    let mut session = Session::with(&["CREATE TABLE d (k int PRIMARY KEY, v vector<float, 2>, n int)"]);
+    session.ok("CREATE CUSTOM INDEX ON d (v) USING 'sai'");
+    session.ok("CREATE CUSTOM INDEX ON d (n) USING 'sai'");
+    let vectors = [(1, "[1, 0]"), (2, "[0.8, 0.3]"), (3, "[0, 1]"), (4, "[-1, 0]"), (5, "[0.5, 0.5]")];
+    for (k, v) in vectors {
+        session.ok(&format!("INSERT INTO d (k, v, n) VALUES ({k}, {v}, {})", k % 2));
+    }
+    session.ok("INSERT INTO d (k, n) VALUES (6, 1)");
+    assert_eq!(session.rows("SELECT k FROM d ORDER BY v ANN OF [1, 0] LIMIT 3"), "1;2;5");
+    assert_eq!(session.rows("SELECT k FROM d ORDER BY v ANN OF [1, 0] LIMIT 1000"), "1;2;5;3;4");
+    assert_eq!(session.rows("SELECT k FROM d WHERE n = 1 ORDER BY v ANN OF [1, 0] LIMIT 9"), "1;5;3");
+    session.ok("DELETE FROM d WHERE k = 1");
+    let mut session = session.crashed();
+    assert_eq!(session.rows("SELECT k FROM d ORDER BY v ANN OF [1, 0] LIMIT 2"), "2;5");
+    let error = session.error("SELECT k FROM d ORDER BY v ANN OF [1, 0]");
+    assert!(error.starts_with("Top-K queries must have a limit specified"), "{error}");
+    let error = session.error("SELECT k FROM d ORDER BY n ANN OF 1 LIMIT 2");
+    assert_eq!(error, "ANN ordering is only supported on float vector indexes");
+}
+
+#[test]
+fn masks_stand_in_the_schema_and_outlive_a_crash() {
+    let options = LocalOptions { masks_columns: true, ..LocalOptions::default() };
+    let mut session =
+        with(options, &["CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))"]);
+    session.ok("ALTER TABLE t ADD w int MASKED WITH DEFAULT");
+    session.ok("INSERT INTO t (k, v, w) VALUES (1, 'secret', 2)");
+    let mut session = session.crashed();
+    assert_eq!(session.rows("SELECT v, w FROM t"), "'secret',2");
+    let masks = "SELECT column_name, function_keyspace, function_name, function_argument_types, \
+                 function_argument_values, function_argument_nulls FROM system_schema.column_masks \
+                 WHERE keyspace_name = 'ks'";
+    assert_eq!(
+        session.rows(masks),
+        "'v','system','mask_inner',['int', 'int'],['1', ''],[False, True];\
+         'w','system','mask_default',[],[],[]"
+            .replace("False", "false")
+            .replace("True", "true")
+    );
+    let described = session.rows("DESCRIBE TABLE t");
+    assert!(described.contains("v text MASKED WITH system.mask_inner(1, null)"), "{described}");
+    assert!(described.contains("w int MASKED WITH system.mask_default()"), "{described}");
+    session.ok("ALTER TABLE t ALTER v DROP MASKED");
+    session.ok("ALTER TABLE t DROP w");
+    assert_eq!(session.rows(masks), "");
+    // The session after the crash has no masks switched on.
+    assert!(session.error("ALTER TABLE t ALTER v MASKED WITH DEFAULT").starts_with("Cannot mask columns"));
+}
+
+#[test]
+fn a_compact_table_that_is_let_go_shows_what_it_hid() {
+    let options = LocalOptions { drops_compact_storage: true, ..LocalOptions::default() };
+    let mut session = with(options, &["CREATE TABLE p (k int PRIMARY KEY, v int) WITH COMPACT STORAGE"]);
+    session.ok("INSERT INTO p (k, v) VALUES (1, 7)");
+    assert_eq!(session.rows("SELECT * FROM p"), "1,7");
+    session.ok("ALTER TABLE p DROP COMPACT STORAGE");
+    assert_eq!(session.rows("SELECT k, v, column1, value FROM p"), "1,7,null,null");
+    let error = session.error("ALTER TABLE p DROP COMPACT STORAGE");
+    assert_eq!(error, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+}
+
+#[test]
+fn a_read_that_passes_many_tombstones_is_warned_of() {
+    let mut session = with(LocalOptions { tombstones_warn: 5, ..LocalOptions::default() }, &[T]);
+    for c in 0..10 {
+        session.ok(&format!("DELETE FROM t WHERE k = 1 AND c = {c}"));
+    }
+    session.ok("INSERT INTO t (k, c) VALUES (1, 11)");
+    assert_eq!(session.rows("SELECT c FROM t WHERE k = 1"), "11");
+    let [warning] = &session.warnings[..] else { panic!("{:?}", session.warnings) };
+    assert!(
+        warning.starts_with("Read 1 live rows and 10 tombstone cells for query SELECT c FROM t"),
+        "{warning}"
+    );
+    assert!(warning.ends_with("(see tombstone_warn_threshold)"), "{warning}");
+    assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 AND c > 7"), "11");
+    assert!(session.warnings.is_empty());
+}
+
+#[test]
+fn reads_and_lists_are_guarded() {
+    let at = |warn, fail| Threshold { warn: Some(warn), fail: Some(fail) };
+    let guardrails = Guardrails {
+        partition_keys_in_select: at(1, 2),
+        secondary_indexes_per_table: at(1, 1),
+        disabled: [Feature::ReadBeforeWriteLists].into(),
+        ..Guardrails::default()
+    };
+    let mut session = with(LocalOptions { guardrails, ..LocalOptions::default() }, &[T]);
+    session.ok("SELECT * FROM t WHERE k IN (1, 2)");
+    assert_eq!(
+        session.warnings,
+        [
+            "Guardrail partition_keys_in_select violated: Query with partition keys in IN clause on table t, with number of \
+          partition keys 2 exceeds warning threshold of 1."
+        ]
+    );
+    assert_eq!(
+        session.error("SELECT * FROM t WHERE k IN (1, 2, 3)"),
+        "Guardrail partition_keys_in_select violated: Aborting query with partition keys in IN clause on table t, number of \
+         partition keys 3 exceeds fail threshold of 2."
+    );
+    session.ok("INSERT INTO t (k, c, l) VALUES (1, 1, [1])");
+    assert_eq!(
+        session.error("UPDATE t SET l[0] = 2 WHERE k = 1 AND c = 1"),
+        "Guardrail read_before_write_list_operations violated: Setting of list items by index requiring read before write \
+         is not allowed"
+    );
+    session.ok("CREATE INDEX ON t (v)");
+    assert_eq!(
+        session.error("CREATE INDEX other ON t (l)"),
+        "Guardrail secondary_indexes_per_table violated: Tables cannot have more than 1 secondary indexes, aborting the \
+         creation of secondary index other on table t"
+    );
+}
+
+#[test]
+fn writes_that_read_first_are_explained_and_run_only_when_analyzed() {
+    let mut session = Session::with(&[T, "CREATE TABLE n (k int PRIMARY KEY, n counter)"]);
+    session.ok("INSERT INTO t (k, c, v, l) VALUES (1, 1, 5, [1, 2])");
+    let lines = |session: &mut Session, query: &str| -> Vec<String> {
+        let rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        rows.iter().map(|row| format!("{} {}", row[1], row[2]).replace('\'', "")).collect()
+    };
+    let explained = lines(&mut session, "EXPLAIN UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5");
+    assert_eq!(explained, ["write update", "turn 1 partition", "read first k = 1"]);
+    assert_eq!(session.rows("SELECT v FROM t"), "5");
+    let ran = lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5");
+    assert!(ran.contains(&"condition applied".to_owned()), "{ran:?}");
+    assert_eq!(session.rows("SELECT v FROM t"), "6");
+    let ran = lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v = 5");
+    assert!(ran.contains(&"condition not applied".to_owned()), "{ran:?}");
+    let explained = lines(&mut session, "EXPLAIN UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1");
+    assert_eq!(explained[..3], ["write update", "turn 1 partition", "read first k = 1"]);
+    lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1");
+    assert_eq!(session.rows("SELECT l FROM t"), "[2]");
+    let explained = lines(&mut session, "EXPLAIN UPDATE n SET n = n + 2 WHERE k = 1");
+    assert!(explained.contains(&"read first counters".to_owned()), "{explained:?}");
+    assert_eq!(session.rows("SELECT n FROM n"), "");
+    lines(&mut session, "EXPLAIN ANALYZE UPDATE n SET n = n + 2 WHERE k = 1");
+    assert_eq!(session.rows("SELECT n FROM n"), "2");
+}
+
+#[test]
+fn partitions_that_are_asked_for_most_are_listed() {
+    let mut session = Session::with(&[T]);
+    for _ in 0..64 {
+        session.ok("INSERT INTO t (k, c) VALUES (7, 1)");
+        session.ok("SELECT * FROM t WHERE k = 7");
+    }
+    let top = "SELECT operation, rank, partition FROM system_views.top_partitions \
+               WHERE keyspace_name = 'ks' AND table_name = 't'";
+    assert_eq!(session.rows(top), "'read',1,'7';'write',1,'7'");
+}
+
+#[test]
+fn what_is_computed_of_no_rows_is_computed() {
+    let mut session = Session::with(&[T]);
+    assert_eq!(session.rows("SELECT to_json(v), count(*) FROM t"), "'null',0");
+}

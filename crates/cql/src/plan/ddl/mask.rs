@@ -1,0 +1,129 @@
+//! Masks of columns (`ColumnMask.Raw`): the function that is meant, and the rest of its arguments.
+//!
+//! Masks stand in the schema and hide nothing yet: who has UNMASK sees values as they are, and without roles everybody has
+//! it, as in Cassandra with its AllowAllAuthorizer.
+
+use super::create_table::invalid;
+use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};
+use crate::error::Result;
+use crate::functions::{CallPlace, Found, Testable, lookup};
+use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
+use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
+use helenus_model::types::{Assignment, CqlType, to_cql_literal};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Refuses masks where they are switched off, which they are unless `dynamic_data_masking_enabled` says otherwise.
+///
+/// # Errors
+/// They are.
+pub(super) fn ensure_enabled(enabled: bool) -> Result<()> {
+    if enabled {
+        return Ok(());
+    }
+    invalid(
+        "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
+         dynamic_data_masking_enabled property on cassandra.yaml",
+    )
+}
+
+/// The mask of a column of a table of `keyspace`.
+///
+/// # Errors
+/// There is no such function, it is made for something else, or gives something else than the column holds.
+pub(super) fn prepare(
+    mask: &Mask<'_>,
+    (column, ty): (&str, &CqlType),
+    (keyspace, table): (&str, &str),
+    schema: &Schema,
+) -> Result<ColumnMask> {
+    let (name, arguments): (Cow<'_, FunctionName<'_>>, &[Syntax<'_>]) = match mask {
+        Mask::Default => (Cow::Owned(default_function()), &[]),
+        Mask::Function(name, arguments) => (Cow::Borrowed(name), arguments),
+    };
+    let shown = shown(&name, arguments);
+    let schema = Arc::new(schema.clone());
+    let memo = Memo::default();
+    let scope = Scope { schema: &schema, keyspace: Some(keyspace), memo: &memo };
+    let place = CallPlace { keyspace: keyspace.into(), table: table.into(), ty: Some(ty.clone()) };
+    let value = OfType(ty);
+    let operands: Vec<Operand<'_, '_>> = arguments.iter().map(Operand::Term).collect();
+    let mut given: Vec<&dyn Testable> = vec![&value];
+    given.extend(operands.iter().map(|operand| operand as &dyn Testable));
+    let function = match lookup(&name, &given, &place, &scope)? {
+        None => {
+            return invalid(format!(
+                "Unable to find masking function for {column}, no declared function matches the signature {shown}"
+            ));
+        }
+        Some(Found::Aggregate(_)) => {
+            return invalid(format!("Aggregate function {shown} cannot be used for masking table columns"));
+        }
+        Some(Found::Scalar(function)) => function,
+    };
+    if !function.name().starts_with("system.mask_") {
+        return invalid(format!("Not-masking function {shown} cannot be used for masking table columns"));
+    }
+    let returns = function.return_type();
+    if returns.freeze() != ty.freeze() {
+        return invalid(format!(
+            "Masking function {shown} return type is {returns}. This is different to the type of the masked column {column} \
+             of type {ty}. Masking functions can only be attached to table columns if they return the same data type as the \
+             masked column."
+        ));
+    }
+    let types = function.argument_types().iter().skip(1);
+    let arguments: Result<Vec<MaskArgument>> =
+        arguments.iter().zip(types).map(|(term, ty)| argument(term, ty, keyspace, &scope)).collect();
+    let (in_keyspace, function) = function.name().split_once('.').unwrap_or(("system", function.name()));
+    Ok(ColumnMask { keyspace: in_keyspace.into(), function: function.into(), arguments: arguments? })
+}
+
+fn argument(term: &Syntax<'_>, ty: &CqlType, keyspace: &str, scope: &Scope<'_>) -> Result<MaskArgument> {
+    let receiver = Receiver {
+        keyspace: keyspace.into(),
+        table: "--dummy--".into(),
+        name: "(dummy)".into(),
+        ty: ty.clone(),
+        key_position: None,
+    };
+    let value = match Term::prepare(term, &receiver, scope, &mut Markers::new(&[]))? {
+        Term::Null => None,
+        Term::Value(bytes) => {
+            let literal = to_cql_literal(ty, Some(&bytes));
+            let inner = literal.strip_prefix('\'').and_then(|literal| literal.strip_suffix('\''));
+            Some(inner.map_or_else(|| literal.clone(), |inner| inner.replace("''", "'")))
+        }
+        _ => return invalid("Arguments of a masking function must be constants"),
+    };
+    Ok(MaskArgument { ty: ty.clone(), value })
+}
+
+/// What `MASKED WITH DEFAULT` means.
+fn default_function() -> FunctionName<'static> {
+    let ident = |text: &'static str| Ident { name: text.into(), pos: Pos(0) };
+    FunctionName { keyspace: Some(ident("system")), name: ident("mask_default") }
+}
+
+fn shown(name: &FunctionName<'_>, arguments: &[Syntax<'_>]) -> String {
+    let arguments: Vec<String> = arguments.iter().map(term_text).collect();
+    let keyspace = name.keyspace.as_ref().map(|keyspace| format!("{}.", keyspace.as_str()));
+    format!("{}{}({})", keyspace.unwrap_or_default(), name.name.as_str(), arguments.join(", "))
+}
+
+/// The column's value, as an argument of the function.
+struct OfType<'t>(&'t CqlType);
+
+impl Testable for OfType<'_> {
+    fn test(&self, receiver: &Receiver, _scope: &Scope<'_>) -> Assignment {
+        assignable(&receiver.ty, self.0)
+    }
+
+    fn compatible_type(&self, _keyspace: &str, _scope: &Scope<'_>) -> Option<CqlType> {
+        Some(self.0.clone())
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}

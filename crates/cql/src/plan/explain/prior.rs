@@ -1,0 +1,45 @@
+//! What a write reads before it writes: conditions, operations on lists, counters.
+
+use super::step::{Step, counted};
+use super::writing::key_text;
+use crate::plan::modify::Wanted;
+
+/// Partitions that get a line of their own.
+const PARTITIONS_SHOWN_MAX: usize = 24;
+
+/// The lines of a write that reads rows first; `is_conditional` tells whether what it finds decides if it writes.
+pub(crate) fn prior_steps(word: &'static str, wanted: &Wanted, is_conditional: bool) -> Vec<Step> {
+    let detail = if is_conditional {
+        "if what it reads first lets it"
+    } else {
+        "what it makes of what it reads first"
+    };
+    let mut steps = vec![Step::new("write", word, detail)];
+    let turn = "no other such write of the partitions comes between the read and the write";
+    steps.push(Step::new("turn", counted(wanted.partitions().count() as u64, "partition"), turn));
+    for partition in wanted.partitions().take(PARTITIONS_SHOWN_MAX) {
+        let table = &partition.table;
+        let rows = match (partition.first_row, partition.rows.len() as u64) {
+            (true, _) => "its first row".to_owned(),
+            (false, rows) => counted(rows, "row"),
+        };
+        let statics = if partition.statics { ", and the static row" } else { "" };
+        let detail = format!("{}.{}: {rows}{statics}", table.keyspace, table.name);
+        steps.push(Step::new("read first", key_text(table, &partition.key), detail));
+    }
+    steps
+}
+
+/// The line of a write of counters.
+pub(crate) fn counter_step() -> Step {
+    Step::new("read first", "counters", "each in the turn of its partition; what it comes to is logged")
+}
+
+/// Whether the conditions held.
+pub(crate) fn verdict_step(applied: bool) -> Step {
+    let (target, detail) = match applied {
+        true => ("applied", "what was read let it"),
+        false => ("not applied", "nothing was written"),
+    };
+    Step::new("condition", target, detail)
+}
