@@ -13,10 +13,12 @@ mod keyword;
 mod lexer;
 mod parser;
 mod print;
+mod script;
 #[cfg(test)]
 mod tests;
 mod token;
 
 pub use error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
+pub use script::split_statements;
 pub use print::{print, print_term, print_type};
