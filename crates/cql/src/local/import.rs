@@ -140,14 +140,41 @@ impl LocalBackend {
             sources = others;
             drop_older_ids(&schema, &mut sources, &mut notes);
         }
-        for keyspace in &read.assumed {
-            if self.database().schema().keyspaces.get(keyspace).is_none() {
-                notes.push(format!(
-                    "keyspace {keyspace} is made with SimpleStrategy and a replication factor of 1: a schema.cql does not say"
-                ));
+        self.replicate(from, request, (&read.assumed, &mut schema), &mut notes)?;
+        Ok(Described { schema, sources, notes })
+    }
+
+    /// Finds out how the keyspaces are replicated of which a `schema.cql` says nothing: as the node has them, if it is at
+    /// hand.
+    fn replicate(
+        &self,
+        from: &SourceDisk,
+        request: &ImportRequest,
+        (assumed, schema): (&[Arc<str>], &mut Schema),
+        notes: &mut Vec<String>,
+    ) -> Result<(), ImportError> {
+        let present = self.database().schema();
+        let unknown: Vec<_> = assumed.iter().filter(|name| !present.keyspaces.contains_key(*name)).collect();
+        let folder = schema_folder_of(&**from, &request.directory).filter(|_| !unknown.is_empty());
+        let node = match folder {
+            Some(folder) => Some(node_schema(self.database(), &**from, &folder)?),
+            None => None,
+        };
+        for name in unknown {
+            let of_node = node.as_ref().and_then(|node| node.keyspaces.get(name));
+            match (of_node, schema.keyspaces.get_mut(name)) {
+                (Some(of_node), Some(keyspace)) => {
+                    let mut as_there = Keyspace::clone(keyspace);
+                    as_there.replication = of_node.replication.clone();
+                    as_there.durable_writes = of_node.durable_writes;
+                    *keyspace = Arc::new(as_there);
+                }
+                _ => notes.push(format!(
+                    "keyspace {name} is made with SimpleStrategy and a replication factor of 1: a schema.cql does not say"
+                )),
             }
         }
-        Ok(Described { schema, sources, notes })
+        Ok(())
     }
 
     /// Adds what a node has of the keyspaces that are wanted.

@@ -17,20 +17,17 @@ use std::sync::Arc;
 pub struct Debug {
     table: Arc<Table>,
     key: String,
-    /// What the partition's first line gives as its place.
-    start: Option<u64>,
 }
 
 impl Debug {
     /// About a table.
     pub fn new(table: Arc<Table>) -> Debug {
-        Debug { table, key: String::new(), start: None }
+        Debug { table, key: String::new() }
     }
 
     /// Begins a partition; a line if it was deleted.
     pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, out: &mut String) {
         self.key = key_text(&key_types(&self.table), key);
-        self.start = Some(position);
         if !deletion.is_live() {
             _ = write!(out, "[{}]@{position} ", self.key);
             write_deletion(deletion, out);
@@ -38,15 +35,13 @@ impl Debug {
         }
     }
 
-    /// The first row stands, in these lines, where its partition does.
-    fn begin(&mut self, is_static: bool, position: u64, out: &mut String) {
-        let start = if is_static { self.start } else { self.start.take() };
-        _ = write!(out, "[{}]@{} ", self.key, start.unwrap_or(position));
+    fn begin(&self, position: u64, out: &mut String) {
+        _ = write!(out, "[{}]@{position} ", self.key);
     }
 
     /// A row, or the static one.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, out: &mut String) {
-        self.begin(is_static, position, out);
+        self.begin(position, out);
         let liveness = row.row.liveness;
         if liveness.ttl_s == 0 {
             _ = write!(out, "Row[info=[ts={}]", liveness.timestamp_us);
@@ -94,7 +89,7 @@ impl Debug {
 
     /// A bound of range tombstones.
     pub fn marker(&mut self, view: MarkerView<'_>, position: u64, out: &mut String) {
-        self.begin(false, position, out);
+        self.begin(position, out);
         let marker = view.marker;
         let kind = match marker.kind() {
             Some(BoundKind::ExclEnd) => "EXCL_END_BOUND",
@@ -145,8 +140,12 @@ fn write_cell(column: &Column, cell: &Cell, row: RowView<'_>, out: &mut String) 
     out.push('=');
     if cell.is_tombstone() {
         out.push_str("<tombstone>");
-    } else {
+    } else if ty.validate(value).is_ok() {
         write_text(ty, value, out);
+    } else {
+        // Of a user-defined type that is no single value, a field is taken for the whole, and fails.
+        out.push_str("0x");
+        write_text(&CqlType::Blob, value, out);
     }
     _ = write!(out, " ts={}", cell.timestamp_us);
     if cell.is_expiring() {

@@ -56,11 +56,6 @@ impl Printer {
         self.layout == Layout::Pretty
     }
 
-    /// Whether anything was written.
-    pub fn has_begun(&self) -> bool {
-        self.roots > 0
-    }
-
     /// Makes both indenters compact, or neither.
     pub fn compact(&mut self, compact: bool) {
         (self.compact_objects, self.compact_arrays) = (compact, compact);

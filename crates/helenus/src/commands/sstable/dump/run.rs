@@ -9,7 +9,6 @@ use crate::commands::sstable::found::{Found, find};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
-use helenus_model::deletion::DeletionTime;
 use helenus_model::partitions::PartitionKey;
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
@@ -86,7 +85,11 @@ pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
     let total = tables.iter().map(|(_, table)| table.uncompressed_bytes()).sum();
     let mut progress = Progress::begin("dump", total);
     let mut before = 0;
-    for (found, table) in &tables {
+    for (index, (found, table)) in tables.iter().enumerate() {
+        if index > 0 && options.lines {
+            // Between lines, and not behind the last, as sstabledump -l has it.
+            writeln!(std::io::stdout())?;
+        }
         progress.name(format!("dump {}", found.descriptor));
         let mut dump = Dump::new(host, options, found, table)?;
         dump.run(&mut |position| progress.at(before + position))
@@ -111,8 +114,6 @@ struct Dump<'a> {
     /// The only partitions wanted, in the order of the ring; all when there are none.
     wanted: Vec<PartitionKey>,
     excluded: &'a [String],
-    /// Where Cassandra's reader stands: it does not move over partitions that are passed by.
-    position: u64,
     out: String,
     to: std::io::StdoutLock<'static>,
 }
@@ -151,7 +152,7 @@ impl<'a> Dump<'a> {
         wanted.sort_by(|a, b| a.decorated.cmp(&b.decorated));
         let to = std::io::stdout().lock();
         let excluded = &options.excluded;
-        Ok(Dump { table, style, wanted, excluded, position: 0, out: String::new(), to })
+        Ok(Dump { table, style, wanted, excluded, out: String::new(), to })
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
@@ -181,13 +182,6 @@ impl<'a> Dump<'a> {
         if is_list && let Style::Words(_, json) | Style::Keys(_, json) = &mut self.style {
             json.end();
         }
-        if let Style::Words(_, json) = &mut self.style
-            && !is_list
-            && json.has_begun()
-        {
-            // Cassandra ends without it; what follows on a terminal begins a line all the same.
-            json.out.push('\n');
-        }
         self.drain(0)?;
         self.to.flush()?;
         Ok(())
@@ -203,7 +197,7 @@ impl<'a> Dump<'a> {
         if !self.excluded.is_empty() && self.excluded.contains(&key_text(&key_types(schema), scan.key())) {
             return Ok(());
         }
-        self.begin_partition(scan.key(), scan.deletion());
+        self.begin_partition(scan);
         if matches!(self.style, Style::Keys(..) | Style::KeyLines) {
             return self.drain(OUT_BYTES);
         }
@@ -231,21 +225,21 @@ impl<'a> Dump<'a> {
         if let Style::Words(words, json) = &mut self.style {
             words.end_partition(json);
         }
-        // The byte that ends a partition.
-        self.position = position + 1;
         self.drain(OUT_BYTES)
     }
 
-    fn begin_partition(&mut self, key: &[u8], deletion: DeletionTime) {
+    /// Where a partition is, Cassandra's tool says only when it has read its front.
+    fn begin_partition(&mut self, scan: &Scan) {
+        let (key, deletion, behind_front) = (scan.key(), scan.deletion(), scan.position());
         match &mut self.style {
-            Style::Lines(lines) => lines.begin_partition(key, self.position, deletion, &mut self.out),
-            Style::Words(words, json) => words.begin_partition(key, self.position, deletion, json),
+            Style::Lines(lines) => lines.begin_partition(key, scan.start(), deletion, &mut self.out),
+            Style::Words(words, json) => words.begin_partition(key, behind_front, deletion, json),
             Style::Keys(words, json) => words.key(key, json),
             Style::KeyLines => {
                 self.out.push_str(&key_text(&key_types(self.table.schema()), key));
                 self.out.push('\n');
             }
-            Style::Debug(debug) => debug.begin_partition(key, self.position, deletion, &mut self.out),
+            Style::Debug(debug) => debug.begin_partition(key, behind_front, deletion, &mut self.out),
         }
     }
 
