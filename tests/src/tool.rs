@@ -22,7 +22,12 @@ pub fn tool<S: AsRef<OsStr>>(args: &[S]) -> String {
 /// If it does not fail.
 pub fn refused<S: AsRef<OsStr>>(args: &[S]) -> String {
     let output = run(args);
-    assert!(!output.status.success(), "{} was done: {}", words(args), String::from_utf8_lossy(&output.stdout));
+    assert!(
+        !output.status.success(),
+        "{} was done: {}",
+        words(args),
+        String::from_utf8_lossy(&output.stdout)
+    );
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

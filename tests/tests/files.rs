@@ -120,7 +120,9 @@ fn rows(cql: &Cql, keyspace: &str) -> Vec<(&'static str, Vec<Vec<Option<CqlValue
 
 fn assert_indexed(cql: &Cql, keyspace: &str) {
     for _ in 0..600 {
-        if !cql.rows(&format!("SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}'")).is_empty()
+        if !cql
+            .rows(&format!("SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}'"))
+            .is_empty()
         {
             break;
         }
@@ -180,7 +182,8 @@ fn a_snapshot_of_a_node_is_imported_and_answers_as_the_node_does() {
     let data = oracle.data();
     let (data, ours) = (text(&data), server.data());
     let import = |extra: &[&str]| {
-        let mut args = vec!["import", data, "--snapshot", "files", "--keyspace", "files_import", "--data", text(&ours)];
+        let mut args =
+            vec!["import", data, "--snapshot", "files", "--keyspace", "files_import", "--data", text(&ours)];
         args.extend(extra);
         tool(&args)
     };

@@ -27,8 +27,10 @@ fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
         .about("Measure reads of wide rows, and check them");
-    let import = ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
-    let export = ExportCommand::augment_args(Command::new("export")).about("Write tables as files for another database");
+    let import =
+        ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
+    let export = ExportCommand::augment_args(Command::new("export"))
+        .about("Write tables as files for another database");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)

@@ -99,8 +99,13 @@ mod tests {
         };
         let table = table_of_header(&header, ("ks", "t"), Path::new("Statistics.db")).unwrap();
         let names: Vec<_> = table.columns().map(|column| (&*column.name, column.reversed)).collect();
-        let expected =
-            [("PartitionKey", false), ("PartitionKey1", false), ("clustering", true), ("clustering1", false), ("v", false)];
+        let expected = [
+            ("PartitionKey", false),
+            ("PartitionKey1", false),
+            ("clustering", true),
+            ("clustering1", false),
+            ("v", false),
+        ];
         assert_eq!(names, expected);
         assert!(table.is_counter());
         let broken = Header { key_type: "org.apache.cassandra.db.marshal.ListType(".into(), ..header };

@@ -180,8 +180,7 @@ fn take_file(
 
 /// Adds the page checksums of a component that is there.
 fn sum(place: Place<'_>, component: Component, checksums: &mut PageChecksumTable) -> Result<()> {
-    let mut finished =
-        crate::sequential_writer::Finished { size: 0, crc32: 0, page_crcs: Vec::new() };
+    let mut finished = crate::sequential_writer::Finished { size: 0, crc32: 0, page_crcs: Vec::new() };
     pieces(place, component, &mut |piece| {
         finished.size += piece.len() as u64;
         finished.page_crcs.extend(piece.chunks(PAGE_BYTES).map(crate::checksum::crc32));
@@ -192,11 +191,7 @@ fn sum(place: Place<'_>, component: Component, checksums: &mut PageChecksumTable
 }
 
 /// Hands out a component piece by piece, each but the last of whole pages.
-fn pieces(
-    from: Place<'_>,
-    component: Component,
-    take: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
+fn pieces(from: Place<'_>, component: Component, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let path = from.path(component);
     let io = |source| Error::Io { file: path.clone(), source };
     let file: Arc<dyn File> = from.disk.open(&path).map_err(io)?;

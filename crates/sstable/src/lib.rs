@@ -15,6 +15,7 @@ pub mod index_bti;
 pub mod intake;
 pub mod names;
 pub mod page_checksums;
+pub mod recent_blocks;
 pub mod sequential_writer;
 pub mod statistics;
 pub mod stopwatch;

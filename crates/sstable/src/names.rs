@@ -368,7 +368,11 @@ mod tests {
         let folder = table_folder("t", id);
         let owner = |path: String| owner_of_folder(Path::new(&path));
         let plain = Owner { keyspace: "ks".into(), table: "t".into(), id: Some(id), index: None };
-        for path in [format!("/d/ks/{folder}"), format!("/d/ks/{folder}/snapshots/now"), format!("ks/{folder}/backups")] {
+        for path in [
+            format!("/d/ks/{folder}"),
+            format!("/d/ks/{folder}/snapshots/now"),
+            format!("ks/{folder}/backups"),
+        ] {
             assert_eq!(owner(path.clone()), plain, "{path}");
         }
         assert_eq!(owner("/x/ks/t".into()), Owner { id: None, ..plain.clone() });

@@ -116,8 +116,11 @@ impl LocalBackend {
         if !problems.is_empty() {
             return Err(ImportError::Refused { problems });
         }
-        let mut notes: Vec<String> =
-            read.views.iter().map(|view| format!("not imported, as views are not supported: {view}")).collect();
+        let mut notes: Vec<String> = read
+            .views
+            .iter()
+            .map(|view| format!("not imported, as views are not supported: {view}"))
+            .collect();
         let is_known = |source: &ImportSource| read.schema.table(&source.keyspace, &source.table).is_some();
         let mut schema = read.schema.clone();
         if sources.iter().any(|source| !is_known(source))
@@ -233,7 +236,11 @@ impl LocalBackend {
         for name in additions.keyspaces.keys().filter(|name| !present.keyspaces.contains_key(*name)) {
             report.made.insert(0, format!("keyspace {name}"));
         }
-        if problems.is_empty() { Ok((tables.into_values().collect(), additions)) } else { Err(ImportError::Refused { problems }) }
+        if problems.is_empty() {
+            Ok((tables.into_values().collect(), additions))
+        } else {
+            Err(ImportError::Refused { problems })
+        }
     }
 
     /// Notes a table as one to be made, under an id of its own: what the log has of a dropped table of the old id must never
@@ -296,7 +303,6 @@ impl LocalBackend {
         self.announce(&changes);
         Ok(())
     }
-
 }
 
 /// Keyspaces that a node has of itself besides those that the engine knows as such.
@@ -314,7 +320,8 @@ fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
 fn drop_older_ids(schema: &Schema, sources: &mut Vec<ImportSource>, notes: &mut Vec<String>) {
     sources.retain(|source| {
         let wanted = schema.table(&source.keyspace, &source.table).map(|table| table.id);
-        let is_older = source.id.is_some() && wanted.is_some() && source.id != wanted && source.schema.is_none();
+        let is_older =
+            source.id.is_some() && wanted.is_some() && source.id != wanted && source.schema.is_none();
         if is_older && !source.sstables.is_empty() {
             notes.push(format!(
                 "not imported: {} is of an earlier table of that name",

@@ -147,7 +147,8 @@ fn first_line(text: &str) -> String {
 
 /// The statement made to leave alone what is there already.
 fn guarded(statement: &str) -> String {
-    let kinds = ["CREATE KEYSPACE ", "CREATE TABLE ", "CREATE TYPE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];
+    let kinds =
+        ["CREATE KEYSPACE ", "CREATE TABLE ", "CREATE TYPE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];
     match kinds.iter().find_map(|kind| Some((kind, statement.strip_prefix(kind)?))) {
         Some((kind, rest)) => format!("{kind}IF NOT EXISTS {rest}"),
         None => statement.to_owned(),

@@ -20,5 +20,5 @@ mod token;
 
 pub use error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
-pub use script::split_statements;
 pub use print::{print, print_term, print_type};
+pub use script::split_statements;

@@ -20,8 +20,7 @@ use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
 use crate::schema::{
-    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces,
-    system_schema,
+    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces, system_schema,
 };
 use crate::table::{TableStore, Unreadable, View};
 use crate::timestamps::Timestamps;

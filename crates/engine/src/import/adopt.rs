@@ -28,8 +28,14 @@ const DONE: &str = "adopted";
 /// Folders of a node beside its data.
 const BESIDE_DATA: [&str; 4] = ["commitlog", "hints", "saved_caches", "cdc_raw"];
 /// Keyspaces that describe the node and not its users' data.
-const OF_THE_NODE: [&str; 6] =
-    ["system", "system_schema", "system_traces", "system_views", "system_virtual_schema", "system_cluster_metadata"];
+const OF_THE_NODE: [&str; 6] = [
+    "system",
+    "system_schema",
+    "system_traces",
+    "system_views",
+    "system_virtual_schema",
+    "system_cluster_metadata",
+];
 
 /// A directory that is ready to be opened, and what is to be made in it then.
 #[derive(Debug)]
@@ -148,9 +154,15 @@ fn sstables_of(
 }
 
 /// What is not there, or not taken.
-fn notes(disk: &dyn Disk, directory: &Path, root: &Path, schema: &Schema) -> Result<Vec<String>, ImportError> {
+fn notes(
+    disk: &dyn Disk,
+    directory: &Path,
+    root: &Path,
+    schema: &Schema,
+) -> Result<Vec<String>, ImportError> {
     let mut notes = vec![
-        "what the node had not flushed is not here: run nodetool drain on it before its directory is copied".to_owned(),
+        "what the node had not flushed is not here: run nodetool drain on it before its directory is copied"
+            .to_owned(),
     ];
     let log = directory.join("commitlog");
     if disk.is_dir(&log) {

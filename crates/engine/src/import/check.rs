@@ -3,9 +3,9 @@
 use helenus_host::Disk;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
-use helenus_sstable::block::NoCache;
 use helenus_sstable::intake::{Place, missing_components};
 use helenus_sstable::names::Descriptor;
+use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
 use std::path::Path;
@@ -37,8 +37,11 @@ pub fn check_source(
     };
     let mut problems: Vec<String> = check_statistics(&statistics, table).into_iter().map(with_name).collect();
     if problems.is_empty() {
-        let options =
-            OpenOptions { schema: table.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        let options = OpenOptions {
+            schema: table.clone(),
+            cache: Arc::new(RecentBlocks::default()),
+            file_numbers: [1, 2, 3],
+        };
         let checked = SsTable::open(disk, folder, descriptor, options)
             .and_then(|sstable| if whole { sstable.verify(disk, folder).map(|_| ()) } else { Ok(()) });
         problems.extend(checked.err().map(|error| error.to_string()));

@@ -15,8 +15,8 @@ mod stage;
 
 pub use adopt::{Adoption, adopt};
 pub use check::{check_header, check_source};
-pub(crate) use commit::{finish_imports, link_all};
 pub use commit::Imported;
+pub(crate) use commit::{finish_imports, link_all};
 pub use node_schema::{node_schema, schema_folder_of};
 pub use progress::ImportProgress;
 pub use sources::{FindOptions, ImportSource, find_sources};

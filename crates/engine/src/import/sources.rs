@@ -108,7 +108,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn folder(&mut self, folder: &Path, depth: usize) -> Result<(), ImportError> {
         let list = self.disk.list(folder);
-        let entries = list.map_err(|source| helenus_sstable::Error::Io { file: folder.to_owned(), source })?;
+        let entries =
+            list.map_err(|source| helenus_sstable::Error::Io { file: folder.to_owned(), source })?;
         let snapshot = self.options.snapshot.as_ref().map(|name| folder.join("snapshots").join(name));
         if let Some(snapshot) = snapshot.filter(|snapshot| self.disk.is_dir(snapshot)) {
             return self.table(&snapshot);
@@ -152,10 +153,9 @@ impl Walk<'_> {
                 Some((descriptor, component)) if component == Component::Data.name() => {
                     sstables.insert(descriptor);
                 }
-                _ => self.problems.push(format!(
-                    "{}: not the name of an SSTable of a known version",
-                    path.display()
-                )),
+                _ => self
+                    .problems
+                    .push(format!("{}: not the name of an SSTable of a known version", path.display())),
             }
         }
         let schema_path = folder.join(SCHEMA_FILE);

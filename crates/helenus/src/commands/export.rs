@@ -117,7 +117,9 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
     }
     #[cfg(not(feature = "analysis"))]
     if command.parquet || command.arrow {
-        bail!("this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis");
+        bail!(
+            "this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis"
+        );
     }
     let (keyspace, table) = (command.keyspace.clone(), command.table.clone());
     let exported = match command.at.find(host)? {

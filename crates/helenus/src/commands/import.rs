@@ -168,7 +168,8 @@ fn print(command: &ImportCommand, import: &Import) -> Result<()> {
         writeln!(out, "note        {note}")?;
     }
     let all: u64 = import.tables.iter().map(|(_, _, sstables)| sstables).sum();
-    let bytes = if import.bytes_total > 0 { format!(", {}", size(import.bytes_total)) } else { String::new() };
+    let bytes =
+        if import.bytes_total > 0 { format!(", {}", size(import.bytes_total)) } else { String::new() };
     let word = if command.dry_run { "checked   " } else { "imported  " };
     writeln!(out, "{word}  {all} SSTables of {} tables{bytes}", import.tables.len())?;
     Ok(())

@@ -45,8 +45,7 @@ pub fn request_of(order: &ImportOrder, disk: &SourceDisk) -> Result<ImportReques
         keyspace: order.keyspace.clone(),
         table: order.table.clone(),
     };
-    let options =
-        ImportOptions { link: !order.copy, verify: !order.no_verify, keep_level: order.keep_level };
+    let options = ImportOptions { link: !order.copy, verify: !order.no_verify, keep_level: order.keep_level };
     Ok(ImportRequest { directory: order.directory.clone(), find, schema, options, dry_run: order.dry_run })
 }
 
@@ -66,8 +65,12 @@ impl OrderedImports {
         let number = last.as_ref().map_or(1, |last| last.number + 1);
         let ordered =
             Arc::new(Ordered { number, progress: ImportProgress::default(), ended: Mutex::default() });
-        let worker =
-            Importer { backend: Arc::clone(backend), from: Arc::clone(from), request, ordered: ordered.clone() };
+        let worker = Importer {
+            backend: Arc::clone(backend),
+            from: Arc::clone(from),
+            request,
+            ordered: ordered.clone(),
+        };
         // Nobody waits for its end but who asks how far it is; a server that stops meanwhile has nothing half imported.
         drop(backend.database().host().tasks.start("import", Box::new(worker)));
         *last = Some(ordered);

@@ -191,7 +191,8 @@ impl Desk {
                 self.look_at_import(*number)
             }
             AdminRequest::Export { .. } if self.facts.directory.is_none() => AdminAnswer::Error(
-                "a server in memory has no files to export; start one with --data and import there".to_owned(),
+                "a server in memory has no files to export; start one with --data and import there"
+                    .to_owned(),
             ),
             AdminRequest::Export { keyspace, table } => {
                 match export(&self.database, keyspace.as_deref(), table.as_deref()) {

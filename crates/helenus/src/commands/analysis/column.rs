@@ -8,9 +8,7 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Fields};
-use helenus_model::types::{
-    CqlType, Duration, Elements, Fields as Parts, VectorElements, write_text,
-};
+use helenus_model::types::{CqlType, Duration, Elements, Fields as Parts, VectorElements, write_text};
 use std::sync::Arc;
 
 /// What a CQL date counts days from, less 1970-01-01.
@@ -62,9 +60,9 @@ impl Column {
             CqlType::Duration => {
                 Builder::Duration(Int32Builder::new(), Int32Builder::new(), Int64Builder::new(), nulls())
             }
-            CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-                Builder::List(column(element), vec![0], nulls())
-            }
+            CqlType::List { element, .. }
+            | CqlType::Set { element, .. }
+            | CqlType::Vector { element, .. } => Builder::List(column(element), vec![0], nulls()),
             CqlType::Map { key, value, .. } => {
                 Builder::Map(Box::new([Column::new(key), Column::new(value)]), vec![0], nulls())
             }
@@ -92,7 +90,8 @@ impl Column {
             Builder::Float32(builder) => builder.append_option(fixed(value).map(f32::from_be_bytes)),
             Builder::Float64(builder) => builder.append_option(fixed(value).map(f64::from_be_bytes)),
             Builder::Date(builder) => {
-                let days = fixed(value).map(|bytes| (i64::from(u32::from_be_bytes(bytes)) - DATE_ZERO) as i32);
+                let days =
+                    fixed(value).map(|bytes| (i64::from(u32::from_be_bytes(bytes)) - DATE_ZERO) as i32);
                 builder.append_option(days);
             }
             Builder::Time(builder) => builder.append_option(fixed(value).map(i64::from_be_bytes)),
@@ -178,11 +177,8 @@ impl Column {
             Builder::Text(builder) => Arc::new(builder.finish()),
             Builder::Bytes(builder) => Arc::new(builder.finish()),
             Builder::Duration(months, days, nanoseconds, nulls) => {
-                let parts: Vec<ArrayRef> = vec![
-                    Arc::new(months.finish()),
-                    Arc::new(days.finish()),
-                    Arc::new(nanoseconds.finish()),
-                ];
+                let parts: Vec<ArrayRef> =
+                    vec![Arc::new(months.finish()), Arc::new(days.finish()), Arc::new(nanoseconds.finish())];
                 Arc::new(StructArray::try_new(duration_fields(), parts, nulls.finish())?)
             }
             Builder::List(items, offsets, nulls) => {

@@ -33,7 +33,8 @@ pub fn columns(table: &Table) -> Vec<&helenus_model::schema::Column> {
 
 /// The schema of a table's rows.
 pub fn schema(table: &Table) -> Arc<Schema> {
-    let field = |column: &helenus_model::schema::Column| Field::new(&*column.name, arrow_type(&column.ty), true);
+    let field =
+        |column: &helenus_model::schema::Column| Field::new(&*column.name, arrow_type(&column.ty), true);
     let fields: Vec<Field> = columns(table).into_iter().map(field).collect();
     Arc::new(Schema::new(fields))
 }

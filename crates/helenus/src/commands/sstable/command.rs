@@ -22,7 +22,10 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(ls::LsOptions::augment_args(sub("ls", "List SSTables: whose, which version, how large")))
-        .subcommand(dump::DumpOptions::augment_args(sub("dump", "Print everything that SSTables hold, as JSON")))
+        .subcommand(dump::DumpOptions::augment_args(sub(
+            "dump",
+            "Print everything that SSTables hold, as JSON",
+        )))
         .subcommand(metadata::MetadataOptions::augment_args(sub(
             "metadata",
             "Print what Statistics.db says of SSTables",
@@ -31,7 +34,10 @@ pub fn command() -> Command {
             "partitions",
             "Print the sizes of partitions, and name the large ones",
         )))
-        .subcommand(verify::VerifyOptions::augment_args(sub("verify", "Read SSTables whole and say what is wrong")))
+        .subcommand(verify::VerifyOptions::augment_args(sub(
+            "verify",
+            "Read SSTables whole and say what is wrong",
+        )))
 }
 
 /// Runs one.

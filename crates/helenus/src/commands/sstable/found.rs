@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use helenus_host::Disk;
-use helenus_sstable::block::NoCache;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, owner_of_folder};
+use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::table::SsTable;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ impl Found {
             disk,
             (&self.folder, self.descriptor),
             (&keyspace, &table),
-            Arc::new(NoCache),
+            Arc::new(RecentBlocks::default()),
             [1, 2, 3],
         );
         opened.with_context(|| self.data().display().to_string())

@@ -77,7 +77,11 @@ pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
     for line in &lines {
         let rows = line.rows.map_or("?".to_owned(), |rows| rows.to_string());
         let (name, version, format, id) = (name(line), &line.version, line.format, &line.id);
-        writeln!(out, "{name:width$}  {version} {format}  {id:<28} {:>12} {rows:>12} rows", size(line.bytes))?;
+        writeln!(
+            out,
+            "{name:width$}  {version} {format}  {id:<28} {:>12} {rows:>12} rows",
+            size(line.bytes)
+        )?;
         if let Some(problem) = &line.problem {
             writeln!(out, "{:width$}  {problem}", "")?;
         }

@@ -128,7 +128,9 @@ fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64
     fields.push(field("Compressor", compression.as_ref().map(|compression| &compression.class)));
     if let Some(compression) = &compression {
         fields.push(field("Compression ratio", stats.compression_ratio));
-        fields.push(field("Chunk length", compression.chunk_bytes).remark(size(compression.chunk_bytes.into())));
+        fields.push(
+            field("Chunk length", compression.chunk_bytes).remark(size(compression.chunk_bytes.into())),
+        );
     }
     let types = key_types(&table);
     let token = |key: &[u8]| Token::of_key(key).0;
@@ -139,8 +141,9 @@ fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64
     }
     let clustering: Vec<&CqlType> = table.clustering.iter().map(|column| &column.ty).collect();
     let range = &stats.clustering_range;
-    let covered = (!range.is_empty())
-        .then(|| format!("{} to {}", bound_text(&range.start, &clustering), bound_text(&range.end, &clustering)));
+    let covered = (!range.is_empty()).then(|| {
+        format!("{} to {}", bound_text(&range.start, &clustering), bound_text(&range.end, &clustering))
+    });
     fields.push(field("Covered clusterings", covered));
     fields.extend(content(stats, before_s));
     fields.push(field("Estimated cardinality", partitions.estimate()));
@@ -174,7 +177,8 @@ fn content(stats: &Stats, before_s: i64) -> Vec<Field> {
         .iter()
         .map(|(from, to)| format!("{}:{} to {}:{}", from.segment, from.position, to.segment, to.position))
         .collect();
-    let repaired = if stats.repaired_at_ms == 0 { String::new() } else { instant(stats.repaired_at_ms / 1000) };
+    let repaired =
+        if stats.repaired_at_ms == 0 { String::new() } else { instant(stats.repaired_at_ms / 1000) };
     vec![
         field("Estimated droppable tombstones", droppable),
         field("SSTable Level", stats.level),

@@ -125,7 +125,9 @@ pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
     for (table, found) in &tables {
         let data = found.data();
         let mut report = Report { options, found, now_s, totals: Totals::new(), data: data.clone() };
-        report.run(table, &mut |position| progress.at(before + position)).with_context(|| data.display().to_string())?;
+        report
+            .run(table, &mut |position| progress.at(before + position))
+            .with_context(|| data.display().to_string())?;
         before += table.uncompressed_bytes();
     }
     Ok(())
@@ -158,7 +160,8 @@ impl Totals {
             let [bytes, rows, cells, tombstones] = figures;
             Row { name, bytes, rows, cells, tombstones }
         };
-        let parts = [("~p50", 0.5), ("~p75", 0.75), ("~p90", 0.9), ("~p95", 0.95), ("~p99", 0.99), ("~p999", 0.999)];
+        let parts =
+            [("~p50", 0.5), ("~p75", 0.75), ("~p90", 0.9), ("~p95", 0.95), ("~p99", 0.99), ("~p999", 0.999)];
         let mut out: Vec<Row> = parts
             .into_iter()
             .map(|(name, part)| row(name, [0, 1, 2, 3].map(|index| self.histograms[index].percentile(part))))

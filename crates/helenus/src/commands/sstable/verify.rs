@@ -101,8 +101,11 @@ fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
 /// # Errors
 /// The first thing that is wrong.
 pub fn verify(disk: &dyn Disk, found: &Found, quick: bool) -> Result<Verified> {
-    let missing: Vec<String> =
-        components(disk, found).into_iter().filter(|(_, size)| size.is_none()).map(|(name, _)| name).collect();
+    let missing: Vec<String> = components(disk, found)
+        .into_iter()
+        .filter(|(_, size)| size.is_none())
+        .map(|(name, _)| name)
+        .collect();
     if !missing.is_empty() {
         bail!("TOC.txt lists components that are not there: {}", missing.join(", "));
     }

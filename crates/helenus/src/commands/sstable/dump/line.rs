@@ -1,7 +1,7 @@
 //! A line of JSON an element: a row, a static row, a partition's deletion, a bound of range tombstones.
 //!
 //! Every line names its partition, so lines may be cut, sorted and searched, and memory does not grow with partitions. Times
-//! are numbers in the unit that the name of the member says. Nothing is merged and nothing left out: this is what the
+//! are numbers in the unit that the name of the member says; a cell without a timestamp has that of its row's liveness. Nothing is merged and nothing left out: this is what the
 //! file holds, not what a SELECT would answer.
 
 use super::partition::path_text;
@@ -20,6 +20,8 @@ pub struct Lines {
     table: Arc<Table>,
     /// `"name":` of each clustering column.
     clustering: Vec<String>,
+    /// `"name":` of each other column, by its number.
+    names: Vec<String>,
     /// The partition's part of each line.
     partition: String,
     path: String,
@@ -29,7 +31,13 @@ impl Lines {
     /// About a table.
     pub fn new(table: Arc<Table>) -> Lines {
         let clustering = table.clustering.iter().map(|column| member(&column.name)).collect();
-        Lines { table, clustering, partition: String::new(), path: String::new() }
+        let mut names = vec![String::new(); usize::from(table.next_column_id)];
+        for column in table.statics.iter().chain(&table.regulars) {
+            if let Some(name) = names.get_mut(usize::from(column.id.0)) {
+                *name = member(&column.name);
+            }
+        }
+        Lines { table, clustering, names, partition: String::new(), path: String::new() }
     }
 
     /// Begins a partition; a line if it was deleted.
@@ -88,12 +96,7 @@ impl Lines {
         out.push_str("}\n");
     }
 
-    fn clustering<'v>(
-        &self,
-        name: &str,
-        values: impl Iterator<Item = Option<&'v [u8]>>,
-        out: &mut String,
-    ) {
+    fn clustering<'v>(&self, name: &str, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
         _ = write!(out, ",\"{name}\":{{");
         for (index, ((column, member), value)) in
             self.table.clustering.iter().zip(&self.clustering).zip(values).enumerate()
@@ -122,11 +125,16 @@ impl Lines {
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
-            write_json_string(&column.name, out);
-            out.push(':');
+            out.push_str(self.names.get(usize::from(id.0)).map_or("", String::as_str));
             match (column.ty.is_multi_cell(), cells) {
                 (false, [cell, ..]) => write_cell(&column.ty, cell, row, None, out),
-                _ => write_complex(column, cells, (deleted.first().map(|(_, of)| *of), row), &mut self.path, out),
+                _ => write_complex(
+                    column,
+                    cells,
+                    (deleted.first().map(|(_, of)| *of), row),
+                    &mut self.path,
+                    out,
+                ),
             }
         }
         out.push('}');
@@ -162,7 +170,7 @@ fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, o
         out.push(',');
     }
     if cell.is_tombstone() {
-        _ = write!(out, "\"deleted_s\":{},", cell.local_deletion_s);
+        _ = write!(out, "\"deleted_s\":{}", cell.local_deletion_s);
     } else {
         out.push_str("\"value\":");
         match ty {
@@ -170,9 +178,10 @@ fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, o
             CqlType::Empty => out.push_str("null"),
             _ => write_json(ty, Some(row.value(cell)), out),
         }
-        out.push(',');
     }
-    _ = write!(out, "\"timestamp_us\":{}", cell.timestamp_us);
+    if cell.timestamp_us != row.row.liveness.timestamp_us {
+        _ = write!(out, ",\"timestamp_us\":{}", cell.timestamp_us);
+    }
     if cell.is_expiring() && cell.local_deletion_s != NO_EXPIRY {
         _ = write!(out, ",\"ttl_s\":{},\"expires_s\":{}", cell.ttl_s, cell.local_deletion_s);
     }

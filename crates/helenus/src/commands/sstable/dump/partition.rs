@@ -6,9 +6,7 @@ use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::{
-    CqlType, key_values, quote_identifier, write_instant, write_json, write_text,
-};
+use helenus_model::types::{CqlType, key_values, quote_identifier, write_instant, write_json, write_text};
 use std::sync::Arc;
 
 /// What is the same for every partition of a file.
