@@ -8,6 +8,7 @@
 mod adopt;
 mod check;
 mod commit;
+mod error;
 mod node_schema;
 mod progress;
 mod sources;
@@ -17,38 +18,9 @@ pub use adopt::{Adoption, adopt};
 pub use check::{check_header, check_source};
 pub use commit::Imported;
 pub(crate) use commit::{finish_imports, link_all};
+pub use error::{ImportError, SourceDisk};
 pub use node_schema::{node_schema, schema_folder_of};
 pub use progress::ImportProgress;
 pub use sources::{FindOptions, ImportSource, find_sources};
 pub(crate) use stage::remove_all;
 pub use stage::{ImportOptions, ImportTable, StagedImport};
-
-/// The disk that SSTables come from, which need not be the database's.
-pub type SourceDisk = std::sync::Arc<dyn helenus_host::Disk>;
-
-/// Why nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// What was given cannot be taken; each problem names its file or table.
-    #[error("nothing was imported:{}", problems.iter().fold(String::new(), |all, problem| all + "\n  " + problem))]
-    Refused {
-        /// Everything that speaks against it.
-        problems: Vec<String>,
-    },
-    /// The database could not.
-    #[error(transparent)]
-    Engine(#[from] crate::Error),
-}
-
-impl ImportError {
-    /// One problem.
-    pub fn refused(problem: impl Into<String>) -> ImportError {
-        ImportError::Refused { problems: vec![problem.into()] }
-    }
-}
-
-impl From<helenus_sstable::Error> for ImportError {
-    fn from(error: helenus_sstable::Error) -> ImportError {
-        ImportError::Engine(error.into())
-    }
-}
