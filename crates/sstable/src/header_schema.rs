@@ -60,6 +60,7 @@ pub fn table_of_header(header: &Header, (keyspace, name): (&str, &str), file: &P
         dropped: BTreeMap::new(),
         flags: vec!["compound".into()],
         indexes: BTreeMap::new(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     let mut columns = table.statics.iter().chain(&table.regulars);

@@ -79,7 +79,10 @@ pub fn take_over(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<Vec<Comp
             continue;
         }
         if component == Component::Statistics {
-            take_statistics(from, to, how)?;
+            let bytes = take_statistics(from, to, how)?;
+            if component.is_page_checksummed(to.descriptor.version) {
+                checksums.add_bytes(component, &bytes);
+            }
         } else {
             take_file(from, to, (component, how), &mut checksums)?;
         }
@@ -99,7 +102,9 @@ pub fn add_page_checksums(place: Place<'_>) -> Result<bool> {
     let present = Component::ALL.into_iter().filter(|component| place.disk.exists(&place.path(*component)));
     let present: Vec<Component> = present.filter(|component| *component != Component::Toc).collect();
     let mut checksums = PageChecksumTable::default();
-    for component in present.iter().filter(|component| component.is_page_checksummed()) {
+    for component in
+        present.iter().filter(|component| component.is_page_checksummed(place.descriptor.version))
+    {
         sum(place, *component, &mut checksums)?;
     }
     finish(place, present, Some(checksums))?;
@@ -145,16 +150,17 @@ fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     out.finish().map(|_| ())
 }
 
-fn take_statistics(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<()> {
-    let path = from.path(Component::Statistics);
-    let bytes = read_whole(from.disk, &path)?;
-    let mut statistics = Statistics::read(&bytes, &path)?;
-    let is_kept = how.keep_level || statistics.stats.level == 0;
-    if is_kept {
-        return write(to, Component::Statistics, &bytes);
+/// The bytes of what is written.
+fn take_statistics(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<Vec<u8>> {
+    let (path, version) = (from.path(Component::Statistics), from.descriptor.version);
+    let mut bytes = read_whole(from.disk, &path)?;
+    let mut statistics = Statistics::read(&bytes, version, &path)?;
+    if !how.keep_level && statistics.stats.level != 0 {
+        statistics.stats.level = 0;
+        bytes = statistics.to_bytes(version);
     }
-    statistics.stats.level = 0;
-    write(to, Component::Statistics, &statistics.to_bytes())
+    write(to, Component::Statistics, &bytes)?;
+    Ok(bytes)
 }
 
 fn take_file(
@@ -167,12 +173,17 @@ fn take_file(
     if how.link && from.disk.hard_link(&source, &target).is_ok() {
         let io = |source| Error::Io { file: target.clone(), source };
         to.disk.open(&target).and_then(|file| file.sync()).map_err(io)?;
-        return if component.is_page_checksummed() { sum(to, component, checksums) } else { Ok(()) };
+        return if component.is_page_checksummed(to.descriptor.version) {
+            sum(to, component, checksums)
+        } else {
+            Ok(())
+        };
     }
-    let mut out = SequentialWriter::create(to.disk, &target, component.is_page_checksummed())?;
+    let mut out =
+        SequentialWriter::create(to.disk, &target, component.is_page_checksummed(to.descriptor.version))?;
     pieces(from, component, &mut |piece| out.write(piece))?;
     let finished = out.finish()?;
-    if component.is_page_checksummed() {
+    if component.is_page_checksummed(to.descriptor.version) {
         checksums.add(component, &finished);
     }
     Ok(())

@@ -21,9 +21,6 @@ pub fn check_source(
 ) -> Vec<String> {
     let place = Place { disk, folder, descriptor };
     let with_name = |problem: String| format!("{}: {problem}", folder.join(descriptor.to_string()).display());
-    if let Err(error) = descriptor.version.check_supported(&folder.join(descriptor.to_string())) {
-        return vec![error.to_string()];
-    }
     match missing_components(place) {
         Err(error) => return vec![error.to_string()],
         Ok(missing) if !missing.is_empty() => {

@@ -8,7 +8,6 @@ use helenus_host::Disk;
 use helenus_model::schema::{ColumnKind, DroppedColumn, Schema, Table};
 use helenus_model::types::CqlType;
 use helenus_sstable::block::NoCache;
-use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, parse_table_folder};
 use helenus_sstable::statistics::HeaderColumn;
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
@@ -75,7 +74,6 @@ fn rows_of(
     }
     let mut tolerant = Table::clone(table);
     for (path, descriptor) in &found {
-        descriptor.version.check_supported(&descriptor.path(path, Component::Data))?;
         let header = read_statistics(disk, path, *descriptor)?.header;
         tolerate(&mut tolerant, &header.statics, ColumnKind::Static);
         tolerate(&mut tolerant, &header.regulars, ColumnKind::Regular);

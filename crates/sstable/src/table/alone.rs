@@ -21,7 +21,6 @@ impl SsTable {
         cache: Arc<dyn BlockCache>,
         file_numbers: [u64; 3],
     ) -> Result<Arc<SsTable>> {
-        descriptor.version.check_supported(folder)?;
         let statistics = read_statistics(disk, folder, descriptor)?;
         let file = descriptor.path(folder, Component::Statistics);
         let schema = Arc::new(table_of_header(&statistics.header, names, &file)?);
@@ -33,7 +32,7 @@ impl SsTable {
 pub fn read_statistics(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) -> Result<Statistics> {
     let path = descriptor.path(folder, Component::Statistics);
     let bytes = read_whole(disk, &path)?;
-    Statistics::read(&bytes, &path)
+    Statistics::read(&bytes, descriptor.version, &path)
 }
 
 /// All of a file.

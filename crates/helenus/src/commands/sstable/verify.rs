@@ -85,9 +85,7 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     }
     drop(progress);
     if damaged > 0 {
-        bail!(
-            "{damaged} of {count} SSTables are damaged; helenus sstable scrub writes what can be read of one to a new one"
-        );
+        bail!("{damaged} of {count} SSTables are damaged");
     }
     Ok(())
 }
