@@ -281,7 +281,8 @@ fn what_is_damaged_or_does_not_fit_is_refused_whole() {
         bytes[at] ^= 1;
         fs::write(path, bytes).expect("write the component");
     };
-    let cases: [(&str, &dyn Fn(&Path)); 6] = [
+    type Spoil<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, Spoil<'_>); 6] = [
         ("Data.db", &|folder| flip(&file(folder, "-Data.db"), 20)),
         ("Statistics.db", &|folder| flip(&file(folder, "-Statistics.db"), 300)),
         ("Digest.crc32", &|folder| fs::write(file(folder, "-Digest.crc32"), "1").expect("write")),
