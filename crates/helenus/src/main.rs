@@ -5,6 +5,7 @@
 mod commands;
 
 use clap::{Args, Command, FromArgMatches};
+use commands::cli::{self, CliOptions};
 use commands::profile::{self, ProfileOptions};
 use commands::stress::{self, StressOptions};
 use commands::{admin, serve};
@@ -25,6 +26,8 @@ fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
         .about("Measure reads of wide rows, and check them");
+    let cli = CliOptions::augment_args(Command::new("cli"))
+        .about("Run statements of the old command-line client over the RPC interface");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -33,6 +36,7 @@ fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(admin::command())
+        .subcommand(cli)
         .subcommand(stress)
         .subcommand(profile)
 }
@@ -44,6 +48,10 @@ fn main() -> ExitCode {
         Some(("admin", matches)) => admin::run(matches),
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
+            Err(error) => error.exit(),
+        },
+        Some(("cli", matches)) => match CliOptions::from_arg_matches(matches) {
+            Ok(options) => cli::run(&options),
             Err(error) => error.exit(),
         },
         Some(("profile", matches)) => match ProfileOptions::from_arg_matches(matches) {

@@ -12,7 +12,7 @@ pub(crate) enum RpcError {
     #[error("the call needs the disk")]
     WouldBlock,
     /// The interface's own exceptions.
-    #[error("{0:?}")]
+    #[error("{}", text_of(.0))]
     Thrown(Exception),
     /// Its arguments cannot be read.
     #[error(transparent)]
@@ -20,6 +20,15 @@ pub(crate) enum RpcError {
     /// The server failed.
     #[error("{0}")]
     Internal(String),
+}
+
+fn text_of(exception: &Exception) -> String {
+    match exception {
+        Exception::InvalidRequest(why) | Exception::Authentication(why) | Exception::Authorization(why) => {
+            why.clone()
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 pub(crate) type Result<T> = std::result::Result<T, RpcError>;

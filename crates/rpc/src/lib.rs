@@ -21,5 +21,6 @@ mod validate;
 mod write;
 
 pub use calls::{Done, Rpc};
+pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;

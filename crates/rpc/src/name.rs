@@ -9,15 +9,19 @@
 use crate::error::{Result, invalid};
 use helenus_model::byte_comparable::{clustering_bound, clustering_key};
 use helenus_model::schema::Column;
-use helenus_model::types::{CqlType, composite_class_name, parse_text, to_cql_literal};
+use helenus_model::types::{
+    CqlType, ParsedClass, composite_class_name, parse_class_name, parse_text, to_cql_literal,
+};
 
 /// Longest name (`LegacyLayout.MAX_CELL_NAME_LENGTH`).
 pub(crate) const NAME_BYTES_MAX: usize = 65_535;
 
 /// How names are compared: a type and whether it is turned round, or several in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Comparator {
+pub enum Comparator {
+    /// One type.
     Plain(CqlType, bool),
+    /// One component after the other.
     Composite(Vec<(CqlType, bool)>),
 }
 
@@ -38,6 +42,30 @@ impl<'a> Values<'a> {
 }
 
 impl Comparator {
+    /// By its Java name, as definitions give it: `AsciiType(reversed=true)`, `CompositeType(UTF8Type,LongType)`.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    pub fn of_class(name: &str) -> std::result::Result<Comparator, String> {
+        match parse_class_name(name).map_err(|error| error.to_string())? {
+            ParsedClass::Plain { ty, reversed } => Ok(Comparator::Plain(ty, reversed)),
+            ParsedClass::Composite(components) => Ok(Comparator::Composite(components)),
+        }
+    }
+
+    /// The bytes of a name or value that a text stands for.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn bytes_of(&self, text: &str) -> std::result::Result<Vec<u8>, String> {
+        self.parse(text).map_err(|error| error.to_string())
+    }
+
+    /// A name or value as text.
+    pub fn text_of(&self, bytes: &[u8]) -> String {
+        self.text(bytes)
+    }
+
     /// That of a composite family.
     pub(crate) fn composite(clustering: &[Column]) -> Comparator {
         Comparator::Composite(clustering.iter().map(|column| (column.ty.clone(), column.reversed)).collect())

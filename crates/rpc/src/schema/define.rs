@@ -18,41 +18,6 @@ use std::sync::Arc;
 /// A change of a table that a definition asks for; with the timestamp it is made at.
 pub(super) type FamilyEdit<'a> = Box<dyn Fn(&Table, i64) -> Result<Table> + 'a>;
 
-/// A definition that says nothing but its name.
-pub(crate) fn column_family<'d>(keyspace: &'d str, name: &'d str) -> CfDef<'d> {
-    CfDef {
-        keyspace: keyspace.to_owned().into(),
-        name: name.into(),
-        column_type: None,
-        comparator_type: None,
-        subcomparator_type: None,
-        comment: None,
-        read_repair_chance: None,
-        column_metadata: None,
-        gc_grace_seconds: None,
-        default_validation_class: None,
-        id: None,
-        min_compaction_threshold: None,
-        max_compaction_threshold: None,
-        key_validation_class: None,
-        key_alias: None,
-        compaction_strategy: None,
-        compaction_strategy_options: None,
-        compression_options: None,
-        bloom_filter_fp_chance: None,
-        caching: None,
-        dclocal_read_repair_chance: None,
-        memtable_flush_period_in_ms: None,
-        default_time_to_live: None,
-        index_interval: None,
-        speculative_retry: None,
-        triggers: None,
-        cells_per_row_to_cache: None,
-        min_index_interval: None,
-        max_index_interval: None,
-    }
-}
-
 /// What the classes of a definition mean.
 struct Types {
     is_super: bool,

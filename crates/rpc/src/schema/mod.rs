@@ -5,5 +5,3 @@ mod define;
 mod describe;
 mod server;
 mod texts;
-
-pub(crate) use define::column_family;

@@ -5,4 +5,4 @@ mod calls;
 mod cas;
 mod changes;
 
-pub(crate) use changes::RowChanges;
+pub(crate) use changes::{Change, RowChanges};

@@ -5,7 +5,6 @@ use crate::calls::{Rpc, Work};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::name::Comparator;
-use crate::schema::column_family;
 use helenus_model::types::quote_identifier;
 use helenus_wire::thrift::{CfDef, ColumnDef, IndexType, KsDef, Map, Text};
 use std::borrow::Cow;
@@ -56,7 +55,7 @@ impl Rpc {
             }
             Statement::CreateFamily { name, key, columns, properties } => {
                 let used = self.used(work)?;
-                let mut definition = column_family(&used, name);
+                let mut definition = CfDef::named(&used, name);
                 definition.comparator_type = Some("UTF8Type".into());
                 definition.default_validation_class = Some("UTF8Type".into());
                 set_properties(&mut definition, properties)?;
