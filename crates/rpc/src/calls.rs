@@ -7,8 +7,8 @@ use crate::session::Session;
 use helenus_cql::LocalBackend;
 use helenus_engine::{Database, ReadRequest, Ticket};
 use helenus_wire::thrift::{
-    ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply, ThriftError,
-    put_failure,
+    ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
+    ThriftError, put_failure,
 };
 use std::sync::Arc;
 

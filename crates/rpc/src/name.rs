@@ -238,7 +238,9 @@ fn split(name: &[u8]) -> Result<Vec<Part<'_>>> {
             return invalid(format!("Not enough bytes to read value of component {index}"));
         };
         let Some((end, after)) = after.split_first() else {
-            return invalid(format!("Not enough bytes to read the end-of-component byte of component{index}"));
+            return invalid(format!(
+                "Not enough bytes to read the end-of-component byte of component{index}"
+            ));
         };
         if *end != 0 && !after.is_empty() {
             return invalid(format!("Invalid bytes remaining after an end-of-component at component{index}"));

@@ -30,9 +30,8 @@ impl PreparedStatements {
 
     /// A number for a statement of the first dialect: its text's, as Java's `hashCode` has it.
     pub(crate) fn keep_first(&self, text: &str) -> i32 {
-        let number = text.encode_utf16().fold(0_i32, |hash, unit| {
-            hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-        });
+        let number =
+            text.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
         put(&mut self.first.lock(), number, text.into());
         number
     }

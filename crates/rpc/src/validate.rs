@@ -52,9 +52,9 @@ impl Rpc {
 pub(crate) fn session_keyspace(session: &Session) -> Result<Arc<str>> {
     match &session.keyspace {
         Some(keyspace) => Ok(keyspace.clone()),
-        None => {
-            invalid("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename")
-        }
+        None => invalid(
+            "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename",
+        ),
     }
 }
 
@@ -62,7 +62,9 @@ pub(crate) fn session_keyspace(session: &Session) -> Result<Arc<str>> {
 pub(crate) fn check_counts(family: &Family, counts: bool) -> Result<()> {
     match (family.counts, counts) {
         (true, false) => invalid(format!("invalid operation for commutative table {}", family.table.name)),
-        (false, true) => invalid(format!("invalid operation for non commutative table {}", family.table.name)),
+        (false, true) => {
+            invalid(format!("invalid operation for non commutative table {}", family.table.name))
+        }
         _ => Ok(()),
     }
 }
@@ -137,7 +139,11 @@ pub(crate) fn check_path(family: &Family, super_column: Option<&[u8]>, column: O
 }
 
 /// Checks the path of what is removed: all of it but the family may be missing.
-pub(crate) fn check_removed(family: &Family, super_column: Option<&[u8]>, column: Option<&[u8]>) -> Result<()> {
+pub(crate) fn check_removed(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    column: Option<&[u8]>,
+) -> Result<()> {
     let name = &family.table.name;
     if family.is_super() {
         if super_column.is_none() && column.is_some() {
@@ -169,7 +175,11 @@ pub(crate) fn check_predicate(
 }
 
 /// Checks a range of columns.
-pub(crate) fn check_range(family: &Family, super_column: Option<&[u8]>, range: &SliceRange<'_>) -> Result<()> {
+pub(crate) fn check_range(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    range: &SliceRange<'_>,
+) -> Result<()> {
     if range.count < 0 {
         return invalid("get_slice requires non-negative count");
     }
@@ -188,8 +198,7 @@ pub(crate) fn check_range(family: &Family, super_column: Option<&[u8]>, range: &
     if range.start.is_empty() || range.finish.is_empty() {
         return Ok(());
     }
-    let (low, high) =
-        if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
+    let (low, high) = if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
     comparator.put_bound(low, true, &mut first)?;
     comparator.put_bound(high, false, &mut last)?;
     if first > last {
@@ -216,7 +225,9 @@ pub(crate) fn check_column<'c>(
             "({error}) [{}][{}][{}] failed validation",
             family.table.keyspace,
             family.table.name,
-            family.comparator_within(super_column.or((family.shape == Shape::Super).then_some(&[][..]))).text(column.name)
+            family
+                .comparator_within(super_column.or((family.shape == Shape::Super).then_some(&[][..])))
+                .text(column.name)
         ));
     }
     Ok((value, timestamp_us, ttl_s))
@@ -228,9 +239,7 @@ fn checked_ttl(table: &Table, given: Option<i32>, now_s: i64) -> Result<i32> {
     let (ttl_s, which) = match given {
         Some(ttl_s) if ttl_s < 0 => return invalid("ttl must be greater or equal to 0"),
         Some(ttl_s) if ttl_s > TTL_SECONDS_MAX => {
-            return invalid(format!(
-                "ttl is too large. requested ({ttl_s}) maximum ({TTL_SECONDS_MAX})"
-            ));
+            return invalid(format!("ttl is too large. requested ({ttl_s}) maximum ({TTL_SECONDS_MAX})"));
         }
         Some(ttl_s) => (ttl_s, ""),
         None => (default_s, "default "),
@@ -255,10 +264,9 @@ pub(crate) fn check_read_level(level: ConsistencyLevel) -> Result<()> {
 /// Checks the level of a write; one of counters has fewer.
 pub(crate) fn check_write_level(level: ConsistencyLevel, counts: Option<&Table>) -> Result<()> {
     match (level, counts) {
-        (ConsistencyLevel::Any, Some(table)) => invalid(format!(
-            "Consistency level ANY is not yet supported for counter table {}",
-            table.name
-        )),
+        (ConsistencyLevel::Any, Some(table)) => {
+            invalid(format!("Consistency level ANY is not yet supported for counter table {}", table.name))
+        }
         (ConsistencyLevel::Serial | ConsistencyLevel::LocalSerial, Some(_)) => {
             invalid("Counter operations are inherently non-serializable")
         }

@@ -10,11 +10,11 @@ use helenus_engine::{
     PurgeOptions, ReadTimeouts, SyncMode,
 };
 use helenus_host::{Host, Next, Worker};
+use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{
     Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table, size_text,
 };
-use helenus_rpc::{Node, Rpc};
 use helenus_server::native::NativeServer;
 use helenus_server::rpc::RpcServer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

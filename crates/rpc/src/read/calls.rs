@@ -5,14 +5,12 @@ use super::sink::{Envelope, Slicer};
 use crate::calls::{Left, Rpc, Work};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
-use crate::validate::{
-    check_key, check_name, check_parent, check_path, check_predicate, check_read_level,
-};
+use crate::validate::{check_key, check_name, check_parent, check_path, check_predicate, check_read_level};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand};
 use helenus_model::filter::{Limits, Slice};
 use helenus_wire::thrift::{
-    ColumnParent, ConsistencyLevel, Exception, Field, Reader, SlicePredicate, SliceRange, Type, args, put_i32,
-    put_list, put_map,
+    ColumnParent, ConsistencyLevel, Exception, Field, Reader, SlicePredicate, SliceRange, Type, args,
+    put_i32, put_list, put_map,
 };
 
 /// Columns that `get_multi_slice` gives at most unless it says so.
@@ -22,9 +20,9 @@ impl Rpc {
     /// What the engine is asked for rows by key.
     pub(crate) fn command(&self, family: &Family, keys: Vec<PartitionKey>, wanted: &Wanted) -> ReadCommand {
         // Where the rows of the table are not the columns of the answer, the sink counts.
-        let counts_rows = matches!(family.shape, Shape::Dynamic | Shape::Composite) || wanted.within.is_none();
-        let per_partition =
-            if counts_rows && wanted.declared.is_empty() { wanted.limit } else { u64::MAX };
+        let counts_rows =
+            matches!(family.shape, Shape::Dynamic | Shape::Composite) || wanted.within.is_none();
+        let per_partition = if counts_rows && wanted.declared.is_empty() { wanted.limit } else { u64::MAX };
         ReadCommand {
             table: family.table.clone(),
             partitions: Partitions::Keys(keys),
@@ -38,7 +36,12 @@ impl Rpc {
         }
     }
 
-    pub(crate) fn run_read(&self, command: &ReadCommand, slicer: &mut Slicer<'_>, may_block: bool) -> Result<()> {
+    pub(crate) fn run_read(
+        &self,
+        command: &ReadCommand,
+        slicer: &mut Slicer<'_>,
+        may_block: bool,
+    ) -> Result<()> {
         let view = self.database().view(&command.table)?;
         let request = helenus_engine::ReadRequest { may_block, ..Default::default() };
         let _complete = self.database().read(command, &view, request, slicer, None)?;

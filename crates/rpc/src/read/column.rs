@@ -23,7 +23,12 @@ impl<'a> Found<'a> {
 
 /// Appends a `Column`, or a `CounterColumn` if the family counts. `name` writes the name with its length.
 #[inline]
-pub(crate) fn put_column(counts: bool, name: impl FnOnce(&mut Vec<u8>), found: &Found<'_>, out: &mut Vec<u8>) {
+pub(crate) fn put_column(
+    counts: bool,
+    name: impl FnOnce(&mut Vec<u8>),
+    found: &Found<'_>,
+    out: &mut Vec<u8>,
+) {
     put_field(Type::String, 1, out);
     name(out);
     if counts {

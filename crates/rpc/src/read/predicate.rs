@@ -117,8 +117,9 @@ impl Wanted {
     pub(crate) fn slices(family: &Family, slices: Vec<Slice>) -> Wanted {
         let mut declared = Vec::new();
         if family.shape == Shape::Static {
-            let is_within =
-                |position: &[u8]| slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..]);
+            let is_within = |position: &[u8]| {
+                slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
+            };
             let within = family.declared.iter().enumerate().filter(|(_, known)| is_within(&known.position));
             declared.extend(within.map(|(index, _)| index));
         }

@@ -135,7 +135,8 @@ impl<'a> Slicer<'a> {
         // The next one last, so that it can be popped.
         let mut wait = |declared: usize| {
             let Some(known) = self.family.declared.get(declared) else { return };
-            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s)) else {
+            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s))
+            else {
                 return;
             };
             let at = self.values.len();
@@ -221,7 +222,8 @@ impl<'a> Slicer<'a> {
             }
         }
         for known in &family.declared {
-            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s)) else {
+            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s))
+            else {
                 continue;
             };
             if !self.wanted.wants_within(&known.name, || known.position.clone()) {
@@ -299,7 +301,9 @@ impl RowSink for Slicer<'_> {
         };
         Ok(match (taken, self.envelope) {
             // Over several rows the engine's limit counts those, by `partition_end`.
-            (Taken::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => Taken::EndPartition,
+            (Taken::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => {
+                Taken::EndPartition
+            }
             (Taken::Counted, Envelope::KeySlice) => Taken::Skipped,
             (taken, _) => taken,
         })

@@ -29,7 +29,8 @@ impl Rpc {
             };
             work.reply.success(&describe::keyspace(keyspace), work.out);
         } else {
-            let all: Vec<_> = schema.keyspaces.values().map(|keyspace| describe::keyspace(keyspace)).collect();
+            let all: Vec<_> =
+                schema.keyspaces.values().map(|keyspace| describe::keyspace(keyspace)).collect();
             work.reply.success(&all, work.out);
         }
         Ok(Left::Result)

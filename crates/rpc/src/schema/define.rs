@@ -146,7 +146,8 @@ pub(super) fn updated_table(base: &Table, definition: &CfDef<'_>, made_us: i64) 
     if types.is_super != family.is_super() {
         return invalid("types do not match.");
     }
-    let same_names = !types.is_super || family.comparator == Comparator::Plain(types.subcomparator.clone(), false);
+    let same_names =
+        !types.is_super || family.comparator == Comparator::Plain(types.subcomparator.clone(), false);
     if definition.comparator_type.is_some()
         && (family.comparator_within(None) != &types.comparator || !same_names)
     {
@@ -205,12 +206,8 @@ fn set_declared(table: &mut Table, family: &Family, kept: Vec<Column>, made_us: 
     let kind = if family.is_super() { ColumnKind::Regular } else { ColumnKind::Static };
     let present: Vec<Column> =
         table.columns_of(kind).iter().filter(|column| column.id != family.value).cloned().collect();
-    let mut columns: Vec<Column> = table
-        .columns_of(kind)
-        .iter()
-        .filter(|column| column.id == family.value)
-        .cloned()
-        .collect();
+    let mut columns: Vec<Column> =
+        table.columns_of(kind).iter().filter(|column| column.id == family.value).cloned().collect();
     for wanted in kept {
         match present.iter().find(|column| column.name == wanted.name) {
             Some(known) => {
@@ -361,6 +358,7 @@ fn set_indexes(table: &mut Table, definition: &CfDef<'_>, types: &Types, made_us
 }
 
 fn generated_name(table: &Table, column: &str) -> String {
-    let word = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    let word =
+        |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
     format!("{}_{}_idx", word(&table.name), word(column))
 }

@@ -2,7 +2,7 @@
 
 use crate::family::{Family, declared_name, is_shown};
 use crate::name::Comparator;
-use helenus_model::schema::{Column, ColumnKind, IndexKind, Keyspace, Table, TARGET_OPTION};
+use helenus_model::schema::{Column, ColumnKind, IndexKind, Keyspace, TARGET_OPTION, Table};
 use helenus_model::types::{CqlType, composite_class_name};
 use helenus_wire::thrift::{CfDef, ColumnDef, IndexType, KsDef, Map, Text};
 use std::borrow::Cow;

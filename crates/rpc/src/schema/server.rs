@@ -18,12 +18,7 @@ const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
 
 impl Rpc {
-    pub(crate) fn enter(
-        &self,
-        method: Method,
-        reader: &mut Reader<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+    pub(crate) fn enter(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         match method {
             Method::Login => {
                 // Nobody is asked who he is: as Cassandra's AllowAllAuthenticator.

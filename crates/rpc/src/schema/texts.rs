@@ -33,7 +33,11 @@ pub(super) fn keyspace(definition: &KsDef<'_>) -> String {
         options.push(("replication_factor", factor));
     }
     options.push(("class", &definition.strategy_class));
-    format!("WITH replication = {} AND durable_writes = {}", map(options), definition.durable_writes.unwrap_or(true))
+    format!(
+        "WITH replication = {} AND durable_writes = {}",
+        map(options),
+        definition.durable_writes.unwrap_or(true)
+    )
 }
 
 /// The options of a column family, ` AND ` between them; at least one.

@@ -6,7 +6,9 @@ use crate::calls::{Left, Rpc, Work};
 use crate::error::{Result, invalid};
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
 use helenus_engine::Ticket;
-use helenus_wire::thrift::{ConsistencyLevel, CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args};
+use helenus_wire::thrift::{
+    ConsistencyLevel, CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args,
+};
 
 impl Rpc {
     pub(crate) fn execute_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {

@@ -13,7 +13,8 @@ use crate::validate::{
 use helenus_engine::Ticket;
 use helenus_model::mutation::Mutation as Changes;
 use helenus_wire::thrift::{
-    ColumnOrSuperColumn, ConsistencyLevel, Deletion, Field, Mutation, Reader, SlicePredicate, ThriftError, Type,
+    ColumnOrSuperColumn, ConsistencyLevel, Deletion, Field, Mutation, Reader, SlicePredicate, ThriftError,
+    Type,
 };
 use std::sync::Arc;
 

@@ -100,11 +100,8 @@ impl Rpc {
         let asked = args::OfColumnFamily::read(reader)?;
         let family = self.family_that(work.session, asked.column_family, false)?;
         let keyspace = session_keyspace(work.session)?;
-        let text = format!(
-            "TRUNCATE {}.{}",
-            quote_identifier(&keyspace),
-            quote_identifier(&family.table.name)
-        );
+        let text =
+            format!("TRUNCATE {}.{}", quote_identifier(&keyspace), quote_identifier(&family.table.name));
         self.run_statement(&text, work)?;
         work.reply.end(work.out);
         Ok(Left::Result)
@@ -125,10 +122,7 @@ impl Rpc {
 
 fn check_has_super_column(family: &Family, super_column: Option<&[u8]>) -> Result<()> {
     if family.is_super() && super_column.is_none() {
-        return invalid(format!(
-            "missing mandatory super column name for super CF {}",
-            family.table.name
-        ));
+        return invalid(format!("missing mandatory super column name for super CF {}", family.table.name));
     }
     Ok(())
 }

@@ -100,7 +100,8 @@ impl<'a> RowChanges<'a> {
             let (mut low, mut high) = (Vec::new(), Vec::new());
             comparator.put_bound(start, true, &mut low)?;
             comparator.put_bound(finish, false, &mut high)?;
-            let within = family.declared.iter().filter(|known| low <= known.position && known.position < high);
+            let within =
+                family.declared.iter().filter(|known| low <= known.position && known.position < high);
             self.declared.extend(within.map(|known| (known.column, Change::Deletion(timestamp_us))));
         }
         Ok(())

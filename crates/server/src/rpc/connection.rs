@@ -67,7 +67,12 @@ struct Connection<'a> {
 }
 
 /// Serves one client until it goes, sends garbage, or the server stops.
-pub(super) async fn serve(stream: TcpStream, seat: Seat, shared: &Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn serve(
+    stream: TcpStream,
+    seat: Seat,
+    shared: &Arc<Shared>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut connection = Connection {
         stream,
         shared,

@@ -192,13 +192,8 @@ async fn accept(
     }
 }
 
-type Serve = (
-    tokio::runtime::Runtime,
-    Arc<Shared>,
-    mpsc::Receiver<Arrival>,
-    Arc<AtomicUsize>,
-    watch::Receiver<bool>,
-);
+type Serve =
+    (tokio::runtime::Runtime, Arc<Shared>, mpsc::Receiver<Arrival>, Arc<AtomicUsize>, watch::Receiver<bool>);
 
 struct Serving {
     work: Option<Serve>,

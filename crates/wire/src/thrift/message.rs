@@ -181,7 +181,12 @@ impl Reply {
     /// Answers that the protocol could not come to the call.
     pub fn failure(self, kind: ApplicationFailure, text: &str, out: &mut Vec<u8>) {
         out.truncate(self.at);
-        put_failure((self.call.method.name().as_bytes(), self.call.number), (kind, text), self.call.framing, out);
+        put_failure(
+            (self.call.method.name().as_bytes(), self.call.number),
+            (kind, text),
+            self.call.framing,
+            out,
+        );
     }
 }
 
@@ -233,7 +238,10 @@ pub enum ReplyBody<T> {
 ///
 /// # Errors
 /// When the bytes are none.
-pub fn read_reply<'a, T: Field<'a>>(method: Method, bytes: &'a [u8]) -> Result<(i32, ReplyBody<T>), ThriftError> {
+pub fn read_reply<'a, T: Field<'a>>(
+    method: Method,
+    bytes: &'a [u8],
+) -> Result<(i32, ReplyBody<T>), ThriftError> {
     let mut reader = Reader::new(bytes);
     let head = MessageHead::read(&mut reader)?;
     if head.kind == MessageKind::Exception {
@@ -246,7 +254,9 @@ pub fn read_reply<'a, T: Field<'a>>(method: Method, bytes: &'a [u8]) -> Result<(
         let kind = thrown.and_then(|place| method.throws().get(place));
         body = match (number, kind) {
             (0, _) if ty == T::TYPE => ReplyBody::Success(T::read(&mut reader)?),
-            (_, Some(kind)) if ty == Type::Struct => ReplyBody::Exception(read_exception(*kind, &mut reader)?),
+            (_, Some(kind)) if ty == Type::Struct => {
+                ReplyBody::Exception(read_exception(*kind, &mut reader)?)
+            }
             _ => {
                 reader.skip(ty)?;
                 continue;
@@ -263,7 +273,9 @@ fn read_exception(kind: Kind, reader: &mut Reader<'_>) -> Result<Exception, Thri
         Kind::Authentication => Exception::Authentication(why()?),
         Kind::Authorization => Exception::Authorization(why()?),
         Kind::NotFound => Nothing::read(reader).map(|_| Exception::NotFound)?,
-        Kind::Unavailable | Kind::SchemaDisagreement => Nothing::read(reader).map(|_| Exception::Unavailable)?,
+        Kind::Unavailable | Kind::SchemaDisagreement => {
+            Nothing::read(reader).map(|_| Exception::Unavailable)?
+        }
         Kind::TimedOut => TimedOutException::read(reader).map(|_| Exception::TimedOut)?,
     })
 }

@@ -15,13 +15,15 @@ mod message;
 mod method;
 mod structs;
 
-pub use binary::{DEPTH_MAX, Reader, Type, put_binary, put_field, put_i16, put_i32, put_i64, put_list, put_map};
+pub use binary::{
+    DEPTH_MAX, Reader, Type, put_binary, put_field, put_i16, put_i32, put_i64, put_list, put_map,
+};
 pub use error::ThriftError;
 pub use field::{Field, Map};
 pub use frame::{Framing, Limits, Message, next_message};
 pub use message::{
-    ApplicationFailure, Call, MessageHead, MessageKind, Reply, ReplyBody, begin_call, end_message, put_failure,
-    read_reply,
+    ApplicationFailure, Call, MessageHead, MessageKind, Reply, ReplyBody, begin_call, end_message,
+    put_failure, read_reply,
 };
 pub use method::{Exception, Method};
 pub use structs::*;

@@ -22,7 +22,9 @@ macro_rules! finish {
     (required $value:ident, $of:ident) => {
         $value.ok_or(ThriftError::Missing { field: stringify!($value), of: stringify!($of) })?
     };
-    (optional $value:ident, $of:ident) => { $value };
+    (optional $value:ident, $of:ident) => {
+        $value
+    };
 }
 
 macro_rules! write_field {

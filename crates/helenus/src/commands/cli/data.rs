@@ -6,8 +6,8 @@ use super::values::{bytes, class_of, comparator, now_us};
 use anyhow::{Result, bail};
 use helenus_rpc::Comparator;
 use helenus_wire::thrift::{
-    Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, CounterColumn, Field, IndexClause, IndexExpression,
-    IndexOperator, KeyRange, KeySlice, Method, ReplyBody, SlicePredicate, SliceRange, args,
+    Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, CounterColumn, Field, IndexClause,
+    IndexExpression, IndexOperator, KeyRange, KeySlice, Method, ReplyBody, SlicePredicate, SliceRange, args,
 };
 
 /// Columns or rows that are shown unless a statement says otherwise.
@@ -64,7 +64,10 @@ impl Found {
 }
 
 fn slice(reversed: bool, count: i32) -> SlicePredicate<'static> {
-    SlicePredicate { column_names: None, slice_range: Some(SliceRange { start: &[], finish: &[], reversed, count }) }
+    SlicePredicate {
+        column_names: None,
+        slice_range: Some(SliceRange { start: &[], finish: &[], reversed, count }),
+    }
 }
 
 impl CliSession {
@@ -159,7 +162,9 @@ impl CliSession {
         };
         match self.client.ask::<ColumnOrSuperColumn<'_>>(Method::Get, |out| asked.write(out))? {
             ReplyBody::Success(column) => print(&column, &types, true, shown_as.as_ref()),
-            ReplyBody::Exception(helenus_wire::thrift::Exception::NotFound) => println!("Value was not found"),
+            ReplyBody::Exception(helenus_wire::thrift::Exception::NotFound) => {
+                println!("Value was not found")
+            }
             ReplyBody::Exception(other) => bail!("{}", crate::commands::client::exception_text(&other)),
             ReplyBody::Failure(text) => bail!("{text}"),
             ReplyBody::Void => {}

@@ -23,8 +23,7 @@ impl CliSession {
             println!("   {title}: {}", self.client.call::<&str>(method, nothing)?.unwrap_or_default());
         }
         println!("   Schema versions: ");
-        let versions =
-            self.client.call::<Map<&str, Vec<&str>>>(Method::DescribeSchemaVersions, nothing)?;
+        let versions = self.client.call::<Map<&str, Vec<&str>>>(Method::DescribeSchemaVersions, nothing)?;
         for (version, nodes) in versions.into_iter().flat_map(|map| map.0) {
             println!("\t{version}: [{}]\n", nodes.join(", "));
         }
@@ -89,7 +88,10 @@ fn print_family(family: &CfDef<'_>) {
         family.max_compaction_threshold.unwrap_or_default()
     );
     println!("      Read repair chance: {:?}", family.read_repair_chance.unwrap_or_default());
-    println!("      DC Local Read repair chance: {:?}", family.dclocal_read_repair_chance.unwrap_or_default());
+    println!(
+        "      DC Local Read repair chance: {:?}",
+        family.dclocal_read_repair_chance.unwrap_or_default()
+    );
     println!("      Caching: {}", text(&family.caching));
     println!("      Default time to live: {}", family.default_time_to_live.unwrap_or_default());
     println!("      Bloom Filter FP chance: {:?}", family.bloom_filter_fp_chance.unwrap_or_default());

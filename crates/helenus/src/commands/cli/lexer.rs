@@ -55,7 +55,9 @@ pub(super) fn statements(script: &str) -> Result<Vec<Statement>> {
                     match rest.next() {
                         None => bail!("line {line}: a text has no end: {quote}{text}"),
                         Some('\\') => text.push(unescaped(rest.next())),
-                        Some(next) if next == quote && rest.peek() == Some(&quote) => text.extend(rest.next()),
+                        Some(next) if next == quote && rest.peek() == Some(&quote) => {
+                            text.extend(rest.next())
+                        }
                         Some(next) if next == quote => break,
                         Some(next) => {
                             line += usize::from(next == '\n');
@@ -68,7 +70,8 @@ pub(super) fn statements(script: &str) -> Result<Vec<Statement>> {
             sign if SIGNS.contains(sign) => tokens.push(Token::Sign(sign)),
             first => {
                 let mut word = String::from(first);
-                let is_part = |next: &char| !next.is_whitespace() && !SIGNS.contains(*next) && !";'\"".contains(*next);
+                let is_part =
+                    |next: &char| !next.is_whitespace() && !SIGNS.contains(*next) && !";'\"".contains(*next);
                 while let Some(next) = rest.next_if(is_part) {
                     word.push(next);
                 }

@@ -333,7 +333,8 @@ mod tests {
             panic!("a family")
         };
         assert_eq!(options[0], ("comparator".into(), Value::Text("AsciiType(reversed=true)".into())));
-        let Statement::Family(_, _, options) = parsed("create column family F with comparator = CompositeType(UTF8Type, LongType)")
+        let Statement::Family(_, _, options) =
+            parsed("create column family F with comparator = CompositeType(UTF8Type, LongType)")
         else {
             panic!("a family")
         };
@@ -352,8 +353,13 @@ mod tests {
                 Some(5)
             )
         );
-        assert_eq!(parsed("decr Users[k][c] by 3"), Statement::Increment(path(vec![plain("k"), plain("c")]), -3));
-        let Statement::GetWhere(_, conditions, Some(7)) = parsed("get Users where a = 1 and b >= 'x' limit 7") else {
+        assert_eq!(
+            parsed("decr Users[k][c] by 3"),
+            Statement::Increment(path(vec![plain("k"), plain("c")]), -3)
+        );
+        let Statement::GetWhere(_, conditions, Some(7)) =
+            parsed("get Users where a = 1 and b >= 'x' limit 7")
+        else {
             panic!("a search")
         };
         assert_eq!(conditions[1].operator, ">=");

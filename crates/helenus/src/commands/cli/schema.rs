@@ -186,7 +186,9 @@ fn set_option<'d>(definition: &mut CfDef<'d>, option: &str, value: &'d Value) ->
             });
         }
         "bloom_filter_fp_chance" => definition.bloom_filter_fp_chance = Some(number(option, value)?),
-        "memtable_flush_period_in_ms" => definition.memtable_flush_period_in_ms = Some(number(option, value)?),
+        "memtable_flush_period_in_ms" => {
+            definition.memtable_flush_period_in_ms = Some(number(option, value)?)
+        }
         "caching" => definition.caching = Some(text(option, value)?.into()),
         "cells_per_row_to_cache" => definition.cells_per_row_to_cache = Some(text(option, value)?.into()),
         "default_time_to_live" => definition.default_time_to_live = Some(number(option, value)?),
@@ -199,7 +201,9 @@ fn set_option<'d>(definition: &mut CfDef<'d>, option: &str, value: &'d Value) ->
 
 /// `[{column_name: .., validation_class: .., index_type: .., index_name: ..}, ..]`.
 fn metadata<'d>(definition: &CfDef<'_>, value: &'d Value) -> Result<Vec<ColumnDef<'d>>> {
-    let Value::List(list) = value else { bail!("'column_metadata' format - [{{ k:v, k:v, ..}}, {{ ... }}, ...]") };
+    let Value::List(list) = value else {
+        bail!("'column_metadata' format - [{{ k:v, k:v, ..}}, {{ ... }}, ...]")
+    };
     let of_columns = match definition.column_type.as_deref() {
         Some(kind) if kind.eq_ignore_ascii_case("super") => &definition.subcomparator_type,
         _ => &definition.comparator_type,
@@ -207,7 +211,9 @@ fn metadata<'d>(definition: &CfDef<'_>, value: &'d Value) -> Result<Vec<ColumnDe
     let names = comparator(of_columns.as_deref().unwrap_or("BytesType"))?;
     let mut columns = Vec::new();
     for entry in list {
-        let Value::Map(pairs) = entry else { bail!("'column_metadata' format - [{{ k:v, k:v, ..}}, {{ ... }}, ...]") };
+        let Value::Map(pairs) = entry else {
+            bail!("'column_metadata' format - [{{ k:v, k:v, ..}}, {{ ... }}, ...]")
+        };
         let mut column = ColumnDef {
             name: Cow::from(Vec::new()),
             validation_class: "BytesType".into(),

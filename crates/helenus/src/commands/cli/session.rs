@@ -182,7 +182,9 @@ impl CliSession {
             "LOCAL_ONE" => ConsistencyLevel::LocalOne,
             "ALL" => ConsistencyLevel::All,
             "ANY" => ConsistencyLevel::Any,
-            _ => bail!("'{level}' is invalid. Available: ONE, TWO, THREE, QUORUM, LOCAL_QUORUM, EACH_QUORUM, LOCAL_ONE, ALL, ANY"),
+            _ => bail!(
+                "'{level}' is invalid. Available: ONE, TWO, THREE, QUORUM, LOCAL_QUORUM, EACH_QUORUM, LOCAL_ONE, ALL, ANY"
+            ),
         };
         println!("Consistency level is set to '{}'.", level.to_ascii_uppercase());
         Ok(())

@@ -28,7 +28,9 @@ impl RpcClient {
     /// Connects.
     pub fn open(address: &str) -> Result<RpcClient> {
         let socket = TcpStream::connect(address).with_context(|| {
-            format!("cannot connect to {address}; a server listens there if it was started with --rpc {address}")
+            format!(
+                "cannot connect to {address}; a server listens there if it was started with --rpc {address}"
+            )
         })?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;

@@ -29,7 +29,11 @@ impl Rpc {
         Ok(Left::Result)
     }
 
-    pub(crate) fn execute_prepared_first(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn execute_prepared_first(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Left> {
         let asked = args::PreparedCql::read(reader)?;
         let Some(text) = self.prepared.text_of(asked.item_id) else {
             return invalid(format!("Prepared query with ID {} not found", asked.item_id));
@@ -44,7 +48,12 @@ impl Rpc {
         self.run_first(&statement, &asked.values, work)
     }
 
-    fn run_first(&self, statement: &Statement, variables: &Variables<'_>, work: &mut Work<'_>) -> Result<Left> {
+    fn run_first(
+        &self,
+        statement: &Statement,
+        variables: &Variables<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Left> {
         match statement {
             Statement::Select(select) => return self.first_select(select, variables, work),
             Statement::Modify(modify) => {

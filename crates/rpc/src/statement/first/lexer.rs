@@ -20,8 +20,7 @@ pub(super) enum Token {
     Sign(&'static str),
 }
 
-const SIGNS: [&str; 16] =
-    ["<=", ">=", "(", ")", ",", ";", "=", "<", ">", "*", "+", "-", ".", ":", "{", "}"];
+const SIGNS: [&str; 16] = ["<=", ">=", "(", ")", ",", ";", "=", "<", ">", "*", "+", "-", ".", ":", "{", "}"];
 
 /// Takes a statement apart.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
@@ -156,11 +155,10 @@ mod tests {
             word("5"),
         ];
         assert_eq!(found, expected);
-        assert_eq!(tokens("'it''s'..''").unwrap(), [
-            Token::Text("it's".to_owned()),
-            Token::Range,
-            Token::Text(String::new())
-        ]);
+        assert_eq!(
+            tokens("'it''s'..''").unwrap(),
+            [Token::Text("it's".to_owned()), Token::Range, Token::Text(String::new())]
+        );
         let uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
         assert_eq!(tokens(uuid).unwrap(), [word(uuid)]);
         assert!(tokens("'open").is_err() && tokens("a # b").is_err());

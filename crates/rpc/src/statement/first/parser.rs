@@ -1,7 +1,8 @@
 //! Reads statements of the first dialect.
 
 use super::ast::{
-    Alteration, Change, Columns, Comparison, FamilyName, Modify, Operation, Relation, Select, Statement, Term, Using,
+    Alteration, Change, Columns, Comparison, FamilyName, Modify, Operation, Relation, Select, Statement,
+    Term, Using,
 };
 use super::lexer::{Token, tokens};
 use crate::error::{Result, invalid};
@@ -448,7 +449,8 @@ mod tests {
         assert_eq!((select.first, select.columns), (Some(5), Columns::Range(empty(), empty())));
         parse("UPDATE Counter1 SET C0=C0+1, C1 = C1 - 2, C2 = C2 -3 WHERE KEY IN (a, ?)").unwrap();
         parse("BEGIN BATCH USING TIMESTAMP 5 INSERT INTO a (KEY, x) VALUES (k, v); DELETE x, y FROM a WHERE KEY = k APPLY BATCH").unwrap();
-        for wrong in ["", "SELECT", "SELECT a FROM b WHERE", "UPDATE a SET WHERE KEY=1", "SELECT a FROM b c"] {
+        for wrong in ["", "SELECT", "SELECT a FROM b WHERE", "UPDATE a SET WHERE KEY=1", "SELECT a FROM b c"]
+        {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -49,7 +49,9 @@ fn class(ty: &str) -> Text<'static> {
 impl Rpc {
     pub(super) fn first_schema(&self, statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         match statement {
-            Statement::CreateKeyspace(name, properties) => self.define_keyspace(&keyspace(name, properties)?, work),
+            Statement::CreateKeyspace(name, properties) => {
+                self.define_keyspace(&keyspace(name, properties)?, work)
+            }
             Statement::DropKeyspace(name) => {
                 self.run_statement(&format!("DROP KEYSPACE {}", quote_identifier(name)), work)
             }
@@ -108,10 +110,7 @@ impl Rpc {
                         return invalid(format!("Column '{}' already exists.", column.text()));
                     }
                     (None, false) => {
-                        return invalid(format!(
-                            "Column '{}' was not found in CF '{name}'",
-                            column.text()
-                        ));
+                        return invalid(format!("Column '{}' was not found in CF '{name}'", column.text()));
                     }
                     (None, true) => metadata.push(wanted),
                     (Some(known), false) => metadata[known].validation_class = wanted.validation_class,
@@ -158,7 +157,9 @@ impl Rpc {
         let keyspace = schema.keyspaces.get(&used);
         let mut tables = keyspace.into_iter().flat_map(|keyspace| keyspace.tables.values());
         let Some(table) = tables.find(|table| table.indexes.contains_key(name)) else {
-            return invalid(format!("Index '{name}' could not be found in any of the column families of keyspace '{used}'"));
+            return invalid(format!(
+                "Index '{name}' could not be found in any of the column families of keyspace '{used}'"
+            ));
         };
         let family = Family::new(table)?;
         let mut definition = self.described(&family)?;
@@ -229,7 +230,9 @@ fn set_properties<'d>(definition: &mut CfDef<'d>, properties: &'d [(String, Stri
             let options = match group {
                 "compaction_strategy_options" => &mut definition.compaction_strategy_options,
                 "compression_parameters" => &mut definition.compression_options,
-                _ => return invalid(format!("{name} is not a valid keyword argument for CREATE COLUMNFAMILY")),
+                _ => {
+                    return invalid(format!("{name} is not a valid keyword argument for CREATE COLUMNFAMILY"));
+                }
             };
             let options = &mut options.get_or_insert_with(|| Map(Vec::new())).0;
             options.push((Cow::from(option), Cow::from(value.as_str())));
@@ -252,7 +255,9 @@ fn set_properties<'d>(definition: &mut CfDef<'d>, properties: &'d [(String, Stri
             "bloom_filter_fp_chance" => definition.bloom_filter_fp_chance = number(name, value)?,
             "memtable_flush_period_in_ms" => definition.memtable_flush_period_in_ms = number(name, value)?,
             obsolete if OBSOLETE.contains(&obsolete) => {}
-            other => return invalid(format!("{other} is not a valid keyword argument for CREATE COLUMNFAMILY")),
+            other => {
+                return invalid(format!("{other} is not a valid keyword argument for CREATE COLUMNFAMILY"));
+            }
         }
     }
     Ok(())

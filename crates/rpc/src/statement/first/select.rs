@@ -10,8 +10,8 @@ use crate::read::{RowRange, Wanted, key_position};
 use crate::validate::{check_name, check_range, check_read_level};
 use helenus_model::types::CqlType;
 use helenus_wire::thrift::{
-    Column, ColumnOrSuperColumn, ConsistencyLevel, CqlMetadata, CqlResult, CqlResultType, CqlRow, Field, IndexExpression,
-    IndexOperator, KeySlice, Map, Reader, SliceRange, Text,
+    Column, ColumnOrSuperColumn, ConsistencyLevel, CqlMetadata, CqlResult, CqlResultType, CqlRow, Field,
+    IndexExpression, IndexOperator, KeySlice, Map, Reader, SliceRange, Text,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -64,7 +64,8 @@ impl Rpc {
         while !reader.rest().is_empty() {
             rows.push(KeySlice::read(&mut reader)?);
         }
-        let numbers: Vec<[u8; 8]> = rows.iter().flat_map(|row| row.columns.iter()).filter_map(number).collect();
+        let numbers: Vec<[u8; 8]> =
+            rows.iter().flat_map(|row| row.columns.iter()).filter_map(number).collect();
         let mut number = numbers.iter();
         let rows: Vec<FoundRow<'_>> = rows
             .iter()
@@ -203,10 +204,9 @@ fn wanted(select: &Select, family: &Arc<Family>, variables: &Variables<'_>) -> R
             return Wanted::names(family, None, &columns);
         }
         Columns::All => (Vec::new(), Vec::new()),
-        Columns::Range(start, finish) => (
-            start.column(&family.comparator, variables)?,
-            finish.column(&family.comparator, variables)?,
-        ),
+        Columns::Range(start, finish) => {
+            (start.column(&family.comparator, variables)?, finish.column(&family.comparator, variables)?)
+        }
     };
     let count = select.first.unwrap_or(COLUMNS);
     let range = SliceRange { start: &start, finish: &finish, reversed: select.reversed, count };
@@ -257,7 +257,8 @@ impl<'a> Shown<'a> {
         };
         let mut name_types: BTreeMap<&[u8], Text<'_>> = BTreeMap::new();
         let mut value_types: BTreeMap<&[u8], Text<'_>> = BTreeMap::new();
-        let key_type = family.table.partition_key.first().map_or_else(String::new, |key| short(&key.ty.class_name()));
+        let key_type =
+            family.table.partition_key.first().map_or_else(String::new, |key| short(&key.ty.class_name()));
         let mut shown = Vec::with_capacity(rows.len());
         for row in rows {
             let mut columns = match &self.names {
@@ -307,7 +308,11 @@ impl<'a> Shown<'a> {
         columns
     }
 
-    fn by_name<'r>(&'r self, names: &'r [(&'a Term, Option<Vec<u8>>)], row: &'r FoundRow<'r>) -> Vec<Column<'r>> {
+    fn by_name<'r>(
+        &'r self,
+        names: &'r [(&'a Term, Option<Vec<u8>>)],
+        row: &'r FoundRow<'r>,
+    ) -> Vec<Column<'r>> {
         let column = |(term, name): &'r (&'a Term, Option<Vec<u8>>)| match name {
             None => self.key_column(term.text().as_bytes(), row),
             Some(name) => {
