@@ -1,6 +1,6 @@
 //! The programs of `tests/drivers/` and `tests/texts/`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A client under `tests/drivers/`.
@@ -80,17 +80,6 @@ fn java(folder: &str, class: &str) -> Command {
     let mut command = Command::new("java");
     command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, class]);
     command
-}
-
-/// Runs `cassandra-cli` of Cassandra 2.1 with a script against the old RPC interface; what it printed.
-///
-/// # Panics
-/// If it fails.
-pub fn old_cli(address: &str, script: &Path) -> String {
-    let (host, port) = address.rsplit_once(':').expect("host:port");
-    let mut command = java("thrift-java", "org.apache.cassandra.cli.CliMain");
-    command.args(["--host", host, "--port", port, "--file"]).arg(script);
-    run(&mut command, "cassandra-cli")
 }
 
 fn python(program: PathBuf) -> Command {

@@ -25,7 +25,7 @@ pub mod offline;
 mod oracle;
 pub mod raw;
 
-pub use client::{Client, old_cli};
+pub use client::Client;
 pub use conformance::root;
 pub use conformance::server::{Server, binary};
 pub use cql::Cql;

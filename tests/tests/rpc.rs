@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Client, Server, old_cli, root};
+use end_to_end::{Client, Server, root};
 
 /// A server with the interface, and where it serves it.
 fn server() -> (Server, String) {
@@ -51,13 +51,6 @@ fn the_scripts_of_the_old_texts_run_as_they_stand() {
     }
     let shown = cli(&address, &text("mailings.cli"));
     assert!(shown.contains("=> (name=send_dates_2009-09-30, value=2245"), "{shown}");
-}
-
-#[test]
-fn cassandras_own_cli_runs_them_too() {
-    let (_server, address) = server();
-    let shown = old_cli(&address, &text("mailings.cli"));
-    assert!(shown.contains("send_dates_2009-09-30"), "{shown}");
 }
 
 #[test]
