@@ -72,7 +72,9 @@ fn an_unknown_call_and_missing_arguments_are_answered_with_the_protocols_own_exc
     let (_server, address) = server();
     let mut socket = TcpStream::connect(&address).expect("connect");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-    for (name, expected) in [("nonsense", "Invalid method name: 'nonsense'"), ("get_slice", "Required field 'key'")] {
+    for (name, expected) in
+        [("nonsense", "Invalid method name: 'nonsense'"), ("get_slice", "Required field 'key'")]
+    {
         let mut message = vec![0x80, 1, 0, 1];
         message.extend_from_slice(&(name.len() as u32).to_be_bytes());
         message.extend_from_slice(name.as_bytes());

@@ -1,8 +1,8 @@
 //! The old RPC interface: messages found in a stream, their heads, and every call's arguments.
 
 use helenus_wire::thrift::{
-    Call, Column, ColumnParent, ConsistencyLevel, Field, Framing, Limits, Map, MessageHead, Method, Mutation, Reader, Reply,
-    args, begin_call, end_message, next_message,
+    Call, Column, ColumnParent, ConsistencyLevel, Field, Framing, Limits, Map, MessageHead, Method, Mutation,
+    Reader, Reply, args, begin_call, end_message, next_message,
 };
 
 /// Limits small enough that both are met.
@@ -14,7 +14,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
     let column = || Column { name: b"name", value: Some(b"value"), timestamp: Some(1), ttl: Some(5) };
     let mut insert = Vec::new();
     let at = begin_call(Method::Insert, 1, &mut insert);
-    args::Insert { key: b"key", column_parent: parent(), column: column(), consistency_level: level }.write(&mut insert);
+    args::Insert { key: b"key", column_parent: parent(), column: column(), consistency_level: level }
+        .write(&mut insert);
     end_message(at, &mut insert);
     let mut batch = Vec::new();
     let at = begin_call(Method::BatchMutate, 2, &mut batch);
@@ -28,7 +29,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
         deletion: None,
     };
     let families = Map(vec![("Standard1", vec![mutation])]);
-    args::BatchMutate { mutation_map: Map(vec![(&b"key"[..], families)]), consistency_level: level }.write(&mut batch);
+    args::BatchMutate { mutation_map: Map(vec![(&b"key"[..], families)]), consistency_level: level }
+        .write(&mut batch);
     end_message(at, &mut batch);
     let unframed = insert.get(4..).unwrap_or_default().to_vec();
     vec![[insert.clone(), batch.clone()].concat(), insert, batch, unframed]

@@ -124,7 +124,7 @@ impl Reply {
         MessageHead { name, kind, number: self.call.number }.write(out);
     }
 
-    fn close(&self, out: &mut Vec<u8>) {
+    fn close(&self, out: &mut [u8]) {
         if self.call.framing == Framing::Framed {
             end_message(self.at, out);
         }

@@ -45,6 +45,11 @@ impl RpcClient {
         end_message(at, &mut self.output);
     }
 
+    /// Puts a call that is encoded already, with its frame.
+    pub fn put_bytes(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        fill(&mut self.output);
+    }
+
     /// Writes the calls that were put.
     pub fn write(&mut self) -> Result<()> {
         self.socket.write_all(&self.output).context("cannot write to the server")?;

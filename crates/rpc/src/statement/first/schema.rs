@@ -231,7 +231,9 @@ fn set_properties<'d>(definition: &mut CfDef<'d>, properties: &'d [(String, Stri
                 "compaction_strategy_options" => &mut definition.compaction_strategy_options,
                 "compression_parameters" => &mut definition.compression_options,
                 _ => {
-                    return invalid(format!("{name} is not a valid keyword argument for CREATE COLUMNFAMILY"));
+                    return invalid(format!(
+                        "{name} is not a valid keyword argument for CREATE COLUMNFAMILY"
+                    ));
                 }
             };
             let options = &mut options.get_or_insert_with(|| Map(Vec::new())).0;
