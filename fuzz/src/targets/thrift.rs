@@ -66,10 +66,7 @@ fn read(bytes: &[u8], framing: Framing) {
 }
 
 /// What can be read is written, and read to the same.
-fn again<'a, T: Field<'a> + PartialEq + std::fmt::Debug>(bytes: &'a [u8])
-where
-    T: Same,
-{
+fn again<'a, T: Field<'a> + std::fmt::Debug + Same>(bytes: &'a [u8]) {
     if let Ok(value) = T::read(&mut Reader::new(bytes)) {
         let mut written = Vec::new();
         value.write(&mut written);

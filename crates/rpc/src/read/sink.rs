@@ -168,7 +168,7 @@ impl<'a> Slicer<'a> {
                     return None;
                 }
             }
-            let Some(next) = self.waiting.pop() else { return None };
+            let next = self.waiting.pop()?;
             if self.writes() {
                 let found = Found::new(&next.cell, &self.values[next.value]);
                 put_held_column(family.counts, |out| put_binary(&known.name, out), &found, self.out);

@@ -32,7 +32,9 @@ impl Rpc {
                 work.session.use_keyspace(asked.keyspace);
             }
             // Both dialects have calls of their own, so there is nothing to choose.
-            _ => drop(args::SetCqlVersion::read(reader)?),
+            _ => {
+                let _either = args::SetCqlVersion::read(reader)?;
+            }
         }
         work.reply.end(work.out);
         Ok(Left::Result)

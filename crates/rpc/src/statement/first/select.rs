@@ -221,12 +221,15 @@ fn short(class: &str) -> String {
     name.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
+/// A column asked for by name, with its bytes; `None` for the row key.
+type Named<'a> = (&'a Term, Option<Vec<u8>>);
+
 /// How the rows are shown.
 struct Shown<'a> {
     select: &'a Select,
     family: &'a Family,
     /// The columns asked for by name, with their bytes; `None` for the row key.
-    names: Option<Vec<(&'a Term, Option<Vec<u8>>)>>,
+    names: Option<Vec<Named<'a>>>,
     key_name: String,
 }
 
@@ -308,12 +311,8 @@ impl<'a> Shown<'a> {
         columns
     }
 
-    fn by_name<'r>(
-        &'r self,
-        names: &'r [(&'a Term, Option<Vec<u8>>)],
-        row: &'r FoundRow<'r>,
-    ) -> Vec<Column<'r>> {
-        let column = |(term, name): &'r (&'a Term, Option<Vec<u8>>)| match name {
+    fn by_name<'r>(&'r self, names: &'r [Named<'a>], row: &'r FoundRow<'r>) -> Vec<Column<'r>> {
+        let column = |(term, name): &'r Named<'a>| match name {
             None => self.key_column(term.text().as_bytes(), row),
             Some(name) => {
                 let found = row.columns.iter().find(|column| column.name == name.as_slice()).cloned();
