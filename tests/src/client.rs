@@ -18,10 +18,14 @@ pub enum Client {
     Java,
     /// The Rust driver.
     Rust,
+    /// thriftpy2, over the old RPC interface.
+    Thrift,
+    /// The client that Thrift generated for Cassandra 2.1, and Hector, over the old RPC interface.
+    ThriftJava,
 }
 
 impl Client {
-    /// All of them.
+    /// All that speak the native protocol.
     pub const ALL: [Self; 6] = [Self::Python, Self::Cqlsh, Self::Node, Self::Go, Self::Java, Self::Rust];
 
     /// Runs the client's cases against `address`; none named means all.
@@ -44,16 +48,9 @@ impl Client {
                 command
             }
             Self::Go => Command::new(installed("go/driver")),
-            Self::Java => {
-                let jars = format!(
-                    "{}:{}/*",
-                    installed("java/driver.jar").display(),
-                    installed("java/dependency").display()
-                );
-                let mut command = Command::new("java");
-                command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, "Driver"]);
-                command
-            }
+            Self::Java => java("java", "Driver"),
+            Self::Thrift => python(drivers.join("thrift/driver.py")),
+            Self::ThriftJava => java("thrift-java", "ThriftDriver"),
             // Cargo builds it with this crate and puts it beside the test programs' folder.
             Self::Rust => {
                 let test = std::env::current_exe().expect("the path of this test program");
@@ -71,6 +68,18 @@ impl Client {
         let mut command = python(crate::root().join("tests/texts").join(name));
         run(command.args(args), &format!("{name} {args:?}"))
     }
+}
+
+/// A program of an installed folder of jars.
+fn java(folder: &str, class: &str) -> Command {
+    let jars = format!(
+        "{}:{}/*",
+        installed(&format!("{folder}/driver.jar")).display(),
+        installed(&format!("{folder}/dependency")).display()
+    );
+    let mut command = Command::new("java");
+    command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, class]);
+    command
 }
 
 fn python(program: PathBuf) -> Command {

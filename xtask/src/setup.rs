@@ -69,11 +69,16 @@ fn go() -> Result<(), String> {
     })
 }
 
-/// The Java program, packed, with the jars of the Java driver beside it.
+/// The Java programs, packed, with the jars of their clients beside them.
 fn java() -> Result<(), String> {
-    let folder = drivers().join("java");
-    let home = clients().join("java");
-    let program = folder.join("src/main/java/Driver.java");
+    packed("java", "Driver.java")?;
+    packed("thrift-java", "ThriftDriver.java")
+}
+
+fn packed(folder: &str, program: &str) -> Result<(), String> {
+    let home = clients().join(folder);
+    let folder = drivers().join(folder);
+    let program = folder.join("src/main/java").join(program);
     once(&home, &[&folder.join("pom.xml"), &program], |home| {
         let build = format!("-Dhelenus.build={}", home.display());
         let args = [

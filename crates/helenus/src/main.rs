@@ -5,6 +5,7 @@
 mod commands;
 
 use clap::{Args, Command, FromArgMatches};
+use commands::cli::{self, CliOptions};
 use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
 use commands::profile::{self, ProfileOptions};
@@ -31,6 +32,8 @@ fn command_line() -> Command {
         ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
     let export = ExportCommand::augment_args(Command::new("export"))
         .about("Write tables as files for another database");
+    let cli = CliOptions::augment_args(Command::new("cli"))
+        .about("Run statements of the old command-line client over the RPC interface");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -42,6 +45,7 @@ fn command_line() -> Command {
         .subcommand(sstable::command())
         .subcommand(import)
         .subcommand(export)
+        .subcommand(cli)
         .subcommand(stress)
         .subcommand(profile)
 }
@@ -62,6 +66,10 @@ fn main() -> ExitCode {
         },
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
+            Err(error) => error.exit(),
+        },
+        Some(("cli", matches)) => match CliOptions::from_arg_matches(matches) {
+            Ok(options) => cli::run(&options),
             Err(error) => error.exit(),
         },
         Some(("profile", matches)) => match ProfileOptions::from_arg_matches(matches) {

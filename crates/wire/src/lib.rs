@@ -11,5 +11,6 @@
 
 mod error;
 pub mod native;
+pub mod thrift;
 
 pub use error::{SegmentPart, WireError};

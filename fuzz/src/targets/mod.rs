@@ -4,6 +4,7 @@ mod cql;
 mod log;
 mod native;
 mod sstable;
+mod thrift;
 
 use crate::Target;
 
@@ -34,4 +35,6 @@ targets! {
     "data", "Data.db without checksums, read by slices in both directions and scanned", sstable::data,
         sstable::run_data;
     "filter", "Filter.db", sstable::filter, sstable::run_filter;
+    "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
+        thrift::run;
 }

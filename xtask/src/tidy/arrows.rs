@@ -14,8 +14,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("sstable", &["model", "host"]),
     ("engine", &["model", "host", "sstable"]),
     ("cql", &["model", "engine"]),
-    ("server", &["model", "host", "wire", "engine", "cql"]),
-    ("helenus", &["model", "host", "wire", "sstable", "engine", "cql", "server"]),
+    ("rpc", &["model", "wire", "engine", "cql"]),
+    ("server", &["model", "host", "wire", "engine", "cql", "rpc"]),
+    ("helenus", &["model", "host", "wire", "sstable", "engine", "cql", "rpc", "server"]),
 ];
 
 /// Folders inside a crate that may use less than their crate.
@@ -28,6 +29,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("sstable", &["tokio::", "std::net"]),
     ("engine", &["tokio::", "std::net", "serde_saphyr"]),
     ("cql", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
+    ("rpc", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
 ];
 
 /// What the library must not drag in: these belong to the binary's `server` feature.

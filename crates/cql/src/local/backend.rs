@@ -15,7 +15,7 @@ use crate::functions::CallContext;
 use crate::guardrails::Guardrails;
 use crate::plan::batch::{BatchLimits, check_kinds};
 use crate::plan::conditional::check_together;
-use crate::plan::ddl::{DdlPlan, DdlSettings};
+use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
 use crate::syntax::parse;
@@ -171,7 +171,7 @@ impl LocalBackend {
                 }
             }
             Plan::Explain(plan) => self.explain(plan, (request, bindings), self.moment(request, now), out),
-            Plan::Ddl(plan) => self.change_schema(plan, request),
+            Plan::Ddl(plan) => self.change_schema(plan, request, None),
             Plan::Use(keyspace) => {
                 let known = self.database.schema().keyspaces.contains_key(keyspace);
                 if !known && !is_system_keyspace(keyspace) {
@@ -204,10 +204,34 @@ impl LocalBackend {
         })
     }
 
-    fn change_schema(&self, plan: &DdlPlan, request: &Request<'_>) -> Result<Answer> {
+    /// Runs a statement that changes the schema and, in the same step, a change of what it makes that CQL has no words for:
+    /// column families of the old interface are made so, with the options and checks of tables.
+    ///
+    /// # Errors
+    /// As `query`; those of `beyond`. Nothing has changed then.
+    pub fn change_schema_beyond(
+        &self,
+        query: &str,
+        request: &Request<'_>,
+        beyond: &dyn Fn(&mut Schema, i64) -> Result<()>,
+    ) -> Result<Answer> {
+        let statement = self.analysed(query, request.keyspace)?;
+        authorize(request.identity, &statement.plan)?;
+        match &statement.plan {
+            Plan::Ddl(plan) => self.change_schema(plan, request, Some(beyond)),
+            _ => Err(CqlError::Invalid("this statement does not change the schema".to_owned())),
+        }
+    }
+
+    fn change_schema(
+        &self,
+        plan: &DdlPlan,
+        request: &Request<'_>,
+        beyond: Option<&SchemaEdit<'_>>,
+    ) -> Result<Answer> {
         // A drop waits for the disk, and every change is seldom.
         may_block(request)?;
-        let done = plan.execute(&self.database, &self.ddl)?;
+        let done = plan.execute(&self.database, &self.ddl, beyond)?;
         self.announce(&done.changes);
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }

@@ -4,6 +4,7 @@ pub mod admin;
 #[cfg(feature = "analysis")]
 mod analysis;
 mod at;
+pub mod cli;
 mod client;
 pub mod export;
 pub mod import;

@@ -12,11 +12,13 @@ use helenus_engine::{
     PurgeOptions, ReadTimeouts, SyncMode,
 };
 use helenus_host::{Host, Next, Worker};
+use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{
     Kind, NoEffect, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table, size_text,
 };
 use helenus_server::native::NativeServer;
+use helenus_server::rpc::RpcServer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,13 +92,20 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     local.virtual_tables().register(settings_table(&settings, &config));
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     describe_node(&local, &config, native.address());
+    let rpc = start_rpc(&host, &local, &config)?;
     let admin = start_admin(&host, &local, &native, &config)?;
     if files_max < FILES_WANTED {
         println!("limited     {files_max} open files: fewer connections than that; raise it with ulimit -n");
     }
+    if let Some(rpc) = &rpc {
+        println!("rpc         {}  (Thrift, framed or not)", rpc.address());
+    }
     print_where(&native, &admin, &config);
     wait_for_signal()?;
     native.stop();
+    if let Some(rpc) = &rpc {
+        rpc.stop();
+    }
     admin.stop();
     database.close().context("closing the database")?;
     println!("stopped     nothing to replay");
@@ -252,6 +261,20 @@ fn print_opened(report: &OpenReport, took_ns: u64) {
         let (log, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
         println!("replayed    {} updates from {log:.1} MiB of log in {ms} ms", report.replayed);
     }
+}
+
+/// Starts the old RPC interface, if it is wanted.
+fn start_rpc(host: &Host, local: &Arc<LocalBackend>, config: &ServerConfig) -> Result<Option<RpcServer>> {
+    let Some(listen) = config.rpc else { return Ok(None) };
+    let own = if listen.ip().is_unspecified() { outward_address() } else { listen.ip() };
+    let node = Node {
+        cluster_name: config.cluster_name.clone(),
+        datacenter: config.datacenter.clone(),
+        rack: config.rack.clone(),
+        address: config.broadcast_address.unwrap_or(own),
+    };
+    let rpc = Rpc::new(Arc::clone(local), node);
+    Ok(Some(RpcServer::start(host, rpc, listen, config.rpc_limits.clone())?))
 }
 
 fn start_admin(

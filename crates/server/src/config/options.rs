@@ -51,6 +51,9 @@ options! {
         "Keep everything in memory and nothing on disk; the data ends with the server.";
     "listen", Some("listen"), Kind::Listen, "127.0.0.1:9042", [],
         "Address and port for clients. Port 0 picks a free one, which is printed.";
+    "rpc", Some("rpc"), Kind::Listen, "off", [],
+        "Address and port for clients of the old RPC interface (Thrift), such as 127.0.0.1:9160. Off unless given; in a file, \
+         start_rpc turns it on.";
     "commitlog_sync", Some("sync"), Kind::Choice(&["periodic", "batch", "group"]), "group", [],
         "When a write is acknowledged. group, batch: once it is synced, so it survives a power failure; group syncs for all \
          writes that wait. periodic: once the system has it, so it survives the death of the server; synced now and then.";
@@ -96,6 +99,16 @@ options! {
         "Address for clients; --listen overrides it.";
     "native_transport_port", None, Kind::Integer { min: 0, max: 65535 }, "9042", [],
         "Port for clients; --listen overrides it.";
+    "start_rpc", None, Kind::Boolean, "false", [],
+        "Serve the old RPC interface (Thrift) on rpc_address and rpc_port, as Cassandra 3.11 did; --rpc does so too.";
+    "rpc_port", None, Kind::Integer { min: 0, max: 65535 }, "9160", [],
+        "Port of the old RPC interface; --rpc overrides it.";
+    "thrift_framed_transport_size", None, Kind::Size { min: KIB, max: 2 * GIB - MIB }, "15MiB",
+        ["thrift_framed_transport_size_in_mb" "MiB"],
+        "Largest frame of the old RPC interface.";
+    "thrift_max_message_length", None, Kind::Size { min: KIB, max: 2 * GIB - MIB }, "16MiB",
+        ["thrift_max_message_length_in_mb" "MiB"],
+        "Largest message of the old RPC interface from clients that do not frame.";
     "broadcast_rpc_address", None, Kind::Host, "the address that is listened on", [],
         "Address that clients are told to connect to, where it is not the one listened on.";
     "native_transport_max_frame_size", None, Kind::Size { min: KIB, max: 2 * GIB - MIB }, "16MiB",

@@ -10,6 +10,8 @@ use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
 use crate::native::Limits;
+use crate::rpc::RpcLimits;
+use helenus_wire::thrift;
 
 /// Where the data is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,10 @@ pub struct ServerConfig {
     pub storage: Storage,
     /// Where clients connect.
     pub listen: SocketAddr,
+    /// Where clients of the old RPC interface connect; `None`: nowhere.
+    pub rpc: Option<SocketAddr>,
+    /// Limits of its server.
+    pub rpc_limits: RpcLimits,
     /// Where clients are told to connect; `None`: where they do.
     pub broadcast_address: Option<IpAddr>,
     /// When a write is acknowledged.
@@ -145,10 +151,13 @@ impl ServerConfig {
             Some("batch") => SyncChoice::Batch,
             _ => SyncChoice::Group,
         };
+        let limits = read.limits(memory_limit, cores)?;
         let seconds = |key, default| read.duration(key).unwrap_or(Duration::from_secs(default));
         Ok(ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
+            rpc: read.rpc()?,
+            rpc_limits: read.rpc_limits(&limits),
             broadcast_address: read.address("broadcast_rpc_address")?,
             sync,
             skip_damaged_log: read.boolean("skip_damaged_log").unwrap_or(false),
@@ -177,7 +186,7 @@ impl ServerConfig {
                 _ => 1000,
             },
             guardrails: guardrails(settings),
-            limits: read.limits(memory_limit, cores)?,
+            limits,
         })
     }
 }
@@ -281,6 +290,34 @@ impl<'a> Read<'a> {
         let address = self.address("rpc_address")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let port = self.integer("native_transport_port").and_then(|port| u16::try_from(port).ok());
         Ok(SocketAddr::new(address, port.unwrap_or(9042)))
+    }
+
+    fn rpc(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        if let Some(listen) = self.text("rpc").and_then(|text| text.parse().ok()) {
+            return Ok(Some(listen));
+        }
+        if self.boolean("start_rpc") != Some(true) {
+            return Ok(None);
+        }
+        let address = self.address("rpc_address")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let port = self.integer("rpc_port").and_then(|port| u16::try_from(port).ok());
+        Ok(Some(SocketAddr::new(address, port.unwrap_or(9160))))
+    }
+
+    fn rpc_limits(&self, limits: &Limits) -> RpcLimits {
+        let default = thrift::Limits::default();
+        RpcLimits {
+            threads: limits.doors,
+            messages: thrift::Limits {
+                frame: self.size("thrift_framed_transport_size").unwrap_or(default.frame),
+                message: self.size("thrift_max_message_length").unwrap_or(default.message),
+            },
+            in_flight_bytes_max: (limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
+            disk_threads_max: limits.disk_threads_max,
+            write_timeout: limits.write_timeout,
+            message_grace: limits.frame_grace,
+            keeps_alive: limits.keeps_alive,
+        }
     }
 
     fn address(&self, key: &'static str) -> Result<Option<IpAddr>, ConfigError> {

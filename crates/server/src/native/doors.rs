@@ -191,7 +191,8 @@ impl Drop for NativeServer {
     }
 }
 
-fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+/// A socket that listens there and does not block.
+pub(crate) fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::mailbox::{Mailbox, Waiters};
 
 /// The bytes in flight of all connections.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     used: AtomicU64,
     limit: u64,
     limit_per_address: u64,
@@ -24,7 +24,7 @@ pub(super) struct Ledger {
 }
 
 /// The bytes in flight of one client address.
-pub(super) struct Account {
+pub(crate) struct Account {
     ledger: Arc<Ledger>,
     address: IpAddr,
     used: AtomicU64,
@@ -60,7 +60,7 @@ impl Ledger {
 }
 
 /// A connection's place on its account.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     pub account: Arc<Account>,
 }
 
@@ -98,7 +98,7 @@ impl Account {
     }
 
     /// Has `mailbox` woken when bytes are given back.
-    pub fn wait(&self, mailbox: &Arc<Mailbox>) {
+    pub(super) fn wait(&self, mailbox: &Arc<Mailbox>) {
         self.ledger.waiters.add(mailbox);
     }
 
@@ -123,7 +123,7 @@ impl Account {
 }
 
 /// Bytes in flight; given back when dropped.
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     account: Arc<Account>,
     bytes: u64,
 }

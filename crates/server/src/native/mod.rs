@@ -19,4 +19,6 @@ mod rows;
 mod session;
 
 pub use doors::NativeServer;
+pub(crate) use doors::bind;
+pub(crate) use ledger::{Ledger, Seat};
 pub use limits::Limits;

@@ -49,6 +49,9 @@ pub(crate) struct DdlPlan {
     pub(crate) permission: ast::Permission,
 }
 
+/// A change of the schema that CQL has no words for; with the timestamp that the change is written at.
+pub(crate) type SchemaEdit<'a> = dyn Fn(&mut Schema, i64) -> Result<()> + 'a;
+
 /// What running one did.
 pub(crate) struct DdlOutcome {
     /// What the answer tells; `None` if nothing changed.
@@ -117,11 +120,16 @@ impl DdlPlan {
         self.event.name.as_deref().filter(|_| !self.event.is_type)
     }
 
-    /// Runs it.
+    /// Runs it. `beyond` goes on with the schema it makes, in the same step.
     ///
     /// # Errors
     /// What is wrong with it under the present schema; the errors of a write.
-    pub(crate) fn execute(&self, database: &Database, settings: &DdlSettings) -> Result<DdlOutcome> {
+    pub(crate) fn execute(
+        &self,
+        database: &Database,
+        settings: &DdlSettings,
+        beyond: Option<&SchemaEdit<'_>>,
+    ) -> Result<DdlOutcome> {
         let mut statement = parse(&self.text)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
@@ -133,6 +141,9 @@ impl DdlPlan {
             let mut next = schema.clone();
             within = self.dropped_within(schema);
             self.apply(&statement.kind, &mut next, (settings, timestamp_us), &mut warnings)?;
+            if let Some(beyond) = beyond {
+                beyond(&mut next, timestamp_us)?;
+            }
             warnings.extend(self.warnings(schema, &next, settings));
             if let Some(guardrails) = &settings.guardrails {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);

@@ -17,4 +17,4 @@ mod replication;
 mod retry;
 mod user_type;
 
-pub(crate) use change::{DdlPlan, DdlSettings};
+pub(crate) use change::{DdlPlan, DdlSettings, SchemaEdit};

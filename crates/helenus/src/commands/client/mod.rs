@@ -2,9 +2,11 @@
 //! time, and requests that are encoded once and patched in place.
 
 mod connection;
+mod rpc;
 mod session;
 mod template;
 
 pub use connection::{Connection, PATIENCE, Received};
+pub use rpc::{RpcClient, exception_text, nothing};
 pub use session::Session;
 pub use template::Template;

@@ -64,6 +64,33 @@ impl Template {
         Self::encode(version, &Request::Batch(batch))
     }
 
+    /// An unlogged BATCH of several statements, each with its values.
+    pub fn batch_of(version: Version, statements: &[(&PreparedStatement, &[&[u8]])]) -> Result<Template> {
+        let values: Vec<Vec<Value<'_>>> = statements
+            .iter()
+            .map(|(_, values)| values.iter().map(|value| Value::Bytes(value)).collect())
+            .collect();
+        let statements: Vec<BatchStatement<'_>> = statements
+            .iter()
+            .zip(&values)
+            .map(|((statement, _), values)| BatchStatement {
+                statement: StatementRef::Prepared(&statement.id),
+                values: Values::positional(values),
+            })
+            .collect();
+        let batch = Batch {
+            kind: BatchKind::Unlogged,
+            statements: Statements::Slice(&statements),
+            parameters: QueryParameters::default(),
+        };
+        Self::encode(version, &Request::Batch(batch))
+    }
+
+    /// The request's bytes, for who sets values in them by himself.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Encodes and then reads back, to learn where the values lie.
     fn encode(version: Version, request: &Request<'_>) -> Result<Template> {
         let mut bytes = Vec::new();

@@ -15,7 +15,7 @@ const DATA: &str = "./data";
 
 /// A server that can be told.
 #[derive(Debug)]
-pub(super) struct Door {
+pub struct Door {
     socket: PathBuf,
 }
 

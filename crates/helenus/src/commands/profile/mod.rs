@@ -22,5 +22,6 @@ mod run;
 mod subject;
 mod table;
 
+pub use door::Door;
 pub use options::ProfileOptions;
 pub use run::run;

@@ -10,6 +10,7 @@ mod cost;
 mod drive;
 mod lane;
 mod loading;
+mod mailings;
 mod measure;
 mod options;
 mod report;

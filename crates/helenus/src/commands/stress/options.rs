@@ -52,6 +52,23 @@ pub(super) struct LoadOptions {
     pub json: bool,
 }
 
+/// Options of the mailings.
+#[derive(Args, Clone, Debug)]
+pub(super) struct MailingsOptions {
+    /// Over the old RPC interface at this address, in the place of CQL
+    #[arg(long, value_name = "IP:PORT")]
+    pub rpc: Option<String>,
+    /// Users; the text had 3,660,761, 1,576,592 of them on the second day
+    #[arg(long, default_value_t = 200_000)]
+    pub users: u64,
+    /// Read what an earlier run has loaded
+    #[arg(long)]
+    pub skip_load: bool,
+    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load
+    #[arg(long, value_name = "DIR")]
+    pub server_data: Option<std::path::PathBuf>,
+}
+
 /// The workloads.
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Kind {
@@ -67,6 +84,8 @@ pub(super) enum Kind {
     Find,
     /// Add 1 to the five counters of random rows
     Count,
+    /// Load the mailings of an old text, compact them, get each user's email and slice each user's mails, and check all
+    Mailings(MailingsOptions),
     /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
     Load {
         #[command(flatten)]

@@ -23,6 +23,9 @@ const READ_SECONDS: f64 = 10.0;
 /// other than what was right; the figures are printed first then.
 pub fn run(options: &StressOptions) -> Result<()> {
     let load = &options.load;
+    if let Kind::Mailings(mailings) = &options.kind {
+        return super::mailings::run(load, mailings);
+    }
     let version = Version::from_number(load.protocol, false)?;
     let mut session = Session::open(&load.host, version)?;
     let workload = prepare(&mut session, &options.kind, load)?;
@@ -75,6 +78,7 @@ fn prepare(session: &mut Session, kind: &Kind, load: &LoadOptions) -> Result<Box
             let shape = wide_rows::SliceShape { start, reversed, limit };
             Box::new(wide_rows::Slice::prepare(session, load, table.order, shape)?)
         }
+        Kind::Mailings(_) => bail!("the mailings are no workload of single requests"),
         Kind::Names { table, names, pages } => {
             Box::new(wide_rows::Names::prepare(session, load, table.order, (names, pages))?)
         }

@@ -1,0 +1,65 @@
+//! Its options, and the run of a script from its first statement to its last.
+
+use super::session::CliSession;
+use super::{lexer, parser};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::io::Read;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus cli -f schema.cli                        against 127.0.0.1:9160
+  helenus cli --address 127.0.0.1:9160 -k Mailings -f load.cli
+  echo 'show keyspaces;' | helenus cli
+
+The server must serve the old interface: helenus serve --rpc 127.0.0.1:9160";
+
+/// Options of `helenus cli`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct CliOptions {
+    /// Where the server serves the old RPC interface
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9160")]
+    pub address: String,
+    /// Script to run; without it, standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Keyspace to begin in
+    #[arg(short, long, value_name = "NAME")]
+    pub keyspace: Option<String>,
+    /// Go on after a statement that fails
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// Runs a script.
+///
+/// # Errors
+/// When the server cannot be reached; the first statement that fails, unless they may.
+pub fn run(options: &CliOptions) -> Result<()> {
+    let script = match &options.file {
+        Some(file) => {
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?
+        }
+        None => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            text
+        }
+    };
+    let mut session = CliSession::open(&options.address)?;
+    if let Some(keyspace) = &options.keyspace {
+        session.use_keyspace(keyspace)?;
+    }
+    for statement in lexer::statements(&script)? {
+        let place = statement.line;
+        let done = parser::parse(statement).and_then(|parsed| session.run(&parsed));
+        match done {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if options.keep_going => eprintln!("line {place}: {error:#}"),
+            Err(error) => return Err(error.context(format!("line {place}"))),
+        }
+    }
+    Ok(())
+}

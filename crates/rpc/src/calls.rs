@@ -1,0 +1,182 @@
+//! A message comes in, its answer is appended: which call it is, and what its failures become.
+
+use crate::error::{Result, RpcError};
+use crate::node::Node;
+use crate::prepared::PreparedStatements;
+use crate::session::Session;
+use helenus_cql::LocalBackend;
+use helenus_engine::{Database, ReadRequest, Ticket};
+use helenus_wire::thrift::{
+    ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
+    ThriftError, put_failure,
+};
+use std::sync::Arc;
+
+/// The interface over a database.
+pub struct Rpc {
+    backend: Arc<LocalBackend>,
+    pub(crate) node: Node,
+    pub(crate) prepared: PreparedStatements,
+}
+
+/// What became of a message.
+pub enum Done {
+    /// Its answer is written, and may leave.
+    Answered,
+    /// Its answer is written, and may leave once the ticket is ready; if it never is, `Rpc::not_written` answers instead.
+    Held(Call, Ticket),
+    /// It needs the disk: nothing is written; call it again where it may block.
+    WouldBlock,
+}
+
+/// What a call left in the answer.
+pub(crate) enum Left {
+    /// Its result, whole.
+    Result,
+    /// Its result, true once the ticket is ready.
+    Promise(Ticket),
+}
+
+/// A call at work: where its answer goes, and what it may do.
+pub(crate) struct Work<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) may_block: bool,
+    pub(crate) reply: Reply,
+    pub(crate) out: &'a mut Vec<u8>,
+}
+
+impl Work<'_> {
+    /// What a read may do.
+    pub(crate) fn read(&self) -> ReadRequest<'static> {
+        ReadRequest { may_block: self.may_block, ..ReadRequest::default() }
+    }
+}
+
+impl Rpc {
+    /// Over a backend; `node` is what clients are told of this server.
+    pub fn new(backend: Arc<LocalBackend>, node: Node) -> Rpc {
+        Rpc { backend, node, prepared: PreparedStatements::default() }
+    }
+
+    pub(crate) fn backend(&self) -> &LocalBackend {
+        &self.backend
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        self.backend.database()
+    }
+
+    /// Answers a message. The answer goes to the end of `out`.
+    ///
+    /// # Errors
+    /// When the bytes are no message at all: the connection is to end.
+    pub fn call(
+        &self,
+        message: &Message<'_>,
+        session: &mut Session,
+        may_block: bool,
+        out: &mut Vec<u8>,
+    ) -> std::result::Result<Done, ThriftError> {
+        let mut reader = Reader::new(message.bytes);
+        let head = MessageHead::read(&mut reader)?;
+        if !matches!(head.kind, MessageKind::Call | MessageKind::Oneway) {
+            let failure = (ApplicationFailure::InvalidMessageType, "Only calls are answered");
+            put_failure((head.name, head.number), failure, message.framing, out);
+            return Ok(Done::Answered);
+        }
+        let Some(method) = Method::of_name(head.name) else {
+            let text = format!("Invalid method name: '{}'", String::from_utf8_lossy(head.name));
+            let failure = (ApplicationFailure::UnknownMethod, &*text);
+            put_failure((head.name, head.number), failure, message.framing, out);
+            return Ok(Done::Answered);
+        };
+        let call = Call { method, number: head.number, framing: message.framing };
+        let at = out.len();
+        let reply = Reply::begin(call, out);
+        let mut work = Work { session, may_block, reply, out };
+        match self.dispatch(method, &mut reader, &mut work) {
+            Ok(Left::Result) => Ok(Done::Answered),
+            Ok(Left::Promise(ticket)) => Ok(Done::Held(call, ticket)),
+            Err(RpcError::WouldBlock) => {
+                out.truncate(at);
+                Ok(Done::WouldBlock)
+            }
+            Err(RpcError::Thrown(exception)) => {
+                reply.exception(&exception, out);
+                Ok(Done::Answered)
+            }
+            Err(RpcError::Arguments(error)) => {
+                reply.failure(ApplicationFailure::Protocol, &error.to_string(), out);
+                Ok(Done::Answered)
+            }
+            Err(RpcError::Internal(text)) => {
+                let text = format!("Internal error processing {}: {text}", method.name());
+                reply.failure(ApplicationFailure::Internal, &text, out);
+                Ok(Done::Answered)
+            }
+        }
+    }
+
+    /// The answer to a call whose ticket never became ready.
+    pub fn not_written(&self, call: Call, out: &mut Vec<u8>) {
+        Reply::begin(call, out).exception(&Exception::TimedOut, out);
+    }
+
+    /// Hands what has been written so far to the operating system; once for all calls that came together.
+    ///
+    /// # Errors
+    /// When the log has failed; tickets say so too.
+    pub fn write_out(&self) -> std::result::Result<(), helenus_engine::Error> {
+        self.database().write_out()
+    }
+
+    fn dispatch(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        match method {
+            Method::GetSlice => self.get_slice(reader, work),
+            Method::BatchMutate => self.batch_mutate(reader, true, work),
+            Method::Get => self.get(reader, work),
+            Method::Insert => self.insert(reader, work),
+            Method::MultigetSlice => self.multiget_slice(reader, work),
+            Method::GetCount => self.get_count(reader, work),
+            Method::MultigetCount => self.multiget_count(reader, work),
+            Method::GetRangeSlices => self.get_range_slices(reader, work),
+            Method::GetPagedSlice => self.get_paged_slice(reader, work),
+            Method::GetIndexedSlices => self.get_indexed_slices(reader, work),
+            Method::GetMultiSlice => self.get_multi_slice(reader, work),
+            Method::Add => self.add(reader, work),
+            Method::Cas => self.cas(reader, work),
+            Method::Remove => self.remove(reader, work),
+            Method::RemoveCounter => self.remove_counter(reader, work),
+            Method::AtomicBatchMutate => self.batch_mutate(reader, false, work),
+            Method::Truncate => self.truncate(reader, work),
+            Method::Login | Method::SetKeyspace | Method::SetCqlVersion => self.enter(method, reader, work),
+            Method::DescribeSchemaVersions
+            | Method::DescribeClusterName
+            | Method::DescribeVersion
+            | Method::DescribeRing
+            | Method::DescribeLocalRing
+            | Method::DescribeTokenMap
+            | Method::DescribePartitioner
+            | Method::DescribeSnitch
+            | Method::DescribeSplits
+            | Method::DescribeSplitsEx
+            | Method::TraceNextQuery => self.describe_server(method, reader, work),
+            Method::DescribeKeyspaces | Method::DescribeKeyspace => {
+                self.describe_schema(method, reader, work)
+            }
+            Method::SystemAddColumnFamily
+            | Method::SystemDropColumnFamily
+            | Method::SystemAddKeyspace
+            | Method::SystemDropKeyspace
+            | Method::SystemUpdateKeyspace
+            | Method::SystemUpdateColumnFamily => self.change_schema(method, reader, work),
+            Method::ExecuteCql3Query => self.execute_cql3(reader, work),
+            Method::PrepareCql3Query => self.prepare_cql3(reader, work),
+            Method::ExecutePreparedCql3Query => self.execute_prepared_cql3(reader, work),
+            Method::ExecuteCqlQuery => self.execute_first(reader, work),
+            Method::PrepareCqlQuery => self.prepare_first(reader, work),
+            Method::ExecutePreparedCqlQuery => self.execute_prepared_first(reader, work),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Reads of rows by what is in their columns: get_indexed_slices, and get_range_slices with a row filter.
+//!
+//! Rows are found first, through an index where an expression asks for equality with what one holds, and then read as any
+//! others. An expression that names a column which a row does not have refuses the row.
+
+use super::predicate::Wanted;
+use super::ranges::{RowRange, from_key};
+use crate::calls::{Left, Rpc, Work};
+use crate::error::{Result, invalid};
+use crate::family::Family;
+use helenus_engine::read::{Partitions, ReadCommand, RowSink, Taken};
+use helenus_engine::{ReadRequest, Result as EngineResult};
+use helenus_model::filter::Limits;
+use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
+use helenus_model::row::RowView;
+use helenus_wire::thrift::{Field, IndexExpression, IndexOperator, Reader, args};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Longest value that an expression compares with.
+const EXPRESSION_BYTES_MAX: usize = 0xFFFF;
+
+impl Rpc {
+    pub(crate) fn get_indexed_slices(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        let asked = args::GetIndexedSlices::read(reader)?;
+        let family = self.family_that(work.session, asked.column_parent.column_family, false)?;
+        let wanted =
+            self.wanted(&family, &asked.column_parent, &asked.column_predicate, asked.consistency_level)?;
+        let clause = &asked.index_clause;
+        if clause.expressions.is_empty() {
+            return invalid("index clause list may not be empty");
+        }
+        check_expressions(&family, &clause.expressions)?;
+        if search_of(&family, &clause.expressions)?.is_none() {
+            return invalid("No indexed columns present in index clause with operator EQ");
+        }
+        if clause.count <= 0 {
+            return invalid("maxRows must be positive");
+        }
+        let spans = vec![from_key(clause.start_key)];
+        self.rows_of(&family, spans, (&clause.expressions, clause.count), &wanted, work)
+    }
+
+    /// Writes the rows of a stretch of the ring that all expressions hold for. Returns how many.
+    pub(super) fn filtered(
+        &self,
+        family: &Family,
+        asked: RowRange<'_>,
+        wanted: &Wanted,
+        (may_block, out): (bool, &mut Vec<u8>),
+    ) -> Result<u64> {
+        let expressions = asked.expressions;
+        check_expressions(family, expressions)?;
+        let search = search_of(family, expressions)?;
+        let names: Vec<&[u8]> = expressions.iter().map(|expression| expression.column_name).collect();
+        let looked_at = Wanted::names(family, None, &names)?;
+        let mut keys = Vec::new();
+        let command = ReadCommand {
+            partitions: Partitions::Range(asked.range),
+            limits: Limits { rows: u64::try_from(asked.count).unwrap_or(0), per_partition: u64::MAX },
+            ..self.command(family, Vec::new(), &looked_at)
+        };
+        let mut sink = Matching {
+            family,
+            expressions,
+            now_s: command.now_s,
+            held: vec![false; expressions.len()],
+            key: Vec::new(),
+            keys: &mut keys,
+        };
+        let request = ReadRequest { may_block, ..ReadRequest::default() };
+        match &search {
+            Some(search) => {
+                let searches = std::slice::from_ref(search);
+                self.database().read_indexed(&command, searches, request, &mut sink, None)?;
+            }
+            None => {
+                let view = self.database().view(&command.table)?;
+                self.database().read(&command, &view, request, &mut sink, None)?;
+            }
+        }
+        self.rows_by_key(family, &keys, wanted, (may_block, out))?;
+        Ok(keys.len() as u64)
+    }
+}
+
+fn check_expressions(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<()> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    for IndexExpression { column_name, value, .. } in expressions {
+        let refused = |what: &str, error: &dyn std::fmt::Display| {
+            invalid(format!("[{}]=[{}] failed {what} validation ({error})", hex(column_name), hex(value)))
+        };
+        if let Err(error) = family.comparator_within(None).validate(column_name) {
+            return refused("name", &error);
+        }
+        if value.len() > EXPRESSION_BYTES_MAX {
+            return invalid("Index expression values may not be larger than 64K");
+        }
+        if let Err(error) = family.type_of(column_name).validate(value) {
+            return refused("value", &error);
+        }
+    }
+    Ok(())
+}
+
+/// A search through an index that one of the expressions can use.
+fn search_of(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<Option<IndexSearch>> {
+    for expression in expressions.iter().filter(|expression| expression.op == IndexOperator::Eq) {
+        let Some(declared) = family.declared(expression.column_name) else { continue };
+        for index in family.table.indexes.values() {
+            let is_of_it = index.column(&family.table).is_some_and(|column| column.id == declared.column);
+            if let Some(shape) = IndexShape::new(&family.table, index).filter(|_| is_of_it) {
+                let lookup = IndexLookup::Equal(shape.term(None, expression.value)?);
+                return Ok(Some(IndexSearch { shape: Arc::new(shape), lookup }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Takes the keys of rows that all expressions hold for.
+struct Matching<'a> {
+    family: &'a Family,
+    expressions: &'a [IndexExpression<'a>],
+    now_s: i64,
+    /// Which expressions hold for the row at hand.
+    held: Vec<bool>,
+    key: Vec<u8>,
+    keys: &'a mut Vec<Vec<u8>>,
+}
+
+impl Matching<'_> {
+    fn look(&mut self, is_meant: impl Fn(&IndexExpression<'_>) -> bool, value: &[u8]) {
+        for (expression, held) in self.expressions.iter().zip(&mut self.held) {
+            if !is_meant(expression) {
+                continue;
+            }
+            let order = self.family.type_of(expression.column_name).compare(value, expression.value);
+            *held |= match expression.op {
+                IndexOperator::Eq => order == Ordering::Equal,
+                IndexOperator::Gte => order != Ordering::Less,
+                IndexOperator::Gt => order == Ordering::Greater,
+                IndexOperator::Lte => order != Ordering::Greater,
+                IndexOperator::Lt => order == Ordering::Less,
+            };
+        }
+    }
+}
+
+impl RowSink for Matching<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> EngineResult<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.held.fill(false);
+        let Some(row) = static_row else { return Ok(()) };
+        let family = self.family;
+        for known in &family.declared {
+            if let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s)) {
+                self.look(|expression| expression.column_name == known.name, row.value(cell));
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> EngineResult<Taken> {
+        let cell = row.cells_of(self.family.value).first().filter(|cell| cell.is_live(self.now_s));
+        if let Some(cell) = cell {
+            let mut name = Vec::new();
+            super::column::put_row_name(self.family, row, &mut name);
+            self.look(|expression| name.get(4..) == Some(expression.column_name), row.value(cell));
+        }
+        Ok(Taken::Skipped)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> EngineResult<Taken> {
+        if !self.held.iter().all(|held| *held) {
+            return Ok(Taken::Skipped);
+        }
+        self.keys.push(self.key.clone());
+        Ok(Taken::Counted)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a predicate asks of each row, in storage terms: which rows of the table, which declared columns, how many.
+
+use crate::error::Result;
+use crate::family::{Family, Shape};
+use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_wire::thrift::{SlicePredicate, SliceRange};
+use std::sync::Arc;
+
+/// Which columns of a super column are wanted.
+pub(crate) enum Within {
+    /// These names.
+    Names(Vec<Vec<u8>>),
+    /// Those between two ordered positions.
+    Between(Vec<u8>, Vec<u8>),
+}
+
+/// What a read wants of each row.
+pub(crate) struct Wanted {
+    pub(crate) filter: Arc<ClusteringFilter>,
+    pub(crate) reversed: bool,
+    /// Declared columns by their place in the family, in the order of names.
+    pub(crate) declared: Vec<usize>,
+    /// Columns, or super columns where no super column is named.
+    pub(crate) limit: u64,
+    /// Of a super column's columns; `None`: super columns whole.
+    pub(crate) within: Option<Within>,
+}
+
+impl Wanted {
+    /// From a checked predicate.
+    pub(crate) fn new(
+        family: &Family,
+        super_column: Option<&[u8]>,
+        predicate: &SlicePredicate<'_>,
+    ) -> Result<Wanted> {
+        match (&predicate.column_names, &predicate.slice_range) {
+            (Some(names), _) => Wanted::names(family, super_column, names),
+            (None, Some(range)) => Wanted::range(family, super_column, range),
+            (None, None) => Ok(Wanted::everything()),
+        }
+    }
+
+    /// Everything of a row, undeclared columns alone.
+    pub(crate) fn everything() -> Wanted {
+        Wanted {
+            filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+            reversed: false,
+            declared: Vec::new(),
+            limit: u64::MAX,
+            within: None,
+        }
+    }
+
+    /// Columns by name.
+    pub(crate) fn names(family: &Family, super_column: Option<&[u8]>, names: &[&[u8]]) -> Result<Wanted> {
+        let mut wanted = Wanted::everything();
+        let mut positions = Vec::with_capacity(names.len());
+        match (family.shape, super_column) {
+            (Shape::Super, Some(super_column)) => {
+                wanted.within = Some(Within::Names(names.iter().map(|name| name.to_vec()).collect()));
+                positions.push(position(family.comparator_within(None), super_column)?);
+            }
+            _ => {
+                let comparator = family.comparator_within(super_column);
+                for name in names {
+                    let position = position(comparator, name)?;
+                    let declared = family.declared.iter().position(|declared| declared.position == position);
+                    match declared.filter(|_| family.shape == Shape::Static) {
+                        Some(declared) => wanted.declared.push(declared),
+                        None => positions.push(position),
+                    }
+                }
+            }
+        }
+        positions.sort_unstable();
+        positions.dedup();
+        wanted.declared.sort_unstable();
+        wanted.declared.dedup();
+        wanted.filter = Arc::new(ClusteringFilter::Names(positions));
+        Ok(wanted)
+    }
+
+    /// One column, which may have been written before it was declared.
+    pub(crate) fn one(family: &Family, super_column: Option<&[u8]>, name: &[u8]) -> Result<Wanted> {
+        let mut wanted = Wanted::names(family, super_column, &[name])?;
+        if !wanted.declared.is_empty() {
+            let position = position(&family.comparator, name)?;
+            wanted.filter = Arc::new(ClusteringFilter::Names(vec![position]));
+        }
+        Ok(wanted)
+    }
+
+    /// One super column, whole.
+    pub(crate) fn super_column(family: &Family, name: &[u8]) -> Result<Wanted> {
+        let position = position(family.comparator_within(None), name)?;
+        Ok(Wanted { filter: Arc::new(ClusteringFilter::Names(vec![position])), ..Wanted::everything() })
+    }
+
+    fn range(family: &Family, super_column: Option<&[u8]>, range: &SliceRange<'_>) -> Result<Wanted> {
+        let comparator = family.comparator_within(super_column);
+        let (low, high) =
+            if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
+        let (mut start, mut end) = (Vec::new(), Vec::new());
+        comparator.put_bound(low, true, &mut start)?;
+        comparator.put_bound(high, false, &mut end)?;
+        let slice = Slice { start, end };
+        let limit = u64::try_from(range.count).unwrap_or(0);
+        if let (Shape::Super, Some(super_column)) = (family.shape, super_column) {
+            let whole = Wanted::super_column(family, super_column)?;
+            let within = Some(Within::Between(slice.start, slice.end));
+            return Ok(Wanted { reversed: range.reversed, limit, within, ..whole });
+        }
+        Ok(Wanted { reversed: range.reversed, limit, ..Wanted::slices(family, vec![slice]) })
+    }
+
+    /// Slices in ascending order that do not overlap, and the declared columns in them.
+    pub(crate) fn slices(family: &Family, slices: Vec<Slice>) -> Wanted {
+        let mut declared = Vec::new();
+        if family.shape == Shape::Static {
+            let is_within = |position: &[u8]| {
+                slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
+            };
+            let within = family.declared.iter().enumerate().filter(|(_, known)| is_within(&known.position));
+            declared.extend(within.map(|(index, _)| index));
+        }
+        let slices = slices.into_iter().filter(|slice| !slice.is_empty()).collect();
+        Wanted { filter: Arc::new(ClusteringFilter::Slices(slices)), declared, ..Wanted::everything() }
+    }
+
+    /// Whether a name of a super column's column is wanted. `position` is its ordered position.
+    pub(crate) fn wants_within(&self, name: &[u8], position: impl FnOnce() -> Vec<u8>) -> bool {
+        match &self.within {
+            None => true,
+            Some(Within::Names(names)) => names.iter().any(|wanted| wanted == name),
+            Some(Within::Between(start, end)) => {
+                let position = position();
+                *start <= position && position < *end
+            }
+        }
+    }
+}
+
+fn position(comparator: &crate::name::Comparator, name: &[u8]) -> Result<Vec<u8>> {
+    let mut position = Vec::new();
+    comparator.put_position(name, &mut position)?;
+    Ok(position)
+}

@@ -1,0 +1,317 @@
+//! The sink of the interface's reads: rows become columns in the answer, counted and cut as the call asks.
+//!
+//! Declared columns of a static family come from the static row and stand among the others in the order of names
+//! (`ThriftResultsMerger`): they wait until a row behind them comes.
+
+use super::column::{Found, put_column, put_held_column, put_row_name};
+use super::predicate::Wanted;
+use crate::family::{Family, Shape};
+use helenus_engine::Result as EngineResult;
+use helenus_engine::read::{RowSink, Taken};
+use helenus_model::byte_comparable::clustering_key;
+use helenus_model::cell::Cell;
+use helenus_model::row::RowView;
+use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list};
+use std::ops::Range;
+
+/// What stands around the columns of each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Envelope {
+    /// Nothing: the caller has written the head of the list. One row alone.
+    Columns,
+    /// The key and a list: an entry of a map.
+    Entry,
+    /// A `KeySlice`: an element of a list.
+    KeySlice,
+    /// The key and the number of columns: an entry of a map.
+    Count,
+    /// Nothing is written: columns are counted.
+    Silent,
+}
+
+/// Columns of rows on their way into an answer.
+pub(crate) struct Slicer<'a> {
+    family: &'a Family,
+    wanted: &'a Wanted,
+    now_s: i64,
+    envelope: Envelope,
+    out: &'a mut Vec<u8>,
+    /// Columns of the row at hand.
+    pub(crate) given: u64,
+    /// Rows so far.
+    pub(crate) rows: u64,
+    /// Keys of the rows so far, if the caller wants to know.
+    pub(crate) keys: Option<Vec<Vec<u8>>>,
+    /// Where the number of columns stands in `out`.
+    count_at: usize,
+    /// Declared columns that wait for their place, the next last.
+    waiting: Vec<Waiting>,
+    /// Their values.
+    values: Vec<u8>,
+    position: Vec<u8>,
+}
+
+struct Waiting {
+    declared: usize,
+    cell: Cell,
+    value: Range<usize>,
+}
+
+impl<'a> Slicer<'a> {
+    pub(crate) fn new(
+        family: &'a Family,
+        wanted: &'a Wanted,
+        now_s: i64,
+        envelope: Envelope,
+        out: &'a mut Vec<u8>,
+    ) -> Slicer<'a> {
+        Slicer {
+            family,
+            wanted,
+            now_s,
+            envelope,
+            out,
+            given: 0,
+            rows: 0,
+            keys: None,
+            count_at: 0,
+            waiting: Vec::new(),
+            values: Vec::new(),
+            position: Vec::new(),
+        }
+    }
+
+    /// Writes a row that the engine has nothing of.
+    pub(crate) fn put_empty(&mut self, key: &[u8]) {
+        self.begin(key);
+        self.end();
+    }
+
+    fn begin(&mut self, key: &[u8]) {
+        self.given = 0;
+        self.waiting.clear();
+        self.values.clear();
+        match self.envelope {
+            Envelope::Columns | Envelope::Silent => {}
+            Envelope::Entry => {
+                put_binary(key, self.out);
+                put_list(Type::Struct, 0, self.out);
+            }
+            Envelope::KeySlice => {
+                put_field(Type::String, 1, self.out);
+                put_binary(key, self.out);
+                put_field(Type::List, 2, self.out);
+                put_list(Type::Struct, 0, self.out);
+            }
+            Envelope::Count => {
+                put_binary(key, self.out);
+                put_i32(0, self.out);
+            }
+        }
+        self.count_at = self.out.len().saturating_sub(4);
+    }
+
+    fn end(&mut self) {
+        self.rows += 1;
+        if !matches!(self.envelope, Envelope::Columns | Envelope::Silent) {
+            let count = self.given as u32;
+            self.out[self.count_at..self.count_at + 4].copy_from_slice(&count.to_be_bytes());
+        }
+        if self.envelope == Envelope::KeySlice {
+            self.out.push(Type::Stop as u8);
+        }
+    }
+
+    fn writes(&self) -> bool {
+        !matches!(self.envelope, Envelope::Count | Envelope::Silent)
+    }
+
+    fn is_full(&self) -> bool {
+        self.given >= self.wanted.limit
+    }
+
+    /// Takes the declared columns that are wanted out of the static row.
+    fn await_declared(&mut self, row: RowView<'_>) {
+        // The next one last, so that it can be popped.
+        let mut wait = |declared: usize| {
+            let Some(known) = self.family.declared.get(declared) else { return };
+            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s))
+            else {
+                return;
+            };
+            let at = self.values.len();
+            self.values.extend_from_slice(row.value(cell));
+            self.waiting.push(Waiting { declared, cell: *cell, value: at..self.values.len() });
+        };
+        if self.wanted.reversed {
+            self.wanted.declared.iter().copied().for_each(&mut wait);
+        } else {
+            self.wanted.declared.iter().rev().copied().for_each(&mut wait);
+        }
+    }
+
+    /// Gives the declared columns that stand before a position, or all of them. Returns the one that stands at it.
+    fn give_waiting(&mut self, before: Option<&[u8]>) -> Option<Waiting> {
+        while let Some(next) = self.waiting.last().filter(|_| !self.is_full()) {
+            let family = self.family;
+            let known = family.declared.get(next.declared)?;
+            if let Some(position) = before {
+                if known.position == position {
+                    return self.waiting.pop();
+                }
+                let is_before = if self.wanted.reversed {
+                    &known.position[..] > position
+                } else {
+                    &known.position[..] < position
+                };
+                if !is_before {
+                    return None;
+                }
+            }
+            let next = self.waiting.pop()?;
+            if self.writes() {
+                let found = Found::new(&next.cell, &self.values[next.value]);
+                put_held_column(family.counts, |out| put_binary(&known.name, out), &found, self.out);
+            }
+            self.given += 1;
+        }
+        None
+    }
+
+    /// A row of a dynamic, composite or static family is one column.
+    #[inline]
+    fn column(&mut self, row: RowView<'_>) -> Taken {
+        let family = self.family;
+        let cell = row.cells_of(family.value).first().filter(|cell| cell.is_live(self.now_s));
+        let Some(cell) = cell else { return Taken::Skipped };
+        let mut found = Found::new(cell, row.value(cell));
+        let twin;
+        if !self.waiting.is_empty() {
+            let mut position = std::mem::take(&mut self.position);
+            position.clear();
+            let values = (0..family.table.clustering.len()).map(|index| row.clustering(index));
+            // What is in a row has been encoded before.
+            let _encodes = clustering_key(values, &family.table.clustering, &mut position);
+            twin = self.give_waiting(Some(&position));
+            self.position = position;
+            if let Some(twin) = &twin {
+                let value = &self.values[twin.value.clone()];
+                if (twin.cell.timestamp_us, value) > (found.timestamp_us, found.value) {
+                    found = Found { ttl_s: twin.cell.ttl_s, timestamp_us: twin.cell.timestamp_us, value };
+                }
+            }
+            if self.given >= self.wanted.limit {
+                return Taken::EndPartition;
+            }
+        }
+        if !matches!(self.envelope, Envelope::Count | Envelope::Silent) {
+            put_held_column(family.counts, |out| put_row_name(family, row, out), &found, self.out);
+        }
+        self.given += 1;
+        Taken::Counted
+    }
+
+    /// A row of a super family is a super column.
+    fn super_column(&mut self, row: RowView<'_>) -> Taken {
+        let family = self.family;
+        let mut columns: Vec<(&[u8], Found<'_>)> = Vec::new();
+        for cell in row.cells_of(family.value).iter().filter(|cell| cell.is_live(self.now_s)) {
+            let name = row.path(cell);
+            if self.wanted.wants_within(name, || position(family, name)) {
+                columns.push((name, Found::new(cell, row.value(cell))));
+            }
+        }
+        for known in &family.declared {
+            let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s))
+            else {
+                continue;
+            };
+            if !self.wanted.wants_within(&known.name, || known.position.clone()) {
+                continue;
+            }
+            let found = Found::new(cell, row.value(cell));
+            let place = columns.binary_search_by(|(name, _)| position(family, name).cmp(&known.position));
+            match place {
+                Ok(place) if columns[place].1.timestamp_us < found.timestamp_us => columns[place].1 = found,
+                Ok(_) => {}
+                Err(place) => columns.insert(place, (&known.name, found)),
+            }
+        }
+        if columns.is_empty() {
+            return Taken::Skipped;
+        }
+        if self.wanted.reversed {
+            columns.reverse();
+        }
+        if self.wanted.within.is_some() {
+            for (name, found) in columns {
+                if self.is_full() {
+                    return Taken::EndPartition;
+                }
+                if self.writes() {
+                    put_held_column(family.counts, |out| put_binary(name, out), &found, self.out);
+                }
+                self.given += 1;
+            }
+            return Taken::Counted;
+        }
+        if self.writes() {
+            let name = row.clustering(0).unwrap_or_default();
+            put_field(Type::Struct, if family.counts { 4 } else { 2 }, self.out);
+            put_field(Type::String, 1, self.out);
+            put_binary(name, self.out);
+            put_field(Type::List, 2, self.out);
+            put_list(Type::Struct, columns.len(), self.out);
+            for (name, found) in columns {
+                put_column(family.counts, |out| put_binary(name, out), &found, self.out);
+            }
+            self.out.extend_from_slice(&[Type::Stop as u8; 2]);
+        }
+        self.given += 1;
+        Taken::Counted
+    }
+}
+
+fn position(family: &Family, name: &[u8]) -> Vec<u8> {
+    let mut position = Vec::new();
+    let _encodes = family.comparator.put_position(name, &mut position);
+    position
+}
+
+impl RowSink for Slicer<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> EngineResult<()> {
+        self.begin(key);
+        if let Some(keys) = &mut self.keys {
+            keys.push(key.to_vec());
+        }
+        if let Some(row) = static_row {
+            self.await_declared(row);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn row(&mut self, row: RowView<'_>) -> EngineResult<Taken> {
+        if self.is_full() {
+            return Ok(Taken::EndPartition);
+        }
+        let taken = match self.family.shape {
+            Shape::Super => self.super_column(row),
+            _ => self.column(row),
+        };
+        Ok(match (taken, self.envelope) {
+            // Over several rows the engine's limit counts those, by `partition_end`.
+            (Taken::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => {
+                Taken::EndPartition
+            }
+            (Taken::Counted, Envelope::KeySlice) => Taken::Skipped,
+            (taken, _) => taken,
+        })
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> EngineResult<Taken> {
+        self.give_waiting(None);
+        self.end();
+        Ok(if self.envelope == Envelope::KeySlice { Taken::Counted } else { Taken::Skipped })
+    }
+}

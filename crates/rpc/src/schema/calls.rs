@@ -1,0 +1,198 @@
+//! describe_keyspace(s) and the system_ calls.
+
+use super::define::{FamilyEdit, new_table, updated_table};
+use super::{describe, texts};
+use crate::calls::{Left, Rpc, Work};
+use crate::error::{Result, RpcError, invalid};
+use crate::family::Family;
+use crate::validate::session_keyspace;
+use helenus_cql::CqlError;
+use helenus_cql::backend::{Outcome, Request};
+use helenus_engine::is_system_keyspace;
+use helenus_model::schema::{Keyspace, Schema};
+use helenus_model::types::quote_identifier;
+use helenus_wire::thrift::{CfDef, Exception, Field, KsDef, Method, Reader, Text, args};
+use std::sync::Arc;
+
+impl Rpc {
+    pub(crate) fn describe_schema(
+        &self,
+        method: Method,
+        reader: &mut Reader<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Left> {
+        let schema = self.database().schema();
+        if method == Method::DescribeKeyspace {
+            let asked = args::OfKeyspace::read(reader)?;
+            let Some(keyspace) = schema.keyspaces.get(asked.keyspace) else {
+                return Err(RpcError::Thrown(Exception::NotFound));
+            };
+            work.reply.success(&describe::keyspace(keyspace), work.out);
+        } else {
+            let all: Vec<_> =
+                schema.keyspaces.values().map(|keyspace| describe::keyspace(keyspace)).collect();
+            work.reply.success(&all, work.out);
+        }
+        Ok(Left::Result)
+    }
+
+    pub(crate) fn change_schema(
+        &self,
+        method: Method,
+        reader: &mut Reader<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Left> {
+        match method {
+            Method::SystemAddKeyspace => {
+                self.define_keyspace(&args::WithKsDef::read(reader)?.ks_def, work)?;
+            }
+            Method::SystemUpdateKeyspace => {
+                let definition = args::WithKsDef::read(reader)?.ks_def;
+                check_not_system(&definition.name)?;
+                if !self.database().schema().keyspaces.contains_key(&*definition.name) {
+                    return invalid(format!("Keyspace {} does not exist", definition.name));
+                }
+                if !definition.cf_defs.is_empty() {
+                    return invalid("Keyspace update must not contain any table definitions.");
+                }
+                let name = quote_identifier(&definition.name);
+                self.run_statement(&format!("ALTER KEYSPACE {name} {}", texts::keyspace(&definition)), work)?;
+            }
+            Method::SystemDropKeyspace => {
+                let asked = args::OfKeyspace::read(reader)?;
+                check_not_system(asked.keyspace)?;
+                if !self.database().schema().keyspaces.contains_key(asked.keyspace) {
+                    return invalid(format!("Cannot drop non existing keyspace '{}'.", asked.keyspace));
+                }
+                self.run_statement(&format!("DROP KEYSPACE {}", quote_identifier(asked.keyspace)), work)?;
+            }
+            Method::SystemAddColumnFamily => {
+                let definition = args::WithCfDef::read(reader)?.cf_def;
+                let keyspace = session_keyspace(work.session)?;
+                if *definition.keyspace != *keyspace && !definition.keyspace.is_empty() {
+                    self.check_keyspace(&definition.keyspace)?;
+                }
+                self.add_family(&definition, work)?;
+            }
+            Method::SystemUpdateColumnFamily => {
+                let definition = args::WithCfDef::read(reader)?.cf_def;
+                self.update_family(&definition, work)?;
+            }
+            _ => {
+                let asked = args::OfColumnFamily::read(reader)?;
+                let keyspace = session_keyspace(work.session)?;
+                let family = self.family(work.session, asked.column_family)?;
+                let (keyspace, name) = (quote_identifier(&keyspace), quote_identifier(&family.table.name));
+                self.run_statement(&format!("DROP TABLE {keyspace}.{name}"), work)?;
+            }
+        }
+        let version: Text<'_> = self.database().schema().version.to_string().into();
+        work.reply.success(&version, work.out);
+        Ok(Left::Result)
+    }
+
+    fn check_keyspace(&self, name: &str) -> Result<()> {
+        if self.database().schema().keyspaces.contains_key(name) {
+            return Ok(());
+        }
+        invalid(format!("Keyspace {name} does not exist"))
+    }
+
+    /// Makes a keyspace with its column families.
+    pub(crate) fn define_keyspace(&self, definition: &KsDef<'_>, work: &Work<'_>) -> Result<()> {
+        check_not_system(&definition.name)?;
+        let schema = self.database().schema();
+        let conflict = schema.keyspaces.keys().find(|known| known.eq_ignore_ascii_case(&definition.name));
+        if let Some(known) = conflict {
+            return invalid(format!(
+                "Keyspace names must be case-insensitively unique (\"{}\" conflicts with \"{known}\")",
+                definition.name
+            ));
+        }
+        for family in &definition.cf_defs {
+            if family.keyspace != definition.name {
+                return invalid(format!(
+                    "CfDef ({}) had a keyspace definition that did not match KsDef",
+                    family.name
+                ));
+            }
+        }
+        let name = quote_identifier(&definition.name);
+        self.run_statement(&format!("CREATE KEYSPACE {name} {}", texts::keyspace(definition)), work)?;
+        for family in &definition.cf_defs {
+            if let Err(error) = self.add_family(family, work) {
+                // The keyspace comes with all of its families or not at all.
+                self.run_statement(&format!("DROP KEYSPACE {name}"), work)?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a column family: a compact table of its name with its options, whose columns are then put in the place of the
+    /// one that CQL gave it.
+    pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+        let text = format!(
+            "CREATE TABLE {}.{} (key blob PRIMARY KEY, value blob) WITH COMPACT STORAGE AND {}",
+            quote_identifier(&definition.keyspace),
+            quote_identifier(&definition.name),
+            texts::family(definition)?
+        );
+        self.edit(&text, definition, Box::new(|base, made_us| new_table(base, definition, made_us)), work)
+    }
+
+    /// The definition of a column family.
+    pub(crate) fn described<'f>(&self, family: &'f Family) -> Result<CfDef<'f>> {
+        describe::family(&family.table)
+            .ok_or_else(|| RpcError::Internal(format!("table {} cannot be described", family.table.name)))
+    }
+
+    /// Changes a column family to what a definition says.
+    pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+        let schema = self.database().schema();
+        let Some(table) = schema.table(&definition.keyspace, &definition.name) else {
+            return invalid("Could not find table definition to modify.");
+        };
+        if !table.is_compact() {
+            return invalid(format!(
+                "Cannot modify CQL3 table {} as it may break the schema. You should use cqlsh to modify CQL3 tables instead.",
+                table.name
+            ));
+        }
+        let text = format!(
+            "ALTER TABLE {}.{} WITH {}",
+            quote_identifier(&definition.keyspace),
+            quote_identifier(&definition.name),
+            texts::family(definition)?
+        );
+        self.edit(&text, definition, Box::new(|base, made_us| updated_table(base, definition, made_us)), work)
+    }
+
+    fn edit(&self, text: &str, definition: &CfDef<'_>, edit: FamilyEdit<'_>, work: &Work<'_>) -> Result<()> {
+        let beyond = |schema: &mut Schema, made_us: i64| {
+            let Some(keyspace) = schema.keyspaces.get_mut(&*definition.keyspace) else { return Ok(()) };
+            let Some(table) = keyspace.tables.get(&*definition.name) else { return Ok(()) };
+            let table = edit(table, made_us).map_err(|error| match error {
+                RpcError::Thrown(Exception::InvalidRequest(why)) => CqlError::Invalid(why),
+                other => CqlError::Invalid(other.to_string()),
+            })?;
+            let mut changed = Keyspace::clone(keyspace);
+            changed.tables.insert(table.name.clone(), Arc::new(table));
+            *keyspace = Arc::new(changed);
+            Ok(())
+        };
+        let request = Request { may_block: work.may_block, ..Request::plain(&work.session.identity, &[]) };
+        let answer = self.backend().change_schema_beyond(text, &request, &beyond)?;
+        match answer.outcome {
+            Outcome::SchemaChanged(_, ticket) => Ok(ticket.wait()?),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_not_system(keyspace: &str) -> Result<()> {
+    if is_system_keyspace(keyspace) {
+        return invalid(format!("{keyspace} keyspace is not user-modifiable"));
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! Tables made from definitions (`ThriftConversion.fromThrift`).
+//!
+//! A definition without declared columns makes a dense table, one with some a static one; a composite comparator makes its
+//! components clustering columns. Names that nobody gave are `key`, `column1`, `value` and those that follow.
+
+use crate::error::{Result, invalid};
+use crate::family::{Family, SUPER_COLUMN_MAP, Shape};
+use crate::name::{Comparator, value_text};
+use helenus_engine::index_id;
+use helenus_model::schema::{
+    CLASS_OPTION, Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexPart, TARGET_OPTION, Table,
+};
+use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
+use helenus_wire::thrift::{CfDef, ColumnDef, IndexType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A change of a table that a definition asks for; with the timestamp it is made at.
+pub(super) type FamilyEdit<'a> = Box<dyn Fn(&Table, i64) -> Result<Table> + 'a>;
+
+/// What the classes of a definition mean.
+struct Types {
+    is_super: bool,
+    keys: Vec<CqlType>,
+    comparator: Comparator,
+    subcomparator: CqlType,
+    value: CqlType,
+}
+
+fn class(name: Option<&str>) -> Result<ParsedClass> {
+    Ok(parse_class_name(name.unwrap_or_default())?)
+}
+
+/// A type that cannot be turned round or composed.
+fn plain(name: Option<&str>) -> Result<CqlType> {
+    Ok(CqlType::from_class_name(name.unwrap_or_default())?)
+}
+
+impl Types {
+    fn of(definition: &CfDef<'_>) -> Result<Types> {
+        let column_type = definition.column_type.as_deref().unwrap_or("Standard");
+        let is_super = match column_type.to_lowercase().as_str() {
+            "standard" => false,
+            "super" => true,
+            _ => return invalid(format!("Invalid column type {column_type}")),
+        };
+        let keys = match class(definition.key_validation_class.as_deref())? {
+            ParsedClass::Plain { ty, .. } => vec![ty],
+            ParsedClass::Composite(components) => components.into_iter().map(|(ty, _)| ty).collect(),
+        };
+        let comparator = match class(definition.comparator_type.as_deref())? {
+            ParsedClass::Plain { ty, reversed } => Comparator::Plain(ty, reversed),
+            ParsedClass::Composite(_) if is_super => {
+                return invalid("a super column family cannot have a comparator of several components");
+            }
+            ParsedClass::Composite(components) => Comparator::Composite(components),
+        };
+        Ok(Types {
+            is_super,
+            keys,
+            comparator,
+            subcomparator: plain(definition.subcomparator_type.as_deref())?,
+            value: plain(definition.default_validation_class.as_deref())?,
+        })
+    }
+
+    /// Compares the names of declared columns.
+    fn of_names(&self) -> Result<&CqlType> {
+        match &self.comparator {
+            _ if self.is_super => Ok(&self.subcomparator),
+            Comparator::Plain(ty, _) => Ok(ty),
+            Comparator::Composite(_) => invalid(
+                "columns cannot be declared (column_metadata) where the comparator is a CompositeType; use CREATE TABLE of \
+                 CQL 3",
+            ),
+        }
+    }
+}
+
+/// The table that a definition makes. `base` has its identity, names and options.
+///
+/// # Errors
+/// What is wrong with the definition.
+pub(super) fn new_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> Result<Table> {
+    let types = Types::of(definition)?;
+    let declared = declared(definition, &types)?;
+    let counts = types.value == CqlType::Counter;
+    let mut flags = Vec::new();
+    let is_dense = declared.is_empty();
+    if types.is_super {
+        flags.push("super".to_owned());
+    }
+    if matches!(types.comparator, Comparator::Composite(_)) {
+        flags.push("compound".to_owned());
+    }
+    if is_dense {
+        flags.push("dense".to_owned());
+    }
+    if counts {
+        flags.push("counter".to_owned());
+    }
+    let mut names = Names { taken: declared.iter().map(|column| column.name.to_string()).collect() };
+    let partition_key = key_columns(definition, &types, &mut names);
+    let components = match &types.comparator {
+        Comparator::Plain(ty, reversed) => vec![(ty.clone(), *reversed)],
+        Comparator::Composite(components) => components.clone(),
+    };
+    let clustering = components.into_iter().enumerate().map(|(position, (ty, reversed))| Column {
+        position,
+        reversed,
+        ..column(&names.next("column", 1), ColumnKind::Clustering, ty)
+    });
+    let clustering = clustering.collect();
+    let value = match types.is_super {
+        true => {
+            let (key, value) = (Arc::new(types.subcomparator.clone()), Arc::new(types.value.clone()));
+            column(SUPER_COLUMN_MAP, ColumnKind::Regular, CqlType::Map { key, value, frozen: false })
+        }
+        false => column(&names.next("value", 0), ColumnKind::Regular, types.value.clone()),
+    };
+    let mut table = Table {
+        partition_key,
+        clustering,
+        statics: Vec::new(),
+        regulars: vec![value],
+        dropped: BTreeMap::new(),
+        flags,
+        indexes: BTreeMap::new(),
+        next_column_id: 0,
+        ..base.clone()
+    };
+    if types.is_super { &mut table.regulars } else { &mut table.statics }.extend(declared);
+    table.arrange();
+    set_indexes(&mut table, definition, &types, made_us)?;
+    Ok(table)
+}
+
+/// A table changed as a definition asks: its declared columns, their indexes, the type of other values. `base` has the
+/// options already.
+///
+/// # Errors
+/// What is wrong with the definition, or cannot be changed.
+pub(super) fn updated_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> Result<Table> {
+    let types = Types::of(definition)?;
+    let family = Family::new(&Arc::new(base.clone()))?;
+    if types.is_super != family.is_super() {
+        return invalid("types do not match.");
+    }
+    let same_names =
+        !types.is_super || family.comparator == Comparator::Plain(types.subcomparator.clone(), false);
+    if definition.comparator_type.is_some()
+        && (family.comparator_within(None) != &types.comparator || !same_names)
+    {
+        return invalid(format!(
+            "comparators do not match or are not compatible (found {}; expected {}).",
+            types.comparator.class_name(),
+            family.comparator_within(None).class_name()
+        ));
+    }
+    let mut table = base.clone();
+    if definition.default_validation_class.is_some() {
+        let value = value_of(&types);
+        let column = table.regulars.iter_mut().find(|column| column.id == family.value);
+        if let Some(column) = column
+            && column.ty != value
+        {
+            check_change(&column.ty, &value, &column.name)?;
+            column.ty = value;
+        }
+    }
+    let kept = declared(definition, &types)?;
+    if !kept.is_empty() && family.shape == Shape::Dynamic {
+        // Values of names that are declared from now on stay where they are; reads look at both.
+        table.flags.retain(|flag| flag != "dense");
+    }
+    set_declared(&mut table, &family, kept, made_us)?;
+    table.arrange();
+    set_indexes(&mut table, definition, &types, made_us)?;
+    Ok(table)
+}
+
+fn value_of(types: &Types) -> CqlType {
+    match types.is_super {
+        false => types.value.clone(),
+        true => CqlType::Map {
+            key: Arc::new(types.subcomparator.clone()),
+            value: Arc::new(types.value.clone()),
+            frozen: false,
+        },
+    }
+}
+
+/// Values may be taken for bytes, and for nothing else that they were not written as.
+fn check_change(from: &CqlType, to: &CqlType, name: &str) -> Result<()> {
+    if *to == CqlType::Blob || from == to {
+        return Ok(());
+    }
+    invalid(format!(
+        "Column {name} cannot be changed from {} to {}: what is stored may be no value of that",
+        from.class_name(),
+        to.class_name()
+    ))
+}
+
+fn set_declared(table: &mut Table, family: &Family, kept: Vec<Column>, made_us: i64) -> Result<()> {
+    let kind = if family.is_super() { ColumnKind::Regular } else { ColumnKind::Static };
+    let present: Vec<Column> =
+        table.columns_of(kind).iter().filter(|column| column.id != family.value).cloned().collect();
+    let mut columns: Vec<Column> =
+        table.columns_of(kind).iter().filter(|column| column.id == family.value).cloned().collect();
+    for wanted in kept {
+        match present.iter().find(|column| column.name == wanted.name) {
+            Some(known) => {
+                check_change(&known.ty, &wanted.ty, &known.name)?;
+                columns.push(Column { ty: wanted.ty, ..known.clone() });
+            }
+            None => {
+                if table.columns().any(|column| column.name == wanted.name) {
+                    return invalid(format!("Column {} is part of the table already", wanted.name));
+                }
+                columns.push(wanted);
+            }
+        }
+    }
+    for gone in present.iter().filter(|column| columns.iter().all(|kept| kept.name != column.name)) {
+        let dropped = DroppedColumn {
+            name: gone.name.clone(),
+            ty: gone.ty.clone(),
+            kind: gone.kind,
+            dropped_us: made_us,
+        };
+        table.dropped.insert(gone.name.clone(), dropped);
+    }
+    *(if family.is_super() { &mut table.regulars } else { &mut table.statics }) = columns;
+    Ok(())
+}
+
+fn column(name: &str, kind: ColumnKind, ty: CqlType) -> Column {
+    Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED }
+}
+
+fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
+    let metadata = definition.column_metadata.as_deref().unwrap_or_default();
+    if metadata.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = types.of_names()?;
+    let kind = if types.is_super { ColumnKind::Regular } else { ColumnKind::Static };
+    let mut columns: Vec<Column> = Vec::with_capacity(metadata.len());
+    for ColumnDef { name, validation_class, .. } in metadata {
+        if names.validate(name).is_err() {
+            return invalid(format!(
+                "Column name {} is not valid for comparator {}",
+                value_text(&CqlType::Blob, name),
+                names.class_name()
+            ));
+        }
+        let found = column(&value_text(names, name), kind, plain(Some(validation_class))?);
+        if (found.ty == CqlType::Counter) != (types.value == CqlType::Counter) {
+            return invalid(format!(
+                "Cannot mix counters and non counter columns in the same table: default_validation_class and {}",
+                found.name
+            ));
+        }
+        if columns.iter().any(|other| other.name == found.name) {
+            return invalid(format!("Duplicate column {}", found.name));
+        }
+        columns.push(found);
+    }
+    Ok(columns)
+}
+
+fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Vec<Column> {
+    let alias = definition.key_alias.as_deref().filter(|alias| !alias.is_empty());
+    if let ([only], Some(alias)) = (&types.keys[..], alias) {
+        let name = value_text(&CqlType::Text, alias);
+        names.taken.push(name.clone());
+        return vec![column(&name, ColumnKind::PartitionKey, only.clone())];
+    }
+    let columns = types.keys.iter().enumerate().map(|(position, ty)| {
+        let name = if position == 0 { names.first("key") } else { names.next("key", position + 1) };
+        Column { position, ..column(&name, ColumnKind::PartitionKey, ty.clone()) }
+    });
+    columns.collect()
+}
+
+/// Names that nobody gave (`CompactTables.DefaultNames`).
+struct Names {
+    taken: Vec<String>,
+}
+
+impl Names {
+    fn first(&mut self, word: &str) -> String {
+        if self.taken.iter().any(|taken| taken == word) {
+            return self.next(word, 2);
+        }
+        self.taken.push(word.to_owned());
+        word.to_owned()
+    }
+
+    /// The word with the first number that makes it free; without one for number 0.
+    fn next(&mut self, word: &str, first: usize) -> String {
+        let mut numbers = first..;
+        loop {
+            let number = numbers.next().unwrap_or(usize::MAX);
+            let name = if number == 0 { word.to_owned() } else { format!("{word}{number}") };
+            if self.taken.iter().all(|taken| *taken != name) {
+                self.taken.push(name.clone());
+                return name;
+            }
+        }
+    }
+}
+
+/// The indexes that the declared columns ask for. One that stays as it is keeps its identity, and what is stored for it.
+fn set_indexes(table: &mut Table, definition: &CfDef<'_>, types: &Types, made_us: i64) -> Result<()> {
+    let mut indexes: BTreeMap<Arc<str>, Arc<Index>> = BTreeMap::new();
+    for wanted in definition.column_metadata.as_deref().unwrap_or_default() {
+        let Some(kind) = wanted.index_type else { continue };
+        let column = value_text(types.of_names()?, &wanted.name);
+        let name: Arc<str> = match wanted.index_name.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => name.into(),
+            None => generated_name(table, &column).into(),
+        };
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return invalid(format!("Illegal index name {name}"));
+        }
+        if types.value == CqlType::Counter || types.is_super {
+            return invalid("Secondary indexes are not supported on super column families and on counters");
+        }
+        let mut options: BTreeMap<String, String> = wanted
+            .index_options
+            .iter()
+            .flat_map(|map| &map.0)
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        if options.contains_key(TARGET_OPTION) {
+            return invalid("Reserved index option 'target' cannot be used");
+        }
+        if kind == IndexType::Custom && !options.contains_key(CLASS_OPTION) {
+            return invalid("Required index option missing: class_name");
+        }
+        options.insert(TARGET_OPTION.to_owned(), Index::target_text(IndexPart::Simple, &column));
+        let kind = match kind {
+            IndexType::Keys => IndexKind::Keys,
+            IndexType::Custom => IndexKind::Custom,
+            IndexType::Composites => IndexKind::Composites,
+        };
+        let made = Index { name: name.clone(), id: index_id(table.id, &name, made_us), kind, options };
+        let known = table.indexes.get(&name).filter(|known| known.is_same_but_for_name(&made));
+        let index = known.cloned().unwrap_or_else(|| Arc::new(made));
+        if indexes.insert(name.clone(), index).is_some() {
+            return invalid(format!("Duplicate index name {name}"));
+        }
+    }
+    table.indexes = indexes;
+    Ok(())
+}
+
+fn generated_name(table: &Table, column: &str) -> String {
+    let word =
+        |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    format!("{}_{}_idx", word(&table.name), word(column))
+}

@@ -1,0 +1,122 @@
+//! The options of a definition as those of a CQL statement, which checks them.
+
+use crate::error::{Result, invalid};
+use helenus_wire::thrift::{CfDef, KsDef, Map, Text};
+use std::fmt::Write as _;
+
+/// What an old definition says when it leaves compaction to the server.
+const THRESHOLDS: (i32, i32) = (4, 32);
+
+/// A string of CQL.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn map<'p>(pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> String {
+    let pairs: Vec<String> =
+        pairs.into_iter().map(|(name, value)| format!("{}: {}", quoted(name), quoted(value))).collect();
+    format!("{{{}}}", pairs.join(", "))
+}
+
+fn pairs<'m>(map: &'m Option<Map<Text<'_>, Text<'_>>>) -> impl Iterator<Item = (&'m str, &'m str)> {
+    map.iter().flat_map(|map| &map.0).map(|(name, value)| (&**name, &**value))
+}
+
+/// `WITH replication = .. AND durable_writes = ..` of a keyspace. An old definition may give `replication_factor` beside
+/// the options of its strategy.
+pub(super) fn keyspace(definition: &KsDef<'_>) -> String {
+    let mut options: Vec<(&str, &str)> = pairs(&definition.strategy_options).collect();
+    let factor = definition.replication_factor.map(|factor| factor.to_string());
+    if let Some(factor) = &factor
+        && options.is_empty()
+    {
+        options.push(("replication_factor", factor));
+    }
+    options.push(("class", &definition.strategy_class));
+    format!(
+        "WITH replication = {} AND durable_writes = {}",
+        map(options),
+        definition.durable_writes.unwrap_or(true)
+    )
+}
+
+/// The options of a column family, ` AND ` between them; at least one.
+pub(super) fn family(definition: &CfDef<'_>) -> Result<String> {
+    let mut out = format!("comment = {}", quoted(definition.comment.as_deref().unwrap_or_default()));
+    let numbers = [
+        ("gc_grace_seconds", definition.gc_grace_seconds),
+        ("memtable_flush_period_in_ms", definition.memtable_flush_period_in_ms),
+        ("default_time_to_live", definition.default_time_to_live),
+        ("min_index_interval", definition.min_index_interval.or(definition.index_interval)),
+        ("max_index_interval", definition.max_index_interval),
+    ];
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            _ = write!(out, " AND {name} = {value}");
+        }
+    }
+    if let Some(chance) = definition.bloom_filter_fp_chance {
+        _ = write!(out, " AND bloom_filter_fp_chance = {chance:?}");
+    }
+    if let Some(policy) = &definition.speculative_retry {
+        _ = write!(out, " AND speculative_retry = {}", quoted(policy));
+    }
+    if definition.caching.is_some() {
+        _ = write!(out, " AND caching = {}", caching(definition)?);
+    }
+    if let Some(compaction) = compaction(definition) {
+        _ = write!(out, " AND compaction = {compaction}");
+    }
+    if definition.compression_options.is_some() {
+        let mut options: Vec<(&str, &str)> = pairs(&definition.compression_options)
+            .map(|(name, value)| match name {
+                "sstable_compression" => ("class", value),
+                "chunk_length_kb" => ("chunk_length_in_kb", value),
+                other => (other, value),
+            })
+            .collect();
+        if options.iter().all(|(name, value)| *name != "class" || value.is_empty()) {
+            options = vec![("enabled", "false")];
+        }
+        _ = write!(out, " AND compression = {}", map(options));
+    }
+    Ok(out)
+}
+
+fn caching(definition: &CfDef<'_>) -> Result<String> {
+    let text = definition.caching.as_deref().unwrap_or("keys_only");
+    let (keys, rows) = match text.to_uppercase().as_str() {
+        "ALL" => ("ALL", true),
+        "ROWS_ONLY" => ("NONE", true),
+        "KEYS_ONLY" => ("ALL", false),
+        "NONE" => ("NONE", false),
+        _ => return invalid(format!("Invalid value {text} for caching parameter")),
+    };
+    let cells = if rows { definition.cells_per_row_to_cache.as_deref().unwrap_or("ALL") } else { "NONE" };
+    Ok(map([("keys", keys), ("rows_per_partition", cells)]))
+}
+
+/// The compaction that a definition asks for; `None` if it leaves that to the server.
+fn compaction(definition: &CfDef<'_>) -> Option<String> {
+    let (min, max) = (
+        definition.min_compaction_threshold.unwrap_or(THRESHOLDS.0),
+        definition.max_compaction_threshold.unwrap_or(THRESHOLDS.1),
+    );
+    let class = match definition.compaction_strategy.as_deref() {
+        Some(class) if !class.is_empty() => class,
+        // Thresholds of its own are those of the strategy that was the default then.
+        _ if (min, max) != THRESHOLDS => "SizeTieredCompactionStrategy",
+        _ => return None,
+    };
+    let (min, max) = (min.to_string(), max.to_string());
+    let mut options: Vec<(&str, &str)> = vec![("class", class)];
+    options.extend(pairs(&definition.compaction_strategy_options));
+    if class.ends_with("SizeTieredCompactionStrategy") {
+        for (name, value) in [("min_threshold", &min), ("max_threshold", &max)] {
+            if options.iter().all(|(given, _)| *given != name) {
+                options.push((name, value));
+            }
+        }
+    }
+    Some(map(options))
+}

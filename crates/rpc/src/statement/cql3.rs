@@ -1,0 +1,114 @@
+//! execute_cql3_query, prepare_cql3_query, execute_prepared_cql3_query.
+
+use super::rows::CqlRows;
+use super::text::text;
+use crate::calls::{Left, Rpc, Work};
+use crate::error::{Result, invalid};
+use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
+use helenus_engine::Ticket;
+use helenus_wire::thrift::{
+    ConsistencyLevel, CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args,
+};
+
+impl Rpc {
+    pub(crate) fn execute_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        let asked = args::Cql3Query::read(reader)?;
+        let text = text(asked.query, asked.compression)?;
+        let mut rows = CqlRows::new();
+        let keyspace = work.session.keyspace.clone();
+        let identity = work.session.identity.clone();
+        let request = Request {
+            keyspace: keyspace.as_deref(),
+            consistency: native_level(asked.consistency),
+            may_block: work.may_block,
+            ..Request::plain(&identity, &[])
+        };
+        let answer = self.backend().query(&text, &request, &mut rows)?;
+        self.answer(answer, &rows, work)
+    }
+
+    pub(crate) fn prepare_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        let asked = args::CqlQuery::read(reader)?;
+        let text = text(asked.query, asked.compression)?;
+        let session = &work.session;
+        let prepared = self.backend().prepare(&text, session.keyspace.as_deref(), &session.identity)?;
+        let item_id = self.prepared.keep(prepared.id);
+        let names = prepared.markers.iter().map(|marker| marker.name.to_string().into());
+        let types = prepared.markers.iter().map(|marker| marker.ty.class_name().into());
+        let result = CqlPreparedResult {
+            item_id,
+            count: prepared.markers.len() as i32,
+            variable_types: Some(types.collect()),
+            variable_names: Some(names.collect()),
+        };
+        work.reply.success(&result, work.out);
+        Ok(Left::Result)
+    }
+
+    pub(crate) fn execute_prepared_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        let asked = args::PreparedCql3::read(reader)?;
+        let statement = match self.prepared.id_of(asked.item_id) {
+            Some(id) => self.backend().prepared(&id)?,
+            None => None,
+        };
+        let Some(statement) = statement else {
+            return invalid(format!(
+                "Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has \
+                 been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)",
+                asked.item_id
+            ));
+        };
+        let values: Vec<BoundValue<'_>> = asked.values.iter().map(|value| BoundValue::Bytes(value)).collect();
+        let mut rows = CqlRows::new();
+        let keyspace = work.session.keyspace.clone();
+        let identity = work.session.identity.clone();
+        let request = Request {
+            keyspace: keyspace.as_deref(),
+            consistency: native_level(asked.consistency),
+            values: Values::Positional(&values),
+            may_block: work.may_block,
+            ..Request::plain(&identity, &values)
+        };
+        let answer = self.backend().execute(&statement, &request, &mut rows)?;
+        self.answer(answer, &rows, work)
+    }
+
+    fn answer(&self, answer: Answer, rows: &CqlRows, work: &mut Work<'_>) -> Result<Left> {
+        let void = CqlResult { kind: CqlResultType::Void, rows: None, num: None, schema: None };
+        let ticket = match answer.outcome {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
+                work.reply.success(&void, work.out);
+                ticket
+            }
+            Outcome::UsedKeyspace(keyspace) => {
+                work.session.use_keyspace(&keyspace);
+                work.reply.success(&void, work.out);
+                Ticket::ready()
+            }
+            Outcome::Rows { columns, ticket, .. } => {
+                work.reply.begin_success(Type::Struct, work.out);
+                rows.put_result(&columns, work.out);
+                work.reply.end(work.out);
+                ticket.unwrap_or_else(Ticket::ready)
+            }
+        };
+        Ok(Left::Promise(ticket))
+    }
+}
+
+/// A level as the native protocol numbers it.
+pub(super) fn native_level(level: ConsistencyLevel) -> u16 {
+    match level {
+        ConsistencyLevel::Any => 0x00,
+        ConsistencyLevel::One => 0x01,
+        ConsistencyLevel::Two => 0x02,
+        ConsistencyLevel::Three => 0x03,
+        ConsistencyLevel::Quorum => 0x04,
+        ConsistencyLevel::All => 0x05,
+        ConsistencyLevel::LocalQuorum => 0x06,
+        ConsistencyLevel::EachQuorum => 0x07,
+        ConsistencyLevel::Serial => 0x08,
+        ConsistencyLevel::LocalSerial => 0x09,
+        ConsistencyLevel::LocalOne => 0x0A,
+    }
+}

@@ -1,0 +1,133 @@
+//! Statements of the first dialect.
+
+use helenus_wire::thrift::ConsistencyLevel;
+
+/// A name or value as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Term {
+    /// A word, number, UUID or text.
+    Text(String),
+    /// `?`, by its place.
+    Marker(usize),
+}
+
+/// How a relation compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// `name = value` and the like in WHERE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Relation {
+    pub(super) name: Term,
+    pub(super) comparison: Comparison,
+    pub(super) value: Term,
+}
+
+/// Which columns a SELECT wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// `*`.
+    All,
+    /// `'a'..'b'`.
+    Range(Term, Term),
+    /// By name, in the order of the answer.
+    Names(Vec<Term>),
+}
+
+/// A column family: its keyspace, if given, and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FamilyName {
+    pub(super) keyspace: Option<String>,
+    pub(super) name: String,
+}
+
+/// SELECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Select {
+    pub(super) counts: bool,
+    pub(super) first: Option<i32>,
+    pub(super) reversed: bool,
+    pub(super) columns: Columns,
+    pub(super) family: FamilyName,
+    pub(super) level: Option<ConsistencyLevel>,
+    pub(super) relations: Vec<Relation>,
+    /// `name IN (..)`, instead of relations.
+    pub(super) keys: Option<(Term, Vec<Term>)>,
+    pub(super) limit: Option<i32>,
+}
+
+/// USING.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Using {
+    pub(super) level: Option<ConsistencyLevel>,
+    pub(super) timestamp_us: Option<i64>,
+    pub(super) ttl_s: Option<i32>,
+}
+
+/// What a column is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Set(Term),
+    /// `a = b + 1`: the column named again, and the number with its sign.
+    Count(Term, Term, bool),
+}
+
+/// What a modification does to its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Set(Vec<(Term, Operation)>),
+    /// Columns; none for the row whole.
+    Delete(Vec<Term>),
+}
+
+/// UPDATE, INSERT or DELETE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Modify {
+    pub(super) family: FamilyName,
+    pub(super) key_name: Term,
+    pub(super) keys: Vec<Term>,
+    pub(super) using: Using,
+    pub(super) change: Change,
+}
+
+/// What ALTER TABLE changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Alteration {
+    /// ALTER or ADD a column with a type.
+    Column(Term, String, bool),
+    Drop(Term),
+    With(Vec<(String, String)>),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Statement {
+    Use(String),
+    Select(Select),
+    Modify(Modify),
+    Batch(Using, Vec<Modify>),
+    Truncate(FamilyName),
+    CreateKeyspace(String, Vec<(String, String)>),
+    DropKeyspace(String),
+    CreateFamily {
+        name: String,
+        /// Name and type of the row key.
+        key: Option<(Term, String)>,
+        columns: Vec<(Term, String)>,
+        properties: Vec<(String, String)>,
+    },
+    DropFamily(String),
+    AlterFamily(String, Alteration),
+    CreateIndex {
+        name: Option<String>,
+        family: String,
+        column: Term,
+    },
+    DropIndex(String),
+}

@@ -1,0 +1,28 @@
+//! The text of a statement, as it was packed.
+
+use crate::error::{Result, invalid};
+use flate2::read::ZlibDecoder;
+use helenus_wire::thrift::Compression;
+use std::io::Read;
+
+/// Longest text of a statement once unpacked: as long as a message may be.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// Unpacks a statement. What the interface calls GZIP is zlib's format.
+pub(super) fn text(query: &[u8], compression: Compression) -> Result<String> {
+    let bytes = match compression {
+        Compression::None => query.to_vec(),
+        Compression::Gzip => {
+            let mut bytes = Vec::new();
+            let read = ZlibDecoder::new(query).take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes);
+            if read.is_err() || bytes.len() as u64 > TEXT_BYTES_MAX {
+                return invalid("Error deflating query string.");
+            }
+            bytes
+        }
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(_) => invalid("Input length = 1"),
+    }
+}

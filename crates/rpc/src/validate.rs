@@ -1,0 +1,278 @@
+//! What is looked at before a call does anything: families, keys, names, ranges, values (`ThriftValidation`).
+
+use crate::calls::Rpc;
+use crate::error::{Result, invalid};
+use crate::family::{Family, Shape};
+use crate::name::NAME_BYTES_MAX;
+use crate::session::Session;
+use helenus_model::schema::Table;
+use helenus_wire::thrift::{Column, ConsistencyLevel, SlicePredicate, SliceRange};
+use std::sync::Arc;
+
+/// Longest row key (`FBUtilities.MAX_UNSIGNED_SHORT`).
+const KEY_BYTES_MAX: usize = 65_535;
+
+/// Longest TTL: 20 years of 365 days (`Attributes.MAX_TTL`).
+const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// Latest moment of expiry that files can hold, seconds (`Cell.MAX_DELETION_TIME`).
+const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
+
+impl Rpc {
+    /// A column family of the session's keyspace.
+    pub(crate) fn family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
+        let schema = self.database().schema();
+        if let Some(family) = session.known(&schema, name) {
+            return Ok(family);
+        }
+        let keyspace = session_keyspace(session)?;
+        if !schema.keyspaces.contains_key(&*keyspace) {
+            return invalid(format!("Keyspace {keyspace} does not exist"));
+        }
+        if name.is_empty() {
+            return invalid("non-empty table is required");
+        }
+        let Some(table) = schema.table(&keyspace, name) else {
+            return invalid(format!("unconfigured table {name}"));
+        };
+        let family = Arc::new(Family::new(table)?);
+        session.keep(&schema, &family);
+        Ok(family)
+    }
+
+    /// A column family that counts, or one that does not.
+    pub(crate) fn family_that(&self, session: &mut Session, name: &str, counts: bool) -> Result<Arc<Family>> {
+        let family = self.family(session, name)?;
+        check_counts(&family, counts)?;
+        Ok(family)
+    }
+}
+
+/// The keyspace in use.
+pub(crate) fn session_keyspace(session: &Session) -> Result<Arc<str>> {
+    match &session.keyspace {
+        Some(keyspace) => Ok(keyspace.clone()),
+        None => invalid(
+            "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename",
+        ),
+    }
+}
+
+/// Refuses counters where there are none, and plain columns where there are counters.
+pub(crate) fn check_counts(family: &Family, counts: bool) -> Result<()> {
+    match (family.counts, counts) {
+        (true, false) => invalid(format!("invalid operation for commutative table {}", family.table.name)),
+        (false, true) => {
+            invalid(format!("invalid operation for non commutative table {}", family.table.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks a row key.
+pub(crate) fn check_key(table: &Table, key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return invalid("Key may not be empty");
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return invalid(format!("Key length of {} is longer than maximum of {KEY_BYTES_MAX}", key.len()));
+    }
+    match &table.partition_key[..] {
+        [only] => Ok(only.ty.validate(key)?),
+        several => {
+            let types = several.iter().map(|column| (column.ty.clone(), false)).collect();
+            crate::name::Comparator::Composite(types).validate(key)
+        }
+    }
+}
+
+/// Checks that a call names a super column only where there are some.
+pub(crate) fn check_parent(family: &Family, super_column: Option<&[u8]>) -> Result<()> {
+    let Some(name) = super_column else { return Ok(()) };
+    if !family.is_super() {
+        return invalid(format!("table alone is required for standard CF {}", family.table.name));
+    }
+    check_name(family, None, name)
+}
+
+/// Checks a column's name, or, without `super_column` in a super family, a super column's.
+pub(crate) fn check_name(family: &Family, super_column: Option<&[u8]>, name: &[u8]) -> Result<()> {
+    if let Some(of) = super_column {
+        if of.len() > NAME_BYTES_MAX {
+            return invalid(format!("supercolumn name length must not be greater than {NAME_BYTES_MAX}"));
+        }
+        if of.is_empty() {
+            return invalid("supercolumn name must not be empty");
+        }
+        if !family.is_super() {
+            return invalid(format!(
+                "supercolumn specified to table {} containing normal columns",
+                family.table.name
+            ));
+        }
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return invalid(format!("column name length must not be greater than {NAME_BYTES_MAX}"));
+    }
+    if name.is_empty() {
+        return invalid("column name must not be empty");
+    }
+    family.comparator_within(super_column).validate(name)
+}
+
+/// Checks a column's path; a column is wanted unless a whole super column may be meant.
+pub(crate) fn check_path(family: &Family, super_column: Option<&[u8]>, column: Option<&[u8]>) -> Result<()> {
+    let name = &family.table.name;
+    if family.is_super() {
+        if super_column.is_none() {
+            return invalid(format!("supercolumn parameter is not optional for super CF {name}"));
+        }
+    } else if super_column.is_some() {
+        return invalid(format!("supercolumn parameter is invalid for standard CF {name}"));
+    } else if column.is_none() {
+        return invalid(format!("column parameter is not optional for standard CF {name}"));
+    }
+    if let Some(column) = column {
+        check_name(family, super_column, column)?;
+    }
+    super_column.map_or(Ok(()), |super_column| check_name(family, None, super_column))
+}
+
+/// Checks the path of what is removed: all of it but the family may be missing.
+pub(crate) fn check_removed(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    column: Option<&[u8]>,
+) -> Result<()> {
+    let name = &family.table.name;
+    if family.is_super() {
+        if super_column.is_none() && column.is_some() {
+            return invalid(format!(
+                "A column cannot be specified without specifying a super column for removal on super CF {name}"
+            ));
+        }
+    } else if super_column.is_some() {
+        return invalid(format!("supercolumn may not be specified for standard CF {name}"));
+    }
+    if let Some(column) = column {
+        check_name(family, super_column, column)?;
+    }
+    super_column.map_or(Ok(()), |super_column| check_name(family, None, super_column))
+}
+
+/// Checks which columns a read wants.
+pub(crate) fn check_predicate(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    predicate: &SlicePredicate<'_>,
+) -> Result<()> {
+    match (&predicate.column_names, &predicate.slice_range) {
+        (None, None) => invalid("predicate column_names and slice_range may not both be null"),
+        (Some(_), Some(_)) => invalid("predicate column_names and slice_range may not both be present"),
+        (None, Some(range)) => check_range(family, super_column, range),
+        (Some(names), None) => names.iter().try_for_each(|name| check_name(family, super_column, name)),
+    }
+}
+
+/// Checks a range of columns.
+pub(crate) fn check_range(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    range: &SliceRange<'_>,
+) -> Result<()> {
+    if range.count < 0 {
+        return invalid("get_slice requires non-negative count");
+    }
+    for (which, name) in [("start", range.start), ("finish", range.finish)] {
+        if name.len() > NAME_BYTES_MAX {
+            return invalid(format!("range {which} length cannot be larger than {NAME_BYTES_MAX}"));
+        }
+    }
+    let comparator = family.comparator_within(super_column);
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for name in [range.start, range.finish] {
+        if !name.is_empty() {
+            comparator.validate(name)?;
+        }
+    }
+    if range.start.is_empty() || range.finish.is_empty() {
+        return Ok(());
+    }
+    let (low, high) = if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
+    comparator.put_bound(low, true, &mut first)?;
+    comparator.put_bound(high, false, &mut last)?;
+    if first > last {
+        return invalid("range finish must come after start in the order of traversal");
+    }
+    Ok(())
+}
+
+/// Checks a column that is written: its TTL, value and timestamp. Its name is known to be right.
+pub(crate) fn check_column<'c>(
+    family: &Family,
+    super_column: Option<&[u8]>,
+    column: &Column<'c>,
+    now_s: i64,
+) -> Result<(&'c [u8], i64, i32)> {
+    let ttl_s = checked_ttl(&family.table, column.ttl, now_s)?;
+    let Some(value) = column.value else { return invalid("Column value is required") };
+    let Some(timestamp_us) = column.timestamp else { return invalid("Column timestamp is required") };
+    if timestamp_us == i64::MIN {
+        return invalid(format!("Out of bound timestamp, must be in [{}, {}]", i64::MIN + 1, i64::MAX));
+    }
+    if let Err(error) = family.type_of(column.name).validate(value) {
+        return invalid(format!(
+            "({error}) [{}][{}][{}] failed validation",
+            family.table.keyspace,
+            family.table.name,
+            family
+                .comparator_within(super_column.or((family.shape == Shape::Super).then_some(&[][..])))
+                .text(column.name)
+        ));
+    }
+    Ok((value, timestamp_us, ttl_s))
+}
+
+/// The TTL of a column that is written, seconds; 0 for none.
+fn checked_ttl(table: &Table, given: Option<i32>, now_s: i64) -> Result<i32> {
+    let default_s = table.options.default_time_to_live_s;
+    let (ttl_s, which) = match given {
+        Some(ttl_s) if ttl_s < 0 => return invalid("ttl must be greater or equal to 0"),
+        Some(ttl_s) if ttl_s > TTL_SECONDS_MAX => {
+            return invalid(format!("ttl is too large. requested ({ttl_s}) maximum ({TTL_SECONDS_MAX})"));
+        }
+        Some(ttl_s) => (ttl_s, ""),
+        None => (default_s, "default "),
+    };
+    if ttl_s != 0 && now_s.saturating_add(i64::from(ttl_s)) > EXPIRY_SECONDS_MAX {
+        return invalid(format!(
+            "Request on table {}.{} with {which}ttl of {ttl_s} seconds exceeds maximum supported expiration date",
+            table.keyspace, table.name
+        ));
+    }
+    Ok(ttl_s)
+}
+
+/// Checks the level of a read.
+pub(crate) fn check_read_level(level: ConsistencyLevel) -> Result<()> {
+    match level {
+        ConsistencyLevel::Any => invalid("ANY ConsistencyLevel is only supported for writes"),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the level of a write; one of counters has fewer.
+pub(crate) fn check_write_level(level: ConsistencyLevel, counts: Option<&Table>) -> Result<()> {
+    match (level, counts) {
+        (ConsistencyLevel::Any, Some(table)) => {
+            invalid(format!("Consistency level ANY is not yet supported for counter table {}", table.name))
+        }
+        (ConsistencyLevel::Serial | ConsistencyLevel::LocalSerial, Some(_)) => {
+            invalid("Counter operations are inherently non-serializable")
+        }
+        (ConsistencyLevel::Serial | ConsistencyLevel::LocalSerial, None) => {
+            invalid("You must use conditional updates for serializable writes")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,112 @@
+//! cas: columns are written if those of the row are what the client expects.
+//!
+//! The turn of the row is held from the read to the write, as for CQL's conditional statements; what is written gets the
+//! server's timestamp, later than all that was read (`StorageProxy.cas`).
+
+use super::changes::{Change, RowChanges};
+use crate::calls::{Left, Rpc, Work};
+use crate::error::{Result, RpcError, invalid};
+use crate::family::Family;
+use crate::read::{Envelope, Slicer, Wanted};
+use crate::validate::{check_column, check_key, check_name};
+use helenus_engine::read::PartitionKey;
+use helenus_model::filter::Slice;
+use helenus_model::mutation::Mutation;
+use helenus_model::token::Token;
+use helenus_wire::thrift::{CASResult, Column, ColumnOrSuperColumn, ConsistencyLevel, Field, Reader, args};
+use std::sync::Arc;
+
+impl Rpc {
+    pub(crate) fn cas(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+        let asked = args::Cas::read(reader)?;
+        let family = self.family_that(work.session, asked.column_family, false)?;
+        check_key(&family.table, asked.key)?;
+        if family.is_super() {
+            return invalid("CAS does not support supercolumns");
+        }
+        check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
+        let now_s = self.database().now_s();
+        let (expected, updates) = (asked.expected.unwrap_or_default(), asked.updates.unwrap_or_default());
+        for column in &updates {
+            check_name(&family, None, column.name)?;
+            check_column(&family, None, column, now_s)?;
+        }
+        for column in &expected {
+            check_name(&family, None, column.name)?;
+        }
+        let partition = (family.table.id, Token::of_key(asked.key));
+        let _turn = self.database().turn([partition].into_iter(), work.may_block)?;
+        let bytes = self.present(&family, asked.key, &expected, work.may_block)?;
+        let present = columns(&bytes)?;
+        let holds = match &expected[..] {
+            [] => present.is_empty(),
+            expected => expected.iter().all(|wanted| {
+                present.iter().any(|found| found.name == wanted.name && found.value == wanted.value)
+            }),
+        };
+        if !holds {
+            let result = CASResult { success: false, current_values: Some(present) };
+            work.reply.success(&result, work.out);
+            return Ok(Left::Promise(self.database().written_so_far()));
+        }
+        let newest_us = present.iter().filter_map(|column| column.timestamp).max().unwrap_or(i64::MIN);
+        let timestamp_us = self.database().next_timestamp()?.max(newest_us.saturating_add(1));
+        let mut changes = RowChanges::new(&family, asked.key, now_s);
+        for column in &updates {
+            let (value, _, ttl_s) = check_column(&family, None, column, now_s)?;
+            changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))?;
+        }
+        let mutation = Mutation { updates: vec![changes.finish()] };
+        let ticket = self.database().write(&mutation)?;
+        work.reply.success(&CASResult { success: true, current_values: None }, work.out);
+        Ok(Left::Promise(ticket))
+    }
+
+    /// The columns of a row that decide: those expected, or any one.
+    fn present(
+        &self,
+        family: &Arc<Family>,
+        key: &[u8],
+        expected: &[Column<'_>],
+        may_block: bool,
+    ) -> Result<Vec<u8>> {
+        let wanted = match expected {
+            [] => Wanted { limit: 1, ..Wanted::slices(family, vec![Slice::all()]) },
+            expected => {
+                let names: Vec<&[u8]> = expected.iter().map(|column| column.name).collect();
+                Wanted::names(family, None, &names)?
+            }
+        };
+        let mut bytes = Vec::new();
+        let command = self.command(family, vec![PartitionKey::new(key.to_vec())], &wanted);
+        let mut slicer = Slicer::new(family, &wanted, command.now_s, Envelope::Columns, &mut bytes);
+        self.run_read(&command, &mut slicer, may_block)?;
+        Ok(bytes)
+    }
+}
+
+/// Columns that were written one after the other.
+fn columns(bytes: &[u8]) -> Result<Vec<Column<'_>>> {
+    let mut reader = Reader::new(bytes);
+    let mut columns = Vec::new();
+    while !reader.rest().is_empty() {
+        columns.extend(ColumnOrSuperColumn::read(&mut reader).map_err(RpcError::from)?.column);
+    }
+    Ok(columns)
+}
+
+fn check_levels(serial: ConsistencyLevel, commit: ConsistencyLevel) -> Result<()> {
+    use ConsistencyLevel::{LocalSerial, Serial};
+    if !matches!(serial, Serial | LocalSerial) {
+        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
+    }
+    let name = match commit {
+        Serial => "SERIAL",
+        LocalSerial => "LOCAL_SERIAL",
+        _ => return Ok(()),
+    };
+    invalid(format!(
+        "{name} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted \
+         but I don't care how many replicas commit it for non-SERIAL reads\""
+    ))
+}

@@ -1,0 +1,260 @@
+//! One client: its messages are read, called, and answered in their order.
+//!
+//! ```text
+//! read what is there -> call each whole message -> wait for the log once -> write all answers in one go -> again
+//! ```
+//! A call that needs the disk runs on a thread for such calls, after the answers before it have left; nothing here blocks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_engine::Ticket;
+use helenus_rpc::{Done, Session};
+use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::server::Shared;
+use crate::native::Seat;
+
+/// Bytes of a read, and of a buffer that is kept while a client is busy.
+const READ_BYTES: usize = 64 << 10;
+/// Answers beyond this many bytes leave before further calls are looked at.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// How fast a long message must come, bytes a second, besides its grace.
+const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
+/// How often it is looked whether there is room for a long message.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+
+/// An answer that waits for the log: where it stands among the answers.
+struct Held {
+    start: usize,
+    end: usize,
+    call: Call,
+    ticket: Ticket,
+}
+
+/// Why a connection ends.
+enum Ended {
+    /// The client has gone, or the server stops.
+    Gone,
+    /// It sent what is no message; answers before it still leave.
+    Garbage,
+}
+
+impl From<std::io::Error> for Ended {
+    fn from(_error: std::io::Error) -> Ended {
+        Ended::Gone
+    }
+}
+
+impl From<ThriftError> for Ended {
+    fn from(_error: ThriftError) -> Ended {
+        Ended::Garbage
+    }
+}
+
+struct Connection<'a> {
+    stream: TcpStream,
+    shared: &'a Arc<Shared>,
+    session: Box<Session>,
+    framing: Option<Framing>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    held: Vec<Held>,
+}
+
+/// Serves one client until it goes, sends garbage, or the server stops.
+pub(super) async fn serve(
+    stream: TcpStream,
+    seat: Seat,
+    shared: &Arc<Shared>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut connection = Connection {
+        stream,
+        shared,
+        session: Box::default(),
+        framing: None,
+        input: Vec::new(),
+        output: Vec::new(),
+        held: Vec::new(),
+    };
+    loop {
+        let read = tokio::select! {
+            biased;
+            read = connection.read(&seat) => read,
+            _ = stopped.changed() => return,
+        };
+        if read.is_err() {
+            return;
+        }
+        let answered = connection.answer().await;
+        if connection.settle().await.is_err() || answered.is_err() {
+            return;
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Reads until a message is whole. Nothing is held for a client that sends nothing.
+    async fn read(&mut self, seat: &Seat) -> Result<(), Ended> {
+        if self.input.is_empty() {
+            (self.input, self.output) = (Vec::new(), Vec::new());
+            self.stream.readable().await?;
+            self.input.reserve(READ_BYTES);
+        }
+        let mut reservation = None;
+        loop {
+            match self.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Err(Ended::Gone),
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && self.input.is_empty() => {
+                    self.stream.readable().await?;
+                    continue;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    let grace = self.shared.limits.message_grace + arrival_time(self.announced());
+                    match timeout(grace, self.stream.readable()).await {
+                        Ok(ready) => ready?,
+                        Err(_too_slow) => return Err(Ended::Gone),
+                    }
+                    continue;
+                }
+                Err(_) => return Err(Ended::Gone),
+            }
+            let whole = next_message(&self.input, self.framing, self.shared.limits.messages)?;
+            if whole.is_some() {
+                return Ok(());
+            }
+            let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
+            if expected > READ_BYTES && reservation.is_none() {
+                while !seat.account.has_room(expected as u64) {
+                    tokio::time::sleep(ROOM_PAUSE).await;
+                }
+                reservation = Some(seat.account.take(expected as u64));
+            }
+            let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
+            self.input.reserve(missing.max(READ_BYTES));
+        }
+    }
+
+    /// Bytes that the message at hand says it has; those there are for one without frame.
+    fn announced(&self) -> u64 {
+        match (self.framing, self.input.first_chunk::<4>()) {
+            (Some(Framing::Framed), Some(length)) => {
+                u64::from(u32::from_be_bytes(*length)).min(self.shared.limits.messages.frame)
+            }
+            _ => self.input.len() as u64,
+        }
+    }
+
+    /// Calls every message that is whole.
+    async fn answer(&mut self) -> Result<(), Ended> {
+        let mut used = 0;
+        while let Some(rest) = self.input.get(used..).filter(|rest| !rest.is_empty()) {
+            let Some(message) = next_message(rest, self.framing, self.shared.limits.messages)? else { break };
+            self.framing = Some(message.framing);
+            let start = self.output.len();
+            let size = message.size;
+            match self.shared.rpc.call(&message, &mut self.session, false, &mut self.output)? {
+                Done::Answered => {}
+                Done::Held(call, ticket) => self.hold(start, call, ticket),
+                Done::WouldBlock => {
+                    let bytes = message.bytes.to_vec();
+                    let framing = message.framing;
+                    self.settle().await?;
+                    self.call_blocking(bytes, framing).await?;
+                }
+            }
+            used += size;
+            if self.output.len() >= UNSENT_BYTES_MAX {
+                self.settle().await?;
+            }
+        }
+        self.input.drain(..used);
+        Ok(())
+    }
+
+    fn hold(&mut self, start: usize, call: Call, ticket: Ticket) {
+        self.held.push(Held { start, end: self.output.len(), call, ticket });
+    }
+
+    /// Calls a message where it may wait for the disk.
+    async fn call_blocking(&mut self, bytes: Vec<u8>, framing: Framing) -> Result<(), Ended> {
+        let shared = Arc::clone(self.shared);
+        let mut session = std::mem::take(&mut self.session);
+        let called = tokio::task::spawn_blocking(move || {
+            let mut out = Vec::new();
+            let message = Message { bytes: &bytes, size: bytes.len(), framing };
+            let done = shared.rpc.call(&message, &mut session, true, &mut out);
+            (done, session, out)
+        });
+        let Ok((done, session, out)) = called.await else { return Err(Ended::Gone) };
+        self.session = session;
+        let start = self.output.len();
+        self.output.extend_from_slice(&out);
+        match done? {
+            Done::Held(call, ticket) => self.hold(start, call, ticket),
+            // One that may block and would is answered by its deadline.
+            Done::Answered | Done::WouldBlock => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until all answers may leave, and writes them.
+    async fn settle(&mut self) -> Result<(), Ended> {
+        if !self.held.is_empty() {
+            self.wait_written().await;
+        }
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        self.output.shrink_to(UNSENT_BYTES_MAX);
+        Ok(())
+    }
+
+    /// Waits for the log. Answers whose writes it never took become exceptions.
+    async fn wait_written(&mut self) {
+        // A log that has failed says so at each ticket.
+        let _told_by_tickets = self.shared.rpc.write_out();
+        let is_over = |held: &Held| !matches!(held.ticket.is_ready(), Ok(false));
+        let waiting = async {
+            loop {
+                let mut woken = std::pin::pin!(self.shared.written.notified());
+                woken.as_mut().enable();
+                if self.held.iter().all(is_over) {
+                    return;
+                }
+                woken.await;
+            }
+        };
+        let _some_wait_too_long = timeout(self.shared.limits.write_timeout, waiting).await;
+        // One that waits for memory alone is logged: it has waited long enough.
+        let is_written = |held: &Held| matches!(held.ticket.is_logged(), Ok(true));
+        if !self.held.iter().all(is_written) {
+            self.replace_unwritten(is_written);
+        }
+        self.held.clear();
+    }
+
+    fn replace_unwritten(&mut self, is_written: impl Fn(&Held) -> bool) {
+        let mut output = Vec::with_capacity(self.output.len());
+        let mut copied = 0;
+        for held in self.held.iter().filter(|held| !is_written(held)) {
+            output.extend_from_slice(self.output.get(copied..held.start).unwrap_or_default());
+            self.shared.rpc.not_written(held.call, &mut output);
+            copied = held.end;
+        }
+        output.extend_from_slice(self.output.get(copied..).unwrap_or_default());
+        self.output = output;
+    }
+}
+
+fn arrival_time(bytes: u64) -> Duration {
+    Duration::from_millis(bytes.saturating_mul(1000) / ARRIVAL_BYTES_PER_S)
+}

@@ -1,0 +1,235 @@
+//! The server: a thread that accepts, and one for each core that serves its share of the connections.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_rpc::Rpc;
+use helenus_wire::thrift;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::connection::serve;
+use crate::ServerError;
+use crate::native::{Ledger, Seat, bind};
+
+/// Accepted connections on their way to a thread; beyond it accepting waits.
+const ACCEPTED_MAX: usize = 1024;
+/// How long after a failure to accept (too many open files) the next is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long a stopping server waits for clients to take their last answers.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Limits of the interface's server.
+#[derive(Clone, Debug)]
+pub struct RpcLimits {
+    /// Threads that serve connections.
+    pub threads: usize,
+    /// `thrift_framed_transport_size` and `thrift_max_message_length`.
+    pub messages: thrift::Limits,
+    /// Bytes of messages that are not answered yet, all together and of one address.
+    pub in_flight_bytes_max: (u64, u64),
+    /// `concurrent_reads`: threads for calls that wait for the disk, for each thread that serves.
+    pub disk_threads_max: usize,
+    /// `write_request_timeout`: how long an answer waits for the log.
+    pub write_timeout: Duration,
+    /// How long a message may take to arrive, besides the time its length needs at 128 KiB a second.
+    pub message_grace: Duration,
+    /// `rpc_keepalive`.
+    pub keeps_alive: bool,
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub rpc: Rpc,
+    pub limits: RpcLimits,
+    /// Told whenever tickets may have become ready.
+    pub written: Notify,
+    ledger: Arc<Ledger>,
+}
+
+/// A running server of the interface.
+pub struct RpcServer {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    threads: Vec<Arc<dyn TaskHandle>>,
+}
+
+impl RpcServer {
+    /// Binds `address` (port 0: a free one) and answers from then on.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or a runtime cannot be made.
+    pub fn start(
+        host: &Host,
+        rpc: Rpc,
+        address: SocketAddr,
+        limits: RpcLimits,
+    ) -> Result<RpcServer, ServerError> {
+        let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
+        let (in_all, per_address) = limits.in_flight_bytes_max;
+        let ledger = Ledger::new(in_all, per_address);
+        let shared = Arc::new(Shared { rpc, limits, written: Notify::new(), ledger });
+        // Weak: the database outlives the server and must not keep it.
+        let weak = Arc::downgrade(&shared);
+        shared.rpc.database().on_written(Box::new(move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.written.notify_waiters();
+            }
+        }));
+        let (stop, stopped) = watch::channel(false);
+        let (mut ways, mut workers) = (Vec::new(), Vec::new());
+        for _ in 0..shared.limits.threads.max(1) {
+            let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
+            let load = Arc::new(AtomicUsize::new(0));
+            ways.push((way, Arc::clone(&load)));
+            let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
+            workers.push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, load, stopped)) });
+        }
+        let accepting = Accepting { work: Some((runtime(&shared.limits)?, listener, shared, ways, stopped)) };
+        let mut threads = vec![host.tasks.start("rpc-accept", Box::new(accepting))];
+        for (number, worker) in workers.into_iter().enumerate() {
+            threads.push(host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
+        }
+        Ok(RpcServer { address, stop, threads })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, answers what has been received, and closes all connections.
+    pub fn stop(&self) {
+        let _threads_may_be_gone = self.stop.send(true);
+        for thread in &self.threads {
+            thread.join();
+        }
+    }
+}
+
+impl Drop for RpcServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn runtime(limits: &RpcLimits) -> Result<tokio::runtime::Runtime, ServerError> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let built = builder.enable_all().max_blocking_threads(limits.disk_threads_max.max(1)).build();
+    built.map_err(|source| ServerError::Runtime { source })
+}
+
+/// An accepted connection.
+pub(super) struct Arrival {
+    stream: std::net::TcpStream,
+    pub(super) seat: Seat,
+    load: Load,
+}
+
+/// A connection among those of its thread; leaves when dropped.
+struct Load(Arc<AtomicUsize>);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Way = (mpsc::Sender<Arrival>, Arc<AtomicUsize>);
+type Accept = (tokio::runtime::Runtime, std::net::TcpListener, Arc<Shared>, Vec<Way>, watch::Receiver<bool>);
+
+struct Accepting {
+    work: Option<Accept>,
+}
+
+impl Worker for Accepting {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, listener, shared, ways, stopped)) = self.work.take() {
+            runtime.block_on(accept(listener, &shared, ways, stopped));
+        }
+        Next::Done
+    }
+}
+
+async fn accept(
+    listener: std::net::TcpListener,
+    shared: &Shared,
+    ways: Vec<Way>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return,
+        };
+        let Ok((stream, client)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let address: IpAddr = client.ip().to_canonical();
+        let Some(seat) = shared.ledger.enter(address, None) else { continue };
+        if stream.set_nodelay(true).is_err() {
+            continue;
+        }
+        if shared.limits.keeps_alive && socket2::SockRef::from(&stream).set_keepalive(true).is_err() {
+            continue;
+        }
+        let Ok(stream) = stream.into_std() else { continue };
+        let Some((way, load)) = ways.iter().min_by_key(|(_, load)| load.load(Ordering::Relaxed)) else {
+            return;
+        };
+        load.fetch_add(1, Ordering::Relaxed);
+        let arrival = Arrival { stream, seat, load: Load(Arc::clone(load)) };
+        if way.send(arrival).await.is_err() {
+            return;
+        }
+    }
+}
+
+type Serve =
+    (tokio::runtime::Runtime, Arc<Shared>, mpsc::Receiver<Arrival>, Arc<AtomicUsize>, watch::Receiver<bool>);
+
+struct Serving {
+    work: Option<Serve>,
+}
+
+impl Worker for Serving {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, shared, arriving, _load, stopped)) = self.work.take() {
+            runtime.block_on(keep(shared, arriving, stopped));
+        }
+        Next::Done
+    }
+}
+
+/// Serves connections until told to stop, and until those it has have ended.
+async fn keep(
+    shared: Arc<Shared>,
+    mut arriving: mpsc::Receiver<Arrival>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            arrival = arriving.recv() => {
+                let Some(Arrival { stream, seat, load }) = arrival else { break };
+                let Ok(stream) = TcpStream::from_std(stream) else { continue };
+                let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
+                connections.spawn(async move {
+                    serve(stream, seat, &shared, stopped).await;
+                    drop(load);
+                });
+            }
+            _ = stopped.changed() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    let drained = async { while connections.join_next().await.is_some() {} };
+    let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+}

@@ -1,0 +1,156 @@
+//! Where a message begins and ends in what a client sends: in frames, or one after the other without.
+//!
+//! A frame is a length (i32) and a message. Which of the two a client does is told by its first bytes, as a strict message
+//! begins with 0x80, a frame with the high byte of a length below 2^31, and a name with letters:
+//!
+//! ```text
+//! 80 01 ..              without frames, strict
+//! len len len len 80    frames, strict          len len len len 00   frames, not strict
+//! len len len len a-z   without frames, not strict
+//! ```
+
+use super::ThriftError;
+use super::binary::{Reader, Type};
+use super::message::MessageHead;
+
+/// Whether a client frames its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// A length before each.
+    Framed,
+    /// None.
+    Unframed,
+}
+
+/// What is taken at most, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of a frame.
+    pub frame: u64,
+    /// Of a message without frame.
+    pub message: u64,
+}
+
+impl Default for Limits {
+    /// Cassandra's: `thrift_framed_transport_size_in_mb` 15, `thrift_max_message_length_in_mb` 16.
+    fn default() -> Limits {
+        Limits { frame: 15 << 20, message: 16 << 20 }
+    }
+}
+
+/// A message found in what was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Bytes of the input that it took, its frame's length among them.
+    pub size: usize,
+    /// Whether it was framed.
+    pub framing: Framing,
+}
+
+/// The first message of what was received; `None` while it is not all there. `framing` is what the client was found to do
+/// before.
+///
+/// # Errors
+/// When there will be none: `FrameTooLong`, `MessageTooLong`, `NotAMessage`, and whatever is wrong in a message that only
+/// reading it can end.
+pub fn next_message<'a>(
+    input: &'a [u8],
+    framing: Option<Framing>,
+    limits: Limits,
+) -> Result<Option<Message<'a>>, ThriftError> {
+    let found = match framing {
+        Some(framing) => Some(framing),
+        None => detect(input)?,
+    };
+    match found {
+        None => Ok(None),
+        Some(Framing::Framed) => framed(input, limits),
+        Some(Framing::Unframed) => unframed(input, limits),
+    }
+}
+
+fn detect(input: &[u8]) -> Result<Option<Framing>, ThriftError> {
+    match (input.first(), input.get(4)) {
+        (None, _) => Ok(None),
+        (Some(0x80), _) => Ok(Some(Framing::Unframed)),
+        (Some(0x81..), _) => Err(ThriftError::NotAMessage),
+        (_, None) => Ok(None),
+        (_, Some(0x80 | 0)) => Ok(Some(Framing::Framed)),
+        (_, Some(byte)) if byte.is_ascii_lowercase() => Ok(Some(Framing::Unframed)),
+        _ => Err(ThriftError::NotAMessage),
+    }
+}
+
+fn framed(input: &[u8], limits: Limits) -> Result<Option<Message<'_>>, ThriftError> {
+    let Some((length, rest)) = input.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*length);
+    if u64::from(length) > limits.frame {
+        return Err(ThriftError::FrameTooLong { bytes: u64::from(length), max: limits.frame });
+    }
+    let Some(bytes) = rest.get(..length as usize) else { return Ok(None) };
+    Ok(Some(Message { bytes, size: 4 + bytes.len(), framing: Framing::Framed }))
+}
+
+fn unframed(input: &[u8], limits: Limits) -> Result<Option<Message<'_>>, ThriftError> {
+    let mut reader = Reader::new(input);
+    let read = MessageHead::read(&mut reader).and_then(|_| reader.skip(Type::Struct));
+    let size = input.len() - reader.rest().len();
+    match read {
+        Ok(()) if size as u64 <= limits.message => {
+            Ok(Some(Message { bytes: input.get(..size).unwrap_or(input), size, framing: Framing::Unframed }))
+        }
+        Err(ThriftError::Short) if (input.len() as u64) < limits.message => Ok(None),
+        Ok(()) | Err(ThriftError::Short) => Err(ThriftError::MessageTooLong { max: limits.message }),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thrift::{Method, begin_call, end_message};
+
+    fn call() -> Vec<u8> {
+        let mut out = Vec::new();
+        let at = begin_call(Method::DescribeVersion, 7, &mut out);
+        out.push(0);
+        end_message(at, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_client_is_found_to_frame_or_not_by_its_first_bytes() {
+        let framed = call();
+        let strict = &framed[4..];
+        let mut old = b"\0\0\0\x10describe_version\x01\0\0\0\x07\0".to_vec();
+        let mut old_framed = (old.len() as u32).to_be_bytes().to_vec();
+        old_framed.extend_from_slice(&old);
+        for (input, framing) in [
+            (&framed[..], Framing::Framed),
+            (strict, Framing::Unframed),
+            (&old[..], Framing::Unframed),
+            (&old_framed[..], Framing::Framed),
+        ] {
+            for end in 0..input.len() {
+                assert_eq!(next_message(&input[..end], None, Limits::default()), Ok(None));
+            }
+            let found = next_message(input, None, Limits::default()).unwrap().unwrap();
+            assert_eq!((found.framing, found.size), (framing, input.len()));
+            let head = MessageHead::read(&mut Reader::new(found.bytes)).unwrap();
+            assert_eq!((head.name, head.number), (&b"describe_version"[..], 7));
+        }
+        old.splice(0..0, [b'G', b'E', b'T', b' ', b'/']);
+        assert_eq!(next_message(&old, None, Limits::default()), Err(ThriftError::NotAMessage));
+    }
+
+    #[test]
+    fn more_than_the_limits_is_refused_as_soon_as_it_is_known() {
+        let limits = Limits { frame: 10, message: 10 };
+        let long = [0, 0, 0, 11, 0x80];
+        assert!(matches!(next_message(&long, None, limits), Err(ThriftError::FrameTooLong { .. })));
+        let strict = &call()[4..];
+        assert!(matches!(next_message(&strict[..10], None, limits), Err(ThriftError::MessageTooLong { .. })));
+    }
+}
