@@ -6,7 +6,7 @@
 //! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
 //! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client of bytes made by hand, for what no driver sends;
-//! - [`files`]: the SSTables in a data directory;
+//! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
 //! - [`conformance`]: every answer beside Cassandra's.
 //!
 //! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
@@ -24,11 +24,13 @@ pub mod files;
 pub mod offline;
 mod oracle;
 pub mod raw;
+mod tool;
 
 pub use client::Client;
 pub use conformance::root;
 pub use conformance::server::{Server, binary};
 pub use cql::Cql;
 pub use oracle::Oracle;
+pub use tool::{refused, tool};
 
 use conformance::configured;

@@ -24,6 +24,29 @@ pub fn dump(file: &Path) -> Vec<Value> {
     }
 }
 
+/// What `sstabledump FILE ARGS` prints, as it prints it.
+///
+/// # Panics
+/// If the tool refuses the file.
+pub fn dump_text(file: &Path, args: &[&str]) -> String {
+    run(
+        script().args(["tool", "sstabledump"]).arg(file).args(args),
+        &format!("sstabledump {} {args:?}", file.display()),
+    )
+}
+
+/// `sstableloader FOLDER` into a node; the folder is `KEYSPACE/TABLE`.
+///
+/// # Panics
+/// If it fails.
+pub fn load(oracle: &Oracle, folder: &Path) {
+    let (host, port) = oracle.address().split_once(':').expect("an address with a port");
+    let storage = (port.parse::<u16>().expect("a port") + 1).to_string();
+    let mut command = script();
+    command.args(["tool", "sstableloader", "-d", host, "-p", port, "--storage-port", &storage]).arg(folder);
+    run(&mut command, &format!("sstableloader {}", folder.display()));
+}
+
 /// A dump without what two servers that were told the same may write differently: offsets in the file and the seconds
 /// at which a deletion or an expiry was computed.
 pub fn comparable(mut dump: Vec<Value>) -> Vec<Value> {

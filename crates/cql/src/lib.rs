@@ -12,5 +12,5 @@ pub mod syntax;
 pub mod virtual_table;
 
 pub use error::{CqlError, Result};
-pub use local::{LocalBackend, LocalOptions};
+pub use local::{ImportReport, ImportRequest, LocalBackend, LocalOptions};
 pub use plan::batch::BatchLimits;

@@ -9,8 +9,10 @@ mod commitlog;
 mod compaction;
 mod database;
 mod error;
+mod export;
 mod figures;
 mod folder;
+pub mod import;
 mod index;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
@@ -30,6 +32,7 @@ pub use database::{
     ReadTimeouts, Status, TableStatus, Turn,
 };
 pub use error::{Error, Result};
+pub use export::Exported;
 pub use figures::{FigureSummaries, Figures, Summary};
 pub use index::IndexBuildStatus;
 pub use memtable::{Concurrent, ConcurrentMap};

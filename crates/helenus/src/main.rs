@@ -6,9 +6,11 @@ mod commands;
 
 use clap::{Args, Command, FromArgMatches};
 use commands::cli::{self, CliOptions};
+use commands::export::{self, ExportCommand};
+use commands::import::{self, ImportCommand};
 use commands::profile::{self, ProfileOptions};
 use commands::stress::{self, StressOptions};
-use commands::{admin, serve};
+use commands::{admin, serve, sstable};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -28,6 +30,10 @@ fn command_line() -> Command {
         .about("Measure reads of wide rows, and check them");
     let cli = CliOptions::augment_args(Command::new("cli"))
         .about("Run statements of the old command-line client over the RPC interface");
+    let import =
+        ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
+    let export = ExportCommand::augment_args(Command::new("export"))
+        .about("Write tables as files for another database");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -37,6 +43,9 @@ fn command_line() -> Command {
         .subcommand(serve::command())
         .subcommand(admin::command())
         .subcommand(cli)
+        .subcommand(sstable::command())
+        .subcommand(import)
+        .subcommand(export)
         .subcommand(stress)
         .subcommand(profile)
 }
@@ -46,6 +55,15 @@ fn main() -> ExitCode {
     let done = match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("admin", matches)) => admin::run(matches),
+        Some(("sstable", matches)) => sstable::run(matches),
+        Some(("import", matches)) => match ImportCommand::from_arg_matches(matches) {
+            Ok(command) => import::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("export", matches)) => match ExportCommand::from_arg_matches(matches) {
+            Ok(command) => export::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
             Err(error) => error.exit(),

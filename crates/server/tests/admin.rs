@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_server::admin::*;
 
@@ -20,8 +21,9 @@ fn facts() -> Facts {
     }
 }
 
-fn database(directory: &Path) -> Arc<Database> {
-    Database::open(helenus_host::real::host(), DatabaseOptions::new(directory)).unwrap().0
+fn backend(directory: &Path) -> Arc<LocalBackend> {
+    let database = Database::open(helenus_host::real::host(), DatabaseOptions::new(directory)).unwrap().0;
+    LocalBackend::new(database, LocalOptions::default())
 }
 
 #[test]
@@ -30,8 +32,9 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
     let host = helenus_host::real::host();
     let path = socket_for_data(directory.path());
     assert_eq!(path, directory.path().join("admin.sock"));
-    let database = database(directory.path());
-    let server = AdminServer::start(&host, database.clone(), &path, facts()).unwrap();
+    let backend = backend(directory.path());
+    let database = backend.database();
+    let server = AdminServer::start(&host, &backend, &path, facts()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 
     let AdminAnswer::Status(status) = ask(&path, &AdminRequest::Status).unwrap() else { panic!("status") };
@@ -73,7 +76,7 @@ fn wrong_lines_are_answered_and_the_connection_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let host = helenus_host::real::host();
     let path = socket_for_data(directory.path());
-    let _server = AdminServer::start(&host, database(directory.path()), &path, facts()).unwrap();
+    let _server = AdminServer::start(&host, &backend(directory.path()), &path, facts()).unwrap();
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.write_all(b"hello\n{\"verb\":\"explode\"}\n{\"verb\":\"status\"}\n").unwrap();
     let lines: Vec<_> = BufReader::new(stream).lines().take(3).map(Result::unwrap).collect();
@@ -89,7 +92,7 @@ fn a_socket_left_by_a_killed_server_is_replaced() {
     let path = socket_for_data(directory.path());
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "as a killed server leaves it");
-    let _server = AdminServer::start(&host, database(directory.path()), &path, facts()).unwrap();
+    let _server = AdminServer::start(&host, &backend(directory.path()), &path, facts()).unwrap();
     assert!(matches!(ask(&path, &AdminRequest::Status), Ok(AdminAnswer::Status(_))));
 }
 
@@ -101,7 +104,7 @@ fn a_path_too_long_for_a_socket_moves_it_to_the_users_folder() {
     let host = helenus_host::real::host();
     let path = socket_for_data(&long);
     assert!(!path.starts_with(&long) && path == socket_for_data(&long));
-    let _server = AdminServer::start(&host, database(&long), &path, facts()).unwrap();
+    let _server = AdminServer::start(&host, &backend(&long), &path, facts()).unwrap();
     assert!(matches!(ask(&path, &AdminRequest::Status), Ok(AdminAnswer::Status(_))));
     let folder = std::fs::metadata(path.parent().unwrap()).unwrap();
     assert_eq!(folder.permissions().mode() & 0o777, 0o700);

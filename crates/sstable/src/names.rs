@@ -231,6 +231,45 @@ pub fn parse_table_folder(name: &str) -> Option<(&str, TableId)> {
     (!table.is_empty()).then_some((table, TableId(id)))
 }
 
+/// Folders in a table's that hold SSTables of before: not the table's own.
+pub const FOLDERS_ASIDE: [&str; 2] = ["snapshots", "backups"];
+
+/// Whose SSTables a folder holds, as far as its path tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// Keyspace; empty when the path is too short.
+    pub keyspace: String,
+    /// Table; empty when the path is too short.
+    pub table: String,
+    /// The table's id, if the folder's name has it.
+    pub id: Option<TableId>,
+    /// The secondary index, of one's files.
+    pub index: Option<String>,
+}
+
+/// Reads `KEYSPACE/TABLE[-ID][/snapshots/NAME | /backups][/.INDEX]` from the end of a path.
+pub fn owner_of_folder(folder: &Path) -> Owner {
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let mut folders = folder.ancestors().map(name);
+    let mut next = || folders.next().unwrap_or_default();
+    let mut table = next();
+    let index = table.strip_prefix('.').map(str::to_owned);
+    if index.is_some() {
+        table = next();
+    }
+    let mut keyspace = next();
+    if table == "backups" {
+        (table, keyspace) = (keyspace, next());
+    } else if keyspace == "snapshots" {
+        (table, keyspace) = (next(), next());
+    }
+    let (table, id) = match parse_table_folder(&table) {
+        Some((table, id)) => (table.to_owned(), Some(id)),
+        None => (table, None),
+    };
+    Owner { keyspace, table, id, index }
+}
+
 /// Name of a transaction log: `<format>-<version>_txn_<operation>_<id>.log`, without the format for `big`
 /// (`LogFile.getFileName`).
 pub(crate) fn transaction_log(version: Version, operation: &str, id: Uuid) -> String {
@@ -321,6 +360,26 @@ mod tests {
         assert_eq!(table_folder("t", id), "t-9ae60cb0e59d11f1bc2ebf5f9ceed007");
         assert_eq!(parse_table_folder("t-9ae60cb0e59d11f1bc2ebf5f9ceed007"), Some(("t", id)));
         assert_eq!(parse_table_folder("snapshots"), None);
+    }
+
+    #[test]
+    fn folders_tell_whose_files_they_hold() {
+        let id = TableId(Uuid::from_u128(0x9ae60cb0_e59d_11f1_bc2e_bf5f9ceed007));
+        let folder = table_folder("t", id);
+        let owner = |path: String| owner_of_folder(Path::new(&path));
+        let plain = Owner { keyspace: "ks".into(), table: "t".into(), id: Some(id), index: None };
+        for path in [
+            format!("/d/ks/{folder}"),
+            format!("/d/ks/{folder}/snapshots/now"),
+            format!("ks/{folder}/backups"),
+        ] {
+            assert_eq!(owner(path.clone()), plain, "{path}");
+        }
+        assert_eq!(owner("/x/ks/t".into()), Owner { id: None, ..plain.clone() });
+        let index = Owner { index: Some("t_v_idx".into()), ..plain };
+        assert_eq!(owner(format!("/d/ks/{folder}/.t_v_idx")), index);
+        assert_eq!(owner(format!("/d/ks/{folder}/snapshots/now/.t_v_idx")), index);
+        assert_eq!(owner("/".into()), Owner::default());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod alone;
 mod index;
 mod opener;
 mod verify;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::names::Descriptor;
 use crate::statistics::{ClusteringBound, MURMUR3_PARTITIONER, Statistics, Stats};
+pub use alone::{Compression, compression_of, read_statistics, read_whole};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
 use helenus_model::schema::Table;

@@ -258,6 +258,26 @@ pub fn recover_except(
     Ok(recovered)
 }
 
+/// Which SSTables of a folder do not count, by its transaction logs: those that committed ones remove, and those that
+/// others add. Touches nothing: for folders of somebody else. Prefixes of file names, as `Descriptor::prefix` gives them.
+///
+/// # Errors
+/// `Corrupt` for a log that cannot be trusted, as `recover`.
+pub fn useless_prefixes(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
+    let mut prefixes = Vec::new();
+    for log in list(disk, folder)?.into_iter().filter(|path| is_transaction_log(name(path))) {
+        let records = read(disk, &log)?;
+        prefixes.extend(useless(&records).map(str::to_owned));
+    }
+    Ok(prefixes)
+}
+
+/// What the outcome of a transaction makes useless.
+fn useless(records: &[Record]) -> impl Iterator<Item = &str> {
+    let useless = if is_committed(records) { RecordKind::Remove } else { RecordKind::Add };
+    records.iter().filter(move |record| record.kind == useless).map(Record::prefix)
+}
+
 /// Reads a log as far as it counts: a last record that was cut off is left out.
 pub fn read(disk: &dyn Disk, log: &Path) -> Result<Vec<Record>> {
     let corrupt = |offset: usize, problem: &str| Error::Corrupt {
@@ -309,9 +329,7 @@ fn is_committed(records: &[Record]) -> bool {
 
 /// Removes what the outcome makes useless, durably, and only then the log.
 fn clean_up(disk: &dyn Disk, folder: &Path, log: &Path, records: &[Record]) -> Result<Vec<PathBuf>> {
-    let useless = if is_committed(records) { RecordKind::Remove } else { RecordKind::Add };
-    let prefixes: Vec<&str> =
-        records.iter().filter(|record| record.kind == useless).map(Record::prefix).collect();
+    let prefixes: Vec<&str> = useless(records).collect();
     let mut removed = Vec::new();
     for file in list(disk, folder)? {
         if !disk.is_dir(&file) && prefixes.iter().any(|prefix| name(&file).starts_with(prefix)) {

@@ -62,6 +62,7 @@ fn schema() -> Table {
         dropped: Default::default(),
         flags: Vec::new(),
         indexes: Default::default(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

@@ -185,7 +185,8 @@ fn spawn(folder: &Path, args: &[String]) -> (Child, Vec<String>, String) {
     let log = File::options().create(true).append(true).open(&log_path).expect("open the server's log");
     let mut command = Command::new(binary());
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).current_dir(folder);
-    if !args.iter().any(|arg| arg == "--memory") {
+    // Both say themselves where the data is.
+    if !args.iter().any(|arg| arg == "--memory" || arg == "--adopt") {
         command.arg("--data").arg(folder.join("data"));
     }
     let mut child =

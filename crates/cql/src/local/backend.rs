@@ -79,6 +79,20 @@ impl LocalBackend {
         &self.database
     }
 
+    /// What changes of the schema need to know.
+    pub(super) fn ddl_settings(&self) -> &DdlSettings {
+        &self.ddl
+    }
+
+    /// Tells listeners what has changed.
+    pub(super) fn announce(&self, changes: &[SchemaChange]) {
+        for change in changes {
+            for listener in self.listeners.read().iter() {
+                listener(change);
+            }
+        }
+    }
+
     /// The tables that are not stored. Doors register theirs, and say where they listen.
     pub fn virtual_tables(&self) -> &VirtualTables {
         &self.virtuals
@@ -218,11 +232,7 @@ impl LocalBackend {
         // A drop waits for the disk, and every change is seldom.
         may_block(request)?;
         let done = plan.execute(&self.database, &self.ddl, beyond)?;
-        for change in &done.changes {
-            for listener in self.listeners.read().iter() {
-                listener(change);
-            }
-        }
+        self.announce(&done.changes);
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 

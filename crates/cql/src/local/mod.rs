@@ -2,7 +2,8 @@
 //!
 //! `backend` runs statements, `writing` those that write, `explain` explains them, `explain_first` those that read before they write,
 //! `statements` keeps analysed ones, `engine_error` turns the
-//! engine's errors into those that clients see, `consistency` says which levels go with what, `identity` computes the
+//! engine's errors into those that clients see, `consistency` says which levels go with what, `import` takes SSTables in with
+//! their schema, which `schema_text` reads and writes, `identity` computes the
 //! ids of statements.
 
 mod backend;
@@ -12,7 +13,9 @@ mod explain;
 mod explain_first;
 mod guarding;
 mod identity;
+mod import;
 mod options;
+mod schema_text;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -20,4 +23,5 @@ mod trace;
 mod writing;
 
 pub use backend::LocalBackend;
+pub use import::{ImportReport, ImportRequest};
 pub use options::LocalOptions;

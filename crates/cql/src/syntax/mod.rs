@@ -13,6 +13,7 @@ mod keyword;
 mod lexer;
 mod parser;
 mod print;
+mod script;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -20,3 +21,4 @@ mod token;
 pub use error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub use print::{print, print_term, print_type};
+pub use script::split_statements;

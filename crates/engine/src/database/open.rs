@@ -12,15 +12,17 @@ use crate::commitlog::{
 };
 use crate::compaction::Compactions;
 use crate::error::{Error, Result};
+use crate::export::remove_exports;
 use crate::folder::make_folder;
+use crate::import::finish_imports;
 use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_noted, stored_tables};
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
 use crate::schema::{
-    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces,
+    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces, system_schema,
 };
-use crate::table::{TableStore, Unreadable};
+use crate::table::{TableStore, Unreadable, View};
 use crate::timestamps::Timestamps;
 use arc_swap::ArcSwap;
 use helenus_host::{Disk, Host};
@@ -132,6 +134,8 @@ impl Database {
             }
         }
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
+        finish_imports(shared, &schema)?;
+        remove_exports(shared)?;
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
         for (position, record) in rest {
@@ -220,6 +224,11 @@ impl Database {
 
     /// All rows of a small table, whole.
     pub(crate) fn read_rows(&self, table: &Arc<Table>) -> Result<Vec<SchemaRow>> {
+        self.read_rows_of(table, &*self.view(table)?)
+    }
+
+    /// The same over sources that need not be the table's.
+    pub(crate) fn read_rows_of(&self, table: &Arc<Table>, view: &View) -> Result<Vec<SchemaRow>> {
         let command = ReadCommand {
             table: table.clone(),
             partitions: Partitions::Range(KeyRange::all()),
@@ -233,16 +242,9 @@ impl Database {
         };
         let mut sink = RowCollector { table, key: Vec::new(), now_s: command.now_s, rows: Vec::new() };
         let request = super::ReadRequest { may_block: true, ..Default::default() };
-        let view = self.view(table)?;
-        self.read(&command, &view, request, &mut sink, None)?;
+        self.read(&command, view, request, &mut sink, None)?;
         Ok(sink.rows)
     }
-}
-
-fn system_schema() -> Schema {
-    let keyspaces =
-        system_keyspaces().into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)));
-    Schema { keyspaces: keyspaces.collect(), version: Uuid::from_u128(1), epoch: 0 }
 }
 
 fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {

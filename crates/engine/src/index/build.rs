@@ -249,12 +249,42 @@ impl Job {
     }
 }
 
+/// Says, durably, that no index of a table is whole any more: rows are about to come that nobody made entries of.
+///
+/// # Errors
+/// `IndexNotAvailable` while one of them is being built: that build would say that it is whole. Failures of the write.
+pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
+    let indexes = base.indexes();
+    if let Some(index) = indexes.iter().find(|index| !index.is_built()) {
+        return Err(Error::IndexNotAvailable { index: index.shape.index.name.to_string() });
+    }
+    for index in indexes.iter() {
+        index.state.is_built.store(false, Ordering::Release);
+        note(shared, &index.shape, &[])?;
+    }
+    if let Some(log) = shared.log.as_ref().filter(|_| !indexes.is_empty()) {
+        log.sync_up_to(log.position())?;
+    }
+    Ok(())
+}
+
+/// Has every index of a table built anew.
+pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) -> Result<()> {
+    let ids: Vec<TableId> = base.indexes().iter().map(|index| index.shape.index.id).collect();
+    ids.into_iter().try_for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false))
+}
+
 /// Name of the table that says which indexes are built.
 pub(crate) const BUILT_TABLE: &str = "IndexInfo";
 
 /// Says in `system."IndexInfo"` that an index is built. The value is the identity of what is stored, so that an index made
 /// again under the name is none of it.
 fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
+    note(shared, shape, shape.index.id.0.as_bytes())
+}
+
+/// Writes what `system."IndexInfo"` says of an index.
+fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
     let schema = shared.schema.load();
     let Some(table) = schema.table("system", BUILT_TABLE) else { return Ok(()) };
     let timestamp_us = shared.timestamps.next(shared.log.as_ref())?;
@@ -271,7 +301,7 @@ fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
                 path: Span::NULL,
                 value: Span::EMPTY,
             };
-            row.cell(&cell, None, shape.index.id.0.as_bytes());
+            row.cell(&cell, None, value);
         }
     });
     let key = shape.base.keyspace.as_bytes().to_vec();

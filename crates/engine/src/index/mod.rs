@@ -22,5 +22,5 @@ mod walk;
 
 pub(crate) use attached::{Attached, IndexBuilds, attach, stored_tables};
 pub use build::IndexBuildStatus;
-pub(crate) use build::{BUILT_TABLE, is_noted};
+pub(crate) use build::{BUILT_TABLE, forget_built, is_noted, rebuild};
 pub(crate) use observe::derived;

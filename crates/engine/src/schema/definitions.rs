@@ -3,7 +3,7 @@
 //! Names, types, order and comments were read off a running node. Ids are its rule too: the name-based (MD5) UUID of
 //! keyspace and table name.
 
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +15,13 @@ pub(super) const SYSTEM_SCHEMA: &str = "system_schema";
 /// Whether a keyspace belongs to the server: users may read it and not change it.
 pub fn is_system_keyspace(name: &str) -> bool {
     matches!(name, "system" | "system_schema" | "system_traces" | "system_views" | "system_virtual_schema")
+}
+
+/// The schema of a directory in which nobody has made anything.
+pub(crate) fn system_schema() -> Schema {
+    let keyspaces =
+        system_keyspaces().into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)));
+    Schema { keyspaces: keyspaces.collect(), version: Uuid::from_u128(1), epoch: 0 }
 }
 
 /// One table: name, comment, columns as `name type`, the first `pk` of them the partition key, the next `ck` the

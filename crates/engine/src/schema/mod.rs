@@ -8,6 +8,7 @@ mod load;
 mod rows;
 mod type_text;
 
+pub(crate) use definitions::system_schema;
 pub use definitions::{is_system_keyspace, system_keyspaces};
 pub use load::index_id;
 pub(crate) use load::{SchemaRow, WRITE_TIME, load_schema};

@@ -1,7 +1,8 @@
 //! A table's storage: the immutable set of its sources (`view`), and the one writer of that set (`store`; `replace` for
-//! compactions).
+//! compactions, `intake` for imports).
 
 mod flush;
+mod intake;
 mod replace;
 mod store;
 mod view;

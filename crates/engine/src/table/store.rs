@@ -245,6 +245,12 @@ impl TableStore {
         appended
     }
 
+    /// Does something while nobody changes the set of sources: no file of the view is removed meanwhile.
+    pub(crate) fn hold_still<T>(&self, work: impl FnOnce(&Arc<View>) -> Result<T>) -> Result<T> {
+        let _changing = self.changing.lock();
+        work(&self.view.load_full())
+    }
+
     /// Does what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor being
     /// written by a compaction.
     pub(super) fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {

@@ -78,7 +78,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
                 serde_json::to_writer(&mut out, &status.compactions)?;
             }
             AdminAnswer::Status(status) => serde_json::to_writer(&mut out, status)?,
-            AdminAnswer::Error(_) => {}
+            AdminAnswer::Import(_) | AdminAnswer::Exported(_) | AdminAnswer::Error(_) => {}
         }
         writeln!(out)?;
         return Ok(());
@@ -88,7 +88,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         AdminAnswer::Compaction(compaction) => print_compacted(&mut out, &compaction)?,
         AdminAnswer::Status(status) if verb == "compactionstats" => print_compactions(&mut out, &status)?,
         AdminAnswer::Status(status) => print_status(&mut out, &status)?,
-        AdminAnswer::Error(_) => {}
+        AdminAnswer::Import(_) | AdminAnswer::Exported(_) | AdminAnswer::Error(_) => {}
     }
     Ok(())
 }

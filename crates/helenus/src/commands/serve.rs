@@ -1,10 +1,12 @@
 //! `helenus serve`: opens the database, then its doors; ends when told to, with nothing left to replay.
 
-use anyhow::{Context, Result};
+use super::watch::watch;
+use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
     CompactionSettings, Database, DatabaseOptions, MemoryShares, OpenProgress, OpenReport, OpenStage,
     PurgeOptions, ReadTimeouts, SyncMode,
@@ -27,6 +29,7 @@ const EXAMPLES: &str = "Examples:
   helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042
   helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
   helenus serve --config cassandra.yaml            Cassandra's own key names
+  helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
 
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.";
 
@@ -49,14 +52,26 @@ pub fn command() -> Command {
             _ => arg.value_name(option.kind.placeholder()),
         })
     });
-    Command::new("serve").about("Start a server").after_help(EXAMPLES).args(flags).arg(config)
+    let adopt = Arg::new("adopt")
+        .long("adopt")
+        .value_name("DIR")
+        .conflicts_with_all(["data", "memory"])
+        .help("Start on a copy of a Cassandra node's directory, which becomes one of Helenus's");
+    Command::new("serve").about("Start a server").after_help(EXAMPLES).args(flags).arg(config).arg(adopt)
 }
 
 /// Runs the server until a signal ends it.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let real = helenus_host::real::host();
     let files_max = helenus_host::real::raise_open_files();
-    let settings = settings(&real, matches)?;
+    let mut settings = settings(&real, matches)?;
+    let adoption = match matches.get_one::<String>("adopt") {
+        Some(directory) => {
+            settings.set_flag("data", directory)?;
+            Some(adopt_directory(&real, Path::new(directory))?)
+        }
+        None => None,
+    };
     print_without_effect(&settings);
     let config =
         ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
@@ -65,6 +80,10 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Storage::Directory(_) => real,
     };
     let database = open(&host, &config)?;
+    if let Some(adoption) = &adoption {
+        database.finish_adoption(adoption)?;
+        print_adopted(adoption);
+    }
     let local = LocalBackend::new(Arc::clone(&database), local_options(&config));
     describe_node(&local, &config, config.listen);
     let backend: Arc<dyn Backend> = local.clone();
@@ -74,7 +93,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     describe_node(&local, &config, native.address());
     let rpc = start_rpc(&host, &local, &config)?;
-    let admin = start_admin(&host, &database, &native, &config)?;
+    let admin = start_admin(&host, &local, &native, &config)?;
     if files_max < FILES_WANTED {
         println!("limited     {files_max} open files: fewer connections than that; raise it with ulimit -n");
     }
@@ -91,6 +110,28 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     database.close().context("closing the database")?;
     println!("stopped     nothing to replay");
     Ok(())
+}
+
+/// Checks a copy of a Cassandra node's directory and makes it ready to be opened.
+fn adopt_directory(host: &Host, directory: &Path) -> Result<Adoption> {
+    println!("adopting    {}: checking everything first", directory.display());
+    let progress = ImportProgress::default();
+    let adopted = watch(|| adopt(host, directory, true, &progress), || progress.look())?;
+    adopted.map_err(|error| match error {
+        // Nothing was imported, nor was anything to be: the problems say it all.
+        ImportError::Refused { problems } => anyhow!("nothing was changed:\n  {}", problems.join("\n  ")),
+        other => anyhow!(other),
+    })
+}
+
+fn print_adopted(adoption: &Adoption) {
+    let Adoption { tables, sstables, notes, .. } = adoption;
+    if *sstables > 0 {
+        println!("adopted     {sstables} SSTables of {tables} tables");
+    }
+    for note in notes {
+        println!("note        {note}");
+    }
 }
 
 fn settings(host: &Host, matches: &ArgMatches) -> Result<Settings> {
@@ -238,7 +279,7 @@ fn start_rpc(host: &Host, local: &Arc<LocalBackend>, config: &ServerConfig) -> R
 
 fn start_admin(
     host: &Host,
-    database: &Arc<Database>,
+    local: &Arc<LocalBackend>,
     native: &Arc<NativeServer>,
     config: &ServerConfig,
 ) -> Result<AdminServer> {
@@ -256,7 +297,7 @@ fn start_admin(
         sync,
         connections: Box::new(move || counted.connections_count()),
     };
-    AdminServer::start(host, Arc::clone(database), &path, facts).context("the admin socket")
+    AdminServer::start(host, local, &path, facts).context("the admin socket")
 }
 
 fn print_where(native: &NativeServer, admin: &AdminServer, config: &ServerConfig) {

@@ -22,12 +22,20 @@ pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
         out.push_str("null");
         return;
     };
+    if *ty == CqlType::Text {
+        // Validated once, where any other type is validated and then printed.
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => write_json_string(text, out),
+            Err(_) => write_blob(bytes, out),
+        }
+        return;
+    }
     if ty.validate(bytes).is_err() {
         write_blob(bytes, out);
         return;
     }
     match ty {
-        CqlType::Ascii | CqlType::Text => write_json_string(&String::from_utf8_lossy(bytes), out),
+        CqlType::Ascii => write_json_string(&String::from_utf8_lossy(bytes), out),
         CqlType::Blob => write_blob(bytes, out),
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
             write_array(element, Elements::of_list(bytes), out);
@@ -96,19 +104,25 @@ pub fn write_json_string(text: &str, out: &mut String) {
 
 fn write_escaped(text: &str, out: &mut String) {
     use std::fmt::Write as _;
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if control < ' ' => _ = write!(out, "\\u{:04X}", u32::from(control)),
-            other => out.push(other),
+    let needs_escape = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    let mut rest = text;
+    // What needs an escape is one byte, so a character; what stands between is copied in runs.
+    while let Some(at) = rest.as_bytes().iter().position(needs_escape) {
+        let (plain, from) = rest.split_at(at);
+        out.push_str(plain);
+        match from.as_bytes()[0] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            0x0C => out.push_str("\\f"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            control => _ = write!(out, "\\u{control:04X}"),
         }
+        rest = &from[1..];
     }
+    out.push_str(rest);
 }
 
 fn write_array<'a>(element: &CqlType, values: impl Iterator<Item = Option<&'a [u8]>>, out: &mut String) {

@@ -3,6 +3,8 @@
 //! Bytes that are no value of their type print as a blob literal: printing serves error messages and tools, which
 //! must not fail on damage.
 
+use std::fmt::Write as _;
+
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
 use super::duration::{self, Duration};
@@ -82,7 +84,7 @@ pub(super) fn write_plain(ty: &CqlType, bytes: &[u8], separator: char, out: &mut
     match ty {
         CqlType::BigInt | CqlType::Counter | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt => {
             if let Some(value) = integer::to_i64(bytes) {
-                out.push_str(&value.to_string());
+                _ = write!(out, "{value}");
             }
         }
         CqlType::Boolean => match bytes.first() {

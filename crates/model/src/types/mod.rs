@@ -17,9 +17,11 @@ mod float;
 mod inet;
 mod instant;
 mod integer;
+mod iso_instant;
 mod json;
 mod literal;
 mod name;
+mod plain_text;
 mod rules;
 mod text;
 mod timestamp;
@@ -37,9 +39,11 @@ pub(crate) use decimal::Parts as DecimalParts;
 pub use duration::{Duration, DurationTextError};
 pub use error::{ConstantKind, TypeError};
 pub use instant::{add_duration, floor_instant, floor_time};
+pub use iso_instant::write_instant;
 pub use json::{to_json, write_json, write_json_string};
 pub use literal::{to_cql_literal, write_literal};
 pub use name::quote_identifier;
+pub use plain_text::{key_text, key_values, parse_key_text, write_text};
 pub use tuple::Fields;
 pub(crate) use uuid::{
     SIGNED_BYTES, halves as uuid_halves, time_back as uuid_time_back, time_first as uuid_time_first,

@@ -46,9 +46,13 @@ pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(bytes.len() * 2);
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    for run in bytes.chunks(32) {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(run) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        out.push_str(std::str::from_utf8(&digits[..run.len() * 2]).unwrap_or_default());
     }
 }
 

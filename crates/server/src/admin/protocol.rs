@@ -1,5 +1,7 @@
 //! The lines of the admin socket.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// What a tool asks.
@@ -26,8 +28,45 @@ pub enum AdminRequest {
         /// Its number.
         number: u64,
     },
+    /// Take SSTables of others in. Answered at once, with what is then asked for by `Importing`.
+    Import(ImportOrder),
+    /// How far an import is; answered when it is over, or after a while.
+    Importing {
+        /// Its number.
+        number: u64,
+    },
+    /// Link the SSTables of everything, of a keyspace or of a table into a folder, with their schema.
+    Export {
+        /// The keyspace; without it all of users.
+        keyspace: Option<String>,
+        /// The table, in the keyspace.
+        table: Option<String>,
+    },
     /// The server's figures.
     Status,
+}
+
+/// An import, as a tool orders it. Paths are absolute, on the server's machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportOrder {
+    /// A snapshot, the folder of a table or keyspace, or a data directory.
+    pub directory: PathBuf,
+    /// This snapshot of each table.
+    pub snapshot: Option<String>,
+    /// Only this keyspace.
+    pub keyspace: Option<String>,
+    /// Only this table.
+    pub table: Option<String>,
+    /// A file of statements that make the schema.
+    pub schema: Option<PathBuf>,
+    /// Copy files even where they could be linked.
+    pub copy: bool,
+    /// Do not read every byte first.
+    pub no_verify: bool,
+    /// Keep levels of levelled compaction.
+    pub keep_level: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
 }
 
 /// What it is told.
@@ -38,6 +77,10 @@ pub enum AdminAnswer {
     Flushed(Flushed),
     /// How far a compaction that was asked for is.
     Compaction(Compaction),
+    /// How far an import is.
+    Import(Import),
+    /// Where files to be exported are.
+    Exported(ExportedFiles),
     /// The figures.
     Status(ServerStatus),
     /// The request failed; the text says why.
@@ -72,6 +115,36 @@ pub struct Compaction {
     pub disk_bytes: u64,
     /// Compactions under way in the whole server.
     pub running: Vec<RunningCompaction>,
+}
+
+/// An import: how far it is, and what it has come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Its number, to ask for it again.
+    pub number: u64,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// What is done now.
+    pub doing: String,
+    /// Bytes of data files that are done, checked or taken.
+    pub bytes_done: u64,
+    /// Bytes there are.
+    pub bytes_total: u64,
+    /// Keyspace, table and SSTables of each that got some.
+    pub tables: Vec<(String, String, u64)>,
+    /// Keyspaces and tables that were made.
+    pub made: Vec<String>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Files that are held for an export, until whoever asked removes the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedFiles {
+    /// `schema.cql`, and `KEYSPACE/TABLE` with its SSTables and its own.
+    pub folder: PathBuf,
+    /// Keyspace, table and SSTables of each.
+    pub tables: Vec<(String, String, u64)>,
 }
 
 /// A compaction under way.

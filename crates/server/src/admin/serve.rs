@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use helenus_cql::LocalBackend;
 use helenus_engine::Database;
+use helenus_engine::import::SourceDisk;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use helenus_model::schema::Table;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -12,6 +14,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use super::compactions::{AskedCompactions, running};
+use super::exports::export;
+use super::imports::OrderedImports;
 use super::protocol::{AdminAnswer, AdminRequest, Flushed, ServerStatus, TableLine};
 use super::socket::{AdminError, bind, may_use};
 
@@ -50,7 +54,7 @@ impl AdminServer {
     /// When the socket cannot be bound for its owner alone.
     pub fn start(
         host: &Host,
-        database: Arc<Database>,
+        backend: &Arc<LocalBackend>,
         path: &Path,
         facts: Facts,
     ) -> Result<AdminServer, AdminError> {
@@ -60,7 +64,9 @@ impl AdminServer {
         let runtime = runtime.map_err(AdminError::io("serve", path))?;
         let (stop, stopped) = watch::channel(false);
         let started_ns = host.clock.monotonic_ns();
-        let desk = Desk { database, facts, compactions: AskedCompactions::default(), started_ns };
+        let (database, backend) = (Arc::clone(backend.database()), Arc::clone(backend));
+        let (compactions, imports) = (AskedCompactions::default(), OrderedImports::default());
+        let desk = Desk { database, backend, facts, compactions, imports, started_ns };
         let work = Work { runtime, listener, desk, stopped };
         let thread = host.tasks.start("admin", Box::new(AdminThread { work: Some(work) }));
         Ok(AdminServer { path: path.to_owned(), stop, thread })
@@ -123,8 +129,10 @@ impl Worker for AdminThread {
 
 struct Desk {
     database: Arc<Database>,
+    backend: Arc<LocalBackend>,
     facts: Facts,
     compactions: AskedCompactions,
+    imports: OrderedImports,
     started_ns: u64,
 }
 
@@ -167,12 +175,52 @@ impl Desk {
                 }
                 self.look(*number)
             }
+            AdminRequest::Import(order) => {
+                match self.imports.order(&self.backend, &self.source_disk(), order) {
+                    Ok(number) => self.look_at_import(number),
+                    Err(text) => AdminAnswer::Error(text),
+                }
+            }
+            AdminRequest::Importing { number } => {
+                for _ in 0..LOOKS {
+                    match self.look_at_import(*number) {
+                        AdminAnswer::Import(found) if !found.is_over => tokio::time::sleep(LOOK).await,
+                        over => return over,
+                    }
+                }
+                self.look_at_import(*number)
+            }
+            AdminRequest::Export { .. } if self.facts.directory.is_none() => AdminAnswer::Error(
+                "a server in memory has no files to export; start one with --data and import there"
+                    .to_owned(),
+            ),
+            AdminRequest::Export { keyspace, table } => {
+                match export(&self.database, keyspace.as_deref(), table.as_deref()) {
+                    Ok(exported) => AdminAnswer::Exported(exported),
+                    Err(text) => AdminAnswer::Error(text),
+                }
+            }
             AdminRequest::Flush { keyspace, table } => {
                 match self.flush(keyspace.as_deref(), table.as_deref()) {
                     Ok(sstables) => AdminAnswer::Flushed(Flushed { sstables }),
                     Err(text) => AdminAnswer::Error(text),
                 }
             }
+        }
+    }
+
+    /// The disk that tools mean: the database's, or the machine's where that is in memory.
+    fn source_disk(&self) -> SourceDisk {
+        match self.facts.directory {
+            Some(_) => Arc::clone(&self.database.host().disk),
+            None => helenus_host::real::host().disk,
+        }
+    }
+
+    fn look_at_import(&self, number: u64) -> AdminAnswer {
+        match self.imports.look(number) {
+            Ok(import) => AdminAnswer::Import(import),
+            Err(text) => AdminAnswer::Error(text),
         }
     }
 

@@ -166,8 +166,8 @@ impl Scan {
         self.next.or_else(|| self.reader.forward_position()).unwrap_or(self.position.data)
     }
 
-    /// Where the partition under way starts in the data.
-    pub(crate) fn start(&self) -> u64 {
+    /// Where the partition in hand starts in the data.
+    pub fn start(&self) -> u64 {
         self.position.data
     }
 

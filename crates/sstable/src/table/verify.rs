@@ -98,6 +98,8 @@ impl SsTable {
     fn verify_content(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<Verified> {
         let mut verified = Verified::default();
         let mut scan = self.scan(&KeyRange::all(), cx)?;
+        // The pages of the index come again and again; those of the data once.
+        let mut index_cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let mut last = Vec::new();
         let corrupt = |partition: u64, problem: &str| {
             self.data.file().corrupt(0, format!("partition {partition} of the file: {problem}"))
@@ -111,7 +113,7 @@ impl SsTable {
             if !self.may_contain(&hash) {
                 return Err(corrupt(number, "the filter does not know it"));
             }
-            if self.find(scan.key(), &hash, scan.decorated(), cx)?.is_none() {
+            if self.find(scan.key(), &hash, scan.decorated(), &mut index_cx)?.is_none() {
                 return Err(corrupt(number, "the index does not lead to it"));
             }
             last.clear();

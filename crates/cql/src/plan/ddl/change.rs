@@ -227,7 +227,11 @@ impl DdlPlan {
         Ok(())
     }
 
-    fn apply(
+    /// Applies it to a schema that need not be the database's.
+    ///
+    /// # Errors
+    /// What is wrong with it under that schema.
+    pub(crate) fn apply(
         &self,
         statement: &StatementKind<'_>,
         schema: &mut Schema,

@@ -85,6 +85,34 @@ pub(super) fn whole(keyspace: &Keyspace) -> Vec<Element<'_>> {
     elements
 }
 
+/// The statements that make a keyspace and all it holds again, with ids and dropped columns.
+pub(crate) fn statements_of_keyspace(keyspace: &Keyspace) -> Vec<String> {
+    whole(keyspace).into_iter().map(|element| element.statement(true)).collect()
+}
+
+/// The statements that make a table again, with the types it uses and its indexes.
+pub(crate) fn statements_of_table(keyspace: &Keyspace, table: &Table) -> Vec<String> {
+    let mut used: Vec<&str> = Vec::new();
+    let by_use = types_by_use(keyspace);
+    // A type comes behind those it uses, so going backwards every user is seen before what it uses.
+    for element in by_use.iter().rev() {
+        let Element::Type(_, ty) = *element else { continue };
+        let of_table = table.columns().any(|column| create::mentions(&column.ty, &ty.name))
+            || table.dropped.values().any(|column| create::mentions(&column.ty, &ty.name));
+        let of_types = keyspace
+            .types
+            .values()
+            .filter(|user| used.contains(&&*user.name))
+            .any(|user| user.fields.iter().any(|(_, field)| create::mentions(field, &ty.name)));
+        if of_table || of_types {
+            used.push(&ty.name);
+        }
+    }
+    let types = by_use.into_iter().filter(|element| used.contains(&element.name()));
+    let elements = types.chain(with_indexes(Element::Table(keyspace, table)));
+    elements.map(|element| element.statement(true)).collect()
+}
+
 /// A table and its indexes.
 pub(super) fn with_indexes(element: Element<'_>) -> Vec<Element<'_>> {
     let mut elements = vec![element];

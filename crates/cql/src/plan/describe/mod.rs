@@ -8,4 +8,5 @@ mod create;
 mod element;
 mod plan;
 
+pub(crate) use element::{statements_of_keyspace, statements_of_table};
 pub(crate) use plan::{DescribePlan, is_paging_state};

@@ -47,6 +47,7 @@ fn schema() -> Arc<Table> {
         dropped: Default::default(),
         flags: Vec::new(),
         indexes: Default::default(),
+        masks: Default::default(),
         next_column_id: 0,
     };
     table.arrange();

@@ -1,0 +1,333 @@
+//! Imports SSTables of others with their schema: what is missing of it is made, what is there must fit.
+//!
+//! Where the schema of a table comes from, the first that there is: the text that was given, `schema.cql` beside the
+//! SSTables (snapshots have one), the `system_schema` SSTables of the node that the directory belongs to, the table of this
+//! database that has its name.
+
+use super::backend::LocalBackend;
+use super::schema_text::ReadSchema;
+use helenus_engine::import::{
+    FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
+    find_sources, node_schema, schema_folder_of,
+};
+use helenus_engine::{DdlError, index_id};
+use helenus_model::schema::{Index, Keyspace, Schema, Table, TableId};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is to be imported.
+#[derive(Clone, Debug, Default)]
+pub struct ImportRequest {
+    /// A snapshot, the folder of a table or keyspace, or a data directory.
+    pub directory: PathBuf,
+    /// What of it.
+    pub find: FindOptions,
+    /// The schema as statements, if the directory has none.
+    pub schema: Option<String>,
+    /// How.
+    pub options: ImportOptions,
+    /// Only say what would be imported, and what speaks against it.
+    pub dry_run: bool,
+}
+
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Keyspace, table, SSTables.
+    pub tables: Vec<(String, String, u64)>,
+    /// Bytes of data files.
+    pub bytes: u64,
+    /// Keyspaces and tables that were made.
+    pub made: Vec<String>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// The schema that sources come with, and what was noticed on the way.
+struct Described {
+    schema: Schema,
+    sources: Vec<ImportSource>,
+    notes: Vec<String>,
+}
+
+/// What the database's schema gets.
+#[derive(Default)]
+struct Additions {
+    keyspaces: BTreeMap<Arc<str>, Keyspace>,
+    tables: Vec<Arc<Table>>,
+}
+
+impl LocalBackend {
+    /// Imports what a directory on `from` holds: everything of it, or nothing.
+    ///
+    /// # Errors
+    /// Everything that speaks against it, each with its file or table; failures of the disk.
+    pub fn import(
+        &self,
+        from: &SourceDisk,
+        request: &ImportRequest,
+        progress: &ImportProgress,
+    ) -> Result<ImportReport, ImportError> {
+        let sources = find_sources(&**from, &request.directory, &request.find)?;
+        let described = self.describe_sources(from, request, sources)?;
+        let present = self.database().schema();
+        let mut report = ImportReport { notes: described.notes.clone(), ..ImportReport::default() };
+        let (tables, additions) = self.assign(&present, &described, &mut report)?;
+        let staged = self.database().stage_import(from, &tables, request.options, progress)?;
+        let sstables = |import: &ImportTable| {
+            let table = &import.table;
+            (table.keyspace.to_string(), table.name.to_string(), import.sstables.len() as u64)
+        };
+        report.tables = tables.iter().map(sstables).collect();
+        if request.dry_run {
+            return Ok(report);
+        }
+        self.add_to_schema(&additions)?;
+        report.bytes = self.database().commit_import(staged)?.bytes;
+        Ok(report)
+    }
+
+    /// Reads the schema of the sources, and what their paths did not say of whose they are.
+    fn describe_sources(
+        &self,
+        from: &SourceDisk,
+        request: &ImportRequest,
+        mut sources: Vec<ImportSource>,
+    ) -> Result<Described, ImportError> {
+        let mut read = ReadSchema::new();
+        let mut problems = Vec::new();
+        if let Some(text) = &request.schema {
+            self.read_schema(text, &mut read)
+                .map_err(|error| ImportError::refused(format!("the given schema: {error}")))?;
+        } else {
+            for source in &mut sources {
+                let Some(text) = &source.schema else { continue };
+                let known = read.tables.len();
+                if let Err(error) = self.read_schema(text, &mut read) {
+                    problems.push(format!("{}: {error}", source.folder.join("schema.cql").display()));
+                }
+                // A snapshot's schema has one table, wherever the snapshot was moved to.
+                if let [(keyspace, table)] = read.tables.get(known..).unwrap_or_default() {
+                    (source.keyspace, source.table) = (keyspace.clone(), table.clone());
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ImportError::Refused { problems });
+        }
+        let mut notes: Vec<String> = read
+            .views
+            .iter()
+            .map(|view| format!("not imported, as views are not supported: {view}"))
+            .collect();
+        let is_known = |source: &ImportSource| read.schema.table(&source.keyspace, &source.table).is_some();
+        let mut schema = read.schema.clone();
+        if sources.iter().any(|source| !is_known(source))
+            && let Some(folder) = schema_folder_of(&**from, &request.directory)
+        {
+            let node = node_schema(self.database(), &**from, &folder)?;
+            self.take_over(&node, &request.find, &mut schema);
+            let (views, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| {
+                schema.table(&source.keyspace, &source.table).is_none()
+                    && node.keyspaces.contains_key(&*source.keyspace)
+                    && self.database().schema().table(&source.keyspace, &source.table).is_none()
+            });
+            // The folders of tables that were dropped stay until somebody clears their snapshots.
+            notes.extend(views.iter().filter(|source| !source.sstables.is_empty()).map(|source| {
+                format!(
+                    "not imported: {} is no table of the node\'s schema (dropped, or a materialized view)",
+                    source.folder.display()
+                )
+            }));
+            sources = others;
+            drop_older_ids(&schema, &mut sources, &mut notes);
+        }
+        self.replicate(from, request, (&read.assumed, &mut schema), &mut notes)?;
+        Ok(Described { schema, sources, notes })
+    }
+
+    /// Finds out how the keyspaces are replicated of which a `schema.cql` says nothing: as the node has them, if it is at
+    /// hand.
+    fn replicate(
+        &self,
+        from: &SourceDisk,
+        request: &ImportRequest,
+        (assumed, schema): (&[Arc<str>], &mut Schema),
+        notes: &mut Vec<String>,
+    ) -> Result<(), ImportError> {
+        let present = self.database().schema();
+        let unknown: Vec<_> = assumed.iter().filter(|name| !present.keyspaces.contains_key(*name)).collect();
+        let folder = schema_folder_of(&**from, &request.directory).filter(|_| !unknown.is_empty());
+        let node = match folder {
+            Some(folder) => Some(node_schema(self.database(), &**from, &folder)?),
+            None => None,
+        };
+        for name in unknown {
+            let of_node = node.as_ref().and_then(|node| node.keyspaces.get(name));
+            match (of_node, schema.keyspaces.get_mut(name)) {
+                (Some(of_node), Some(keyspace)) => {
+                    let mut as_there = Keyspace::clone(keyspace);
+                    as_there.replication = of_node.replication.clone();
+                    as_there.durable_writes = of_node.durable_writes;
+                    *keyspace = Arc::new(as_there);
+                }
+                _ => notes.push(format!(
+                    "keyspace {name} is made with SimpleStrategy and a replication factor of 1: a schema.cql does not say"
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a node has of the keyspaces that are wanted.
+    fn take_over(&self, node: &Schema, find: &FindOptions, schema: &mut Schema) {
+        for (name, keyspace) in &node.keyspaces {
+            let is_wanted = find.keyspace.as_ref().is_none_or(|wanted| **wanted == **name);
+            if !is_wanted || helenus_engine::is_system_keyspace(name) || OF_THE_NODE.contains(&&**name) {
+                continue;
+            }
+            let mut keyspace = Keyspace::clone(keyspace);
+            if let Some(table) = &find.table {
+                keyspace.tables.retain(|name, _| **name == **table);
+            }
+            schema.keyspaces.insert(name.clone(), Arc::new(keyspace));
+        }
+    }
+
+    /// Says which table each source goes into, and what is to be made first.
+    fn assign(
+        &self,
+        present: &Schema,
+        described: &Described,
+        report: &mut ImportReport,
+    ) -> Result<(Vec<ImportTable>, Additions), ImportError> {
+        let mut tables: BTreeMap<(String, String), ImportTable> = BTreeMap::new();
+        let mut additions = Additions::default();
+        let mut problems = Vec::new();
+        // Tables without a single SSTable are made as well.
+        for keyspace in described.schema.keyspaces.values() {
+            for table in keyspace.tables.values() {
+                if present.table(&keyspace.name, &table.name).is_none() {
+                    let made = self.addition(present, (keyspace, table), &mut additions, &mut problems);
+                    report.made.push(format!("table {}.{}", keyspace.name, table.name));
+                    let key = (keyspace.name.to_string(), table.name.to_string());
+                    tables.insert(key, ImportTable { table: made, sstables: Vec::new() });
+                }
+            }
+        }
+        for source in &described.sources {
+            let key = (source.keyspace.clone(), source.table.clone());
+            let sstables = source.sstables.iter().map(|descriptor| (source.folder.clone(), *descriptor));
+            if let Some(import) = tables.get_mut(&key) {
+                import.sstables.extend(sstables);
+            } else if let Some(table) = present.table(&source.keyspace, &source.table) {
+                tables.insert(key, ImportTable { table: table.clone(), sstables: sstables.collect() });
+            } else {
+                problems.push(format!(
+                    "{}: nothing tells the schema of {}.{}: there is no schema.cql, no system_schema beside it and no such \
+                     table here; make the table, or give a file of statements with --schema",
+                    source.folder.display(),
+                    source.keyspace,
+                    source.table
+                ));
+            }
+        }
+        for name in additions.keyspaces.keys().filter(|name| !present.keyspaces.contains_key(*name)) {
+            report.made.insert(0, format!("keyspace {name}"));
+        }
+        if problems.is_empty() {
+            Ok((tables.into_values().collect(), additions))
+        } else {
+            Err(ImportError::Refused { problems })
+        }
+    }
+
+    /// Notes a table as one to be made, under an id of its own: what the log has of a dropped table of the old id must never
+    /// come into it.
+    fn addition(
+        &self,
+        present: &Schema,
+        (keyspace, table): (&Keyspace, &Arc<Table>),
+        additions: &mut Additions,
+        problems: &mut Vec<String>,
+    ) -> Arc<Table> {
+        let bare = || Keyspace { tables: BTreeMap::new(), types: BTreeMap::new(), ..keyspace.clone() };
+        let added = additions.keyspaces.entry(keyspace.name.clone()).or_insert_with(bare);
+        for (name, ty) in &keyspace.types {
+            match present.keyspaces.get(&keyspace.name).and_then(|present| present.types.get(name)) {
+                None => _ = added.types.insert(name.clone(), ty.clone()),
+                Some(here) if here.fields == ty.fields => {}
+                Some(_) => {
+                    let problem = format!("type {}.{name} is here already, with other fields", keyspace.name);
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        let made = Arc::new(Table { id: TableId((self.ddl_settings().new_id)()), ..Table::clone(table) });
+        additions.tables.push(made.clone());
+        made
+    }
+
+    /// Makes what is missing of the schema, in one step.
+    fn add_to_schema(&self, additions: &Additions) -> Result<(), ImportError> {
+        if additions.tables.is_empty() {
+            return Ok(());
+        }
+        let changed = self.database().change_schema(|schema, timestamp_us| {
+            let mut next = schema.clone();
+            for (name, added) in &additions.keyspaces {
+                let present = next.keyspaces.get(name).map(|keyspace| Keyspace::clone(keyspace));
+                let mut keyspace =
+                    present.unwrap_or_else(|| Keyspace { types: BTreeMap::new(), ..added.clone() });
+                for (name, ty) in &added.types {
+                    keyspace.types.entry(name.clone()).or_insert_with(|| ty.clone());
+                }
+                for table in additions.tables.iter().filter(|table| table.keyspace == *name) {
+                    if keyspace.tables.contains_key(&table.name) {
+                        return Err(format!("table {name}.{} was made meanwhile", table.name));
+                    }
+                    keyspace.tables.insert(table.name.clone(), with_index_ids(table, timestamp_us));
+                }
+                next.keyspaces.insert(name.clone(), Arc::new(keyspace));
+            }
+            Ok(next)
+        });
+        let (changes, ticket) = changed.map_err(|error| match error {
+            DdlError::Refused(problem) => ImportError::refused(problem),
+            DdlError::Engine(error) => ImportError::Engine(error),
+        })?;
+        ticket.wait()?;
+        self.announce(&changes);
+        Ok(())
+    }
+}
+
+/// Keyspaces that a node has of itself besides those that the engine knows as such.
+const OF_THE_NODE: [&str; 2] = ["system_auth", "system_distributed"];
+
+fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
+    let with_id = |(name, index): (&Arc<str>, &Arc<Index>)| {
+        let id = index_id(table.id, name, timestamp_us);
+        (name.clone(), Arc::new(Index { id, ..Index::clone(index) }))
+    };
+    Arc::new(Table { indexes: table.indexes.iter().map(with_id).collect(), ..Table::clone(table) })
+}
+
+/// A table that was dropped and made again has a folder for each id: only the present one's counts.
+fn drop_older_ids(schema: &Schema, sources: &mut Vec<ImportSource>, notes: &mut Vec<String>) {
+    sources.retain(|source| {
+        let wanted = schema.table(&source.keyspace, &source.table).map(|table| table.id);
+        let is_older =
+            source.id.is_some() && wanted.is_some() && source.id != wanted && source.schema.is_none();
+        if is_older && !source.sstables.is_empty() {
+            notes.push(format!(
+                "not imported: {} is of an earlier table of that name",
+                source.folder.display()
+            ));
+        }
+        !is_older
+    });
+}

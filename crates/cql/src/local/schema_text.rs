@@ -1,0 +1,156 @@
+//! A schema as CQL, both ways: what the statements of a `schema.cql` make, and the statements that make a schema again.
+//!
+//! Snapshots of Cassandra have such a file beside each table's SSTables: its user-defined types, the table with its id and
+//! the columns that were dropped from it, and its indexes. The keyspace is not in it.
+
+use super::backend::LocalBackend;
+use crate::analysis::{Memo, Scope};
+use crate::error::{CqlError, Result};
+use crate::plan::ddl::DdlPlan;
+use crate::plan::describe::{statements_of_keyspace, statements_of_table};
+use crate::syntax::ast::StatementKind;
+use crate::syntax::{parse, split_statements};
+use helenus_model::schema::{Keyspace, Schema, Table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What statements came to.
+#[derive(Debug)]
+pub(super) struct ReadSchema {
+    /// Everything they made.
+    pub(super) schema: Schema,
+    /// Keyspaces that no statement made, though things in them were.
+    pub(super) assumed: Vec<Arc<str>>,
+    /// Tables, by keyspace and name, in their order.
+    pub(super) tables: Vec<(String, String)>,
+    /// Materialized views that were passed over.
+    pub(super) views: Vec<String>,
+}
+
+impl LocalBackend {
+    /// Runs the statements of a text on an empty schema, or on one that earlier texts made. Things that are there already
+    /// are left as they are if the statement says IF NOT EXISTS.
+    ///
+    /// # Errors
+    /// What is wrong with a statement, as the server would say it; statements that do not make a schema.
+    pub(super) fn read_schema(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
+        for statement in split_statements(text) {
+            if is_view(statement) {
+                read.views.push(first_line(statement));
+            } else {
+                self.apply_statement(statement, read)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_statement(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
+        let parsed = parse(text)?;
+        if matches!(parsed.kind, StatementKind::Use(_)) {
+            return Ok(());
+        }
+        if let Some(keyspace) = keyspace_of(&parsed.kind)
+            && !read.schema.keyspaces.contains_key(keyspace)
+            && !matches!(parsed.kind, StatementKind::CreateKeyspace(_))
+        {
+            let made = one_copy(keyspace);
+            read.assumed.push(made.name.clone());
+            read.schema.keyspaces.insert(made.name.clone(), Arc::new(made));
+        }
+        let memo = Memo::default();
+        let present = Arc::new(read.schema.clone());
+        let plan = DdlPlan::prepare(&parsed, &Scope { schema: &present, keyspace: None, memo: &memo })?;
+        let Some(plan) = plan else {
+            return Err(CqlError::Invalid(format!(
+                "{}: only statements that make a schema may stand in a schema file",
+                first_line(text)
+            )));
+        };
+        let timestamp_us = self.database().next_timestamp()?;
+        plan.apply(&parsed.kind, &mut read.schema, (self.ddl_settings(), timestamp_us), &mut Vec::new())?;
+        if let StatementKind::CreateTable(create) = &parsed.kind {
+            read.tables.push((plan.keyspace().to_owned(), create.name.name.as_str().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The schema that the statements of a text make.
+    ///
+    /// # Errors
+    /// What is wrong with a statement.
+    pub fn schema_of_text(&self, text: &str) -> Result<Schema> {
+        let mut read = ReadSchema::new();
+        self.read_schema(text, &mut read)?;
+        Ok(read.schema)
+    }
+
+    /// The statements that make the schema of these keyspaces again, as a file.
+    pub fn schema_text(keyspaces: &[&Keyspace]) -> String {
+        let mut out = String::new();
+        for keyspace in keyspaces {
+            for statement in statements_of_keyspace(keyspace) {
+                out.push_str(&guarded(&statement));
+                out.push_str("\n\n");
+            }
+        }
+        out
+    }
+
+    /// The statements that make one table again, with the types it uses: what a snapshot has as `schema.cql`.
+    pub fn table_text(keyspace: &Keyspace, table: &Table) -> String {
+        statements_of_table(keyspace, table).iter().map(|statement| guarded(statement) + "\n\n").collect()
+    }
+}
+
+impl ReadSchema {
+    /// Nothing read yet.
+    pub(super) fn new() -> ReadSchema {
+        let schema = Schema { keyspaces: BTreeMap::new(), version: uuid::Uuid::nil(), epoch: 0 };
+        ReadSchema { schema, assumed: Vec::new(), tables: Vec::new(), views: Vec::new() }
+    }
+}
+
+/// A keyspace of which nothing is known but its name.
+pub(super) fn one_copy(name: &str) -> Keyspace {
+    let replication = [("class", "org.apache.cassandra.locator.SimpleStrategy"), ("replication_factor", "1")];
+    Keyspace {
+        name: name.into(),
+        durable_writes: true,
+        replication: replication.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        tables: BTreeMap::new(),
+        types: BTreeMap::new(),
+    }
+}
+
+/// The keyspace that a statement says it is about.
+fn keyspace_of<'s>(statement: &'s StatementKind<'_>) -> Option<&'s str> {
+    let name = match statement {
+        StatementKind::CreateTable(create) => &create.name,
+        StatementKind::CreateType(create) => &create.name,
+        StatementKind::AlterTable(alter) => &alter.name,
+        StatementKind::AlterType(alter) => &alter.name,
+        StatementKind::CreateIndex(create) => &create.table,
+        _ => return None,
+    };
+    name.keyspace.as_ref().map(|keyspace| keyspace.as_str())
+}
+
+fn is_view(statement: &str) -> bool {
+    let mut words = statement.split_whitespace();
+    let mut is = |word: &str| words.next().is_some_and(|found| found.eq_ignore_ascii_case(word));
+    is("CREATE") && is("MATERIALIZED") && is("VIEW")
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The statement made to leave alone what is there already.
+fn guarded(statement: &str) -> String {
+    let kinds =
+        ["CREATE KEYSPACE ", "CREATE TABLE ", "CREATE TYPE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];
+    match kinds.iter().find_map(|kind| Some((kind, statement.strip_prefix(kind)?))) {
+        Some((kind, rest)) => format!("{kind}IF NOT EXISTS {rest}"),
+        None => statement.to_owned(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Hands out the SSTables of tables: a second name for each file, in a folder of the database.
+//!
+//! `DIR/export/<uuid>/<keyspace>/<table>/`. Names cost nothing and hold what they name, whatever compactions do meanwhile;
+//! whoever asked copies, links or reads from there and removes the folder. What is left of it goes at the next start.
+
+use crate::database::{Database, Shared};
+use crate::error::{Error, Result};
+use crate::folder::make_folder_below;
+use crate::import::remove_all;
+use crate::table::TableStore;
+use helenus_model::schema::Table;
+use helenus_sstable::sequential_writer::SequentialWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder with files of tables.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// Where; absolute if the database's directory is.
+    pub folder: PathBuf,
+    /// Keyspace, table, SSTables.
+    pub tables: Vec<(Arc<str>, Arc<str>, u64)>,
+}
+
+impl Database {
+    /// Writes what these tables have in memory to SSTables, and links all of theirs into a new folder, each table at one
+    /// moment.
+    ///
+    /// # Errors
+    /// Tables with SSTables that cannot be read; failures of the disk. No folder is left then.
+    pub fn export(&self, tables: &[Arc<Table>]) -> Result<Exported> {
+        let shared = &self.shared;
+        let folder = export_folder(shared).join(shared.next_uuid().to_string());
+        let exported = self.link_tables(tables, &folder);
+        if exported.is_err() {
+            // The first error says more; a start removes what this leaves.
+            let _ = remove_all(&*shared.host.disk, &folder);
+        }
+        exported
+    }
+
+    fn link_tables(&self, tables: &[Arc<Table>], folder: &Path) -> Result<Exported> {
+        let shared = &self.shared;
+        make_folder_below(&*shared.host.disk, &shared.options.dir, folder)?;
+        let mut exported = Exported { folder: folder.to_owned(), tables: Vec::new() };
+        for table in tables {
+            let store = shared.table(table.id).ok_or_else(|| Error::UnknownTable {
+                keyspace: table.keyspace.to_string(),
+                table: table.name.to_string(),
+            })?;
+            store.flush(shared)?;
+            let to = folder.join(&*table.keyspace).join(&*table.name);
+            make_folder_below(&*shared.host.disk, &shared.options.dir, &to)?;
+            let sstables = store.link_out(shared, &to)?;
+            exported.tables.push((table.keyspace.clone(), table.name.clone(), sstables));
+        }
+        Ok(exported)
+    }
+
+    /// Writes a text as a file that is not there: into a folder that `export` made.
+    ///
+    /// # Errors
+    /// Failures of the disk.
+    pub fn add_to_export(&self, path: &Path, text: &str) -> Result<()> {
+        let mut out = SequentialWriter::create(&*self.shared.host.disk, path, false)?;
+        out.write(text.as_bytes())?;
+        out.finish()?;
+        Ok(())
+    }
+}
+
+impl TableStore {
+    /// Links the files of every SSTable of the view into a folder; how many SSTables.
+    fn link_out(&self, shared: &Shared, to: &Path) -> Result<u64> {
+        let disk = &shared.host.disk;
+        let view = self.hold_still(|view| {
+            view.check_whole()?;
+            let files = if view.sstables.is_empty() {
+                Vec::new()
+            } else {
+                disk.list(self.folder()).map_err(Error::io("list", self.folder()))?
+            };
+            for sstable in &view.sstables {
+                let prefix = sstable.descriptor().prefix();
+                for path in &files {
+                    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+                    if name.starts_with(&*prefix) {
+                        disk.hard_link(path, &to.join(name)).map_err(Error::io("link", path))?;
+                    }
+                }
+            }
+            Ok(view.clone())
+        })?;
+        Ok(view.sstables.len() as u64)
+    }
+}
+
+fn export_folder(shared: &Shared) -> PathBuf {
+    shared.options.dir.join("export")
+}
+
+/// Removes what exports that were cut have left.
+pub(crate) fn remove_exports(shared: &Shared) -> Result<()> {
+    remove_all(&*shared.host.disk, &export_folder(shared))
+}

@@ -1,0 +1,269 @@
+//! Makes a directory of ours out of a copy of a Cassandra node's.
+//!
+//! Tables stay where they are, under the node's names and ids; both kinds of SSTable ids are known here, and what a
+//! transaction of the node left unfinished is finished or undone when a table is opened. What is the node's own (its system
+//! keyspaces, commit log, hints, caches) is moved to `DIR/of-cassandra`, from where its schema is read. Only then, in a
+//! database opened on the directory, the schema is made and the file `DIR/adopted` says that it is done: until then the
+//! same can be begun again.
+
+use super::check::check_source;
+use super::node_schema::node_schema;
+use super::{ImportError, ImportProgress};
+use crate::database::{Database, DatabaseOptions, DdlError};
+use crate::error::Error;
+use crate::schema::{index_id, is_system_keyspace};
+use helenus_host::{Disk, Host};
+use helenus_model::schema::{Index, Keyspace, Schema, Table};
+use helenus_sstable::component::Component;
+use helenus_sstable::intake::{Place, add_page_checksums};
+use helenus_sstable::names::{Descriptor, table_folder};
+use helenus_sstable::transaction_log::useless_prefixes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the node's own things go.
+const ASIDE: &str = "of-cassandra";
+/// Says that the directory was adopted.
+const DONE: &str = "adopted";
+/// Folders of a node beside its data.
+const BESIDE_DATA: [&str; 4] = ["commitlog", "hints", "saved_caches", "cdc_raw"];
+/// Keyspaces that describe the node and not its users' data.
+const OF_THE_NODE: [&str; 6] = [
+    "system",
+    "system_schema",
+    "system_traces",
+    "system_views",
+    "system_virtual_schema",
+    "system_cluster_metadata",
+];
+
+/// A directory that is ready to be opened, and what is to be made in it then.
+#[derive(Debug)]
+pub struct Adoption {
+    directory: PathBuf,
+    /// The node's keyspaces; none if the directory was adopted before.
+    schema: Option<Schema>,
+    /// Tables with SSTables, and how many.
+    pub tables: u64,
+    /// SSTables.
+    pub sstables: u64,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Checks a copy of a node's directory and moves what is the node's own out of the way. `directory` holds `data`, or is
+/// the data directory itself, which then becomes `data` within it. With `whole` every byte is read.
+///
+/// # Errors
+/// Everything that speaks against it; nothing was changed then.
+pub fn adopt(
+    host: &Host,
+    directory: &Path,
+    whole: bool,
+    progress: &ImportProgress,
+) -> Result<Adoption, ImportError> {
+    let disk = &*host.disk;
+    if disk.exists(&directory.join(DONE)) {
+        let notes = vec!["adopted before: opened as it is".to_owned()];
+        return Ok(Adoption { directory: directory.to_owned(), schema: None, tables: 0, sstables: 0, notes });
+    }
+    let aside = directory.join(ASIDE);
+    let data = directory.join("data");
+    let schemas = [aside.join("system_schema"), data.join("system_schema"), directory.join("system_schema")];
+    let Some(schema_folder) = schemas.iter().find(|folder| disk.is_dir(folder)) else {
+        return Err(ImportError::refused(format!(
+            "{}: no copy of a Cassandra node's directory: there is no system_schema in it, nor in data within it",
+            directory.display()
+        )));
+    };
+    if disk.exists(&directory.join("host-id")) && !disk.is_dir(&aside) {
+        return Err(ImportError::refused(format!(
+            "{}: this is a directory of Helenus already; open it with --data",
+            directory.display()
+        )));
+    }
+    let is_bare = schema_folder.parent() == Some(directory);
+    let root = if is_bare { directory } else { data.as_path() };
+    let schema = {
+        let memory = DatabaseOptions { sync: None, ..DatabaseOptions::new("/reader") };
+        let (reader, _) = Database::open(helenus_host::memory::host(), memory)?;
+        node_schema(&reader, disk, schema_folder)?
+    };
+    let found = sstables_of(disk, root, &schema)?;
+    let notes = notes(disk, directory, root, &schema)?;
+    let size = |(_, folder, descriptor): &(Arc<Table>, PathBuf, Descriptor)| {
+        disk.open(&descriptor.path(folder, Component::Data)).and_then(|file| file.size()).unwrap_or_default()
+    };
+    progress.begin(found.iter().map(size).sum());
+    let mut problems = Vec::new();
+    for sstable in &found {
+        let (table, folder, descriptor) = sstable;
+        progress.doing(format!("check {}.{} {descriptor}", table.keyspace, table.name));
+        problems.extend(check_source(disk, (folder, *descriptor), table, whole));
+        progress.add(size(sstable));
+    }
+    if !problems.is_empty() {
+        return Err(ImportError::Refused { problems });
+    }
+    for (_, folder, descriptor) in &found {
+        add_page_checksums(Place { disk, folder, descriptor: *descriptor })?;
+    }
+    let mut tables: Vec<&Path> = found.iter().map(|(_, folder, _)| folder.as_path()).collect();
+    tables.dedup();
+    let (tables, sstables) = (tables.len() as u64, found.len() as u64);
+    move_aside(disk, directory, is_bare)?;
+    Ok(Adoption { directory: directory.to_owned(), schema: Some(schema), tables, sstables, notes })
+}
+
+/// The SSTables that count of every table of the schema.
+fn sstables_of(
+    disk: &dyn Disk,
+    root: &Path,
+    schema: &Schema,
+) -> Result<Vec<(Arc<Table>, PathBuf, Descriptor)>, ImportError> {
+    let mut found = Vec::new();
+    let mut problems = Vec::new();
+    let users = schema.keyspaces.values().filter(|keyspace| !is_system_keyspace(&keyspace.name));
+    for table in users.flat_map(|keyspace| keyspace.tables.values()) {
+        let folder = root.join(&*table.keyspace).join(table_folder(&table.name, table.id));
+        if !disk.is_dir(&folder) {
+            continue;
+        }
+        let useless = match useless_prefixes(disk, &folder) {
+            Ok(useless) => useless,
+            Err(error) => {
+                problems.push(error.to_string());
+                continue;
+            }
+        };
+        let files = disk.list(&folder).map_err(Error::io("list", &folder))?;
+        for path in &files {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !name.ends_with("-Data.db") || useless.iter().any(|prefix| name.starts_with(&**prefix)) {
+                continue;
+            }
+            match Descriptor::parse(name) {
+                Some((descriptor, _)) => found.push((table.clone(), folder.clone(), descriptor)),
+                None => {
+                    problems.push(format!("{}: not an SSTable of a known version", path.display()));
+                }
+            }
+        }
+    }
+    if problems.is_empty() { Ok(found) } else { Err(ImportError::Refused { problems }) }
+}
+
+/// What is not there, or not taken.
+fn notes(
+    disk: &dyn Disk,
+    directory: &Path,
+    root: &Path,
+    schema: &Schema,
+) -> Result<Vec<String>, ImportError> {
+    let mut notes = vec![
+        "what the node had not flushed is not here: run nodetool drain on it before its directory is copied"
+            .to_owned(),
+    ];
+    let log = directory.join("commitlog");
+    if disk.is_dir(&log) {
+        let files = disk.list(&log).map_err(Error::io("list", &log))?;
+        let of_node = |path: &&PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("CommitLog-"))
+        };
+        let count = files.iter().filter(of_node).count();
+        if count > 0 {
+            notes.push(format!(
+                "{}: {count} segments of the node's commit log are not read; they go to {ASIDE}",
+                log.display()
+            ));
+        }
+    }
+    for keyspace in disk.list(root).map_err(Error::io("list", root))? {
+        let name = keyspace.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_known = schema.keyspaces.contains_key(name) || OF_THE_NODE.contains(&name);
+        let is_beside = BESIDE_DATA.contains(&name) || name == "data" || name == ASIDE;
+        if disk.is_dir(&keyspace) && !is_known && !(is_beside && root == directory) {
+            notes.push(format!("{}: no keyspace of the node's schema; left alone", keyspace.display()));
+        }
+    }
+    Ok(notes)
+}
+
+/// Moves the node's own folders to `of-cassandra`, and the keyspaces of a bare data directory into `data`. Done again after
+/// a cut, it goes on.
+fn move_aside(disk: &dyn Disk, directory: &Path, is_bare: bool) -> Result<(), ImportError> {
+    let (aside, data) = (directory.join(ASIDE), directory.join("data"));
+    disk.create_dir_all(&aside).map_err(Error::io("create", &aside))?;
+    disk.create_dir_all(&data).map_err(Error::io("create", &data))?;
+    for name in BESIDE_DATA {
+        move_into(disk, &directory.join(name), &aside)?;
+    }
+    let root = if is_bare { directory } else { data.as_path() };
+    for name in OF_THE_NODE.iter().filter(|name| **name != "system_schema") {
+        move_into(disk, &root.join(name), &aside)?;
+    }
+    if is_bare {
+        for path in disk.list(directory).map_err(Error::io("list", directory))? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if disk.is_dir(&path) && !["data", ASIDE, "system_schema"].contains(&name) {
+                move_into(disk, &path, &data)?;
+            }
+        }
+    }
+    // Last: by it the directory is known for one that is being adopted.
+    move_into(disk, &root.join("system_schema"), &aside)?;
+    for folder in [&aside, &data, &directory.to_owned()] {
+        disk.sync_dir(folder).map_err(Error::io("sync", folder))?;
+    }
+    Ok(())
+}
+
+fn move_into(disk: &dyn Disk, folder: &Path, into: &Path) -> Result<(), ImportError> {
+    let target = into.join(folder.file_name().unwrap_or_default());
+    if disk.is_dir(folder) && !disk.exists(&target) {
+        disk.rename(folder, &target).map_err(Error::io("rename", folder))?;
+    }
+    Ok(())
+}
+
+impl Database {
+    /// Makes the schema of an adopted directory, on which this database was opened: its tables appear with what they hold.
+    ///
+    /// # Errors
+    /// Failures of a write; damage of a transaction log.
+    pub fn finish_adoption(&self, adoption: &Adoption) -> Result<(), ImportError> {
+        let Some(node) = &adoption.schema else { return Ok(()) };
+        let changed = self.change_schema(|schema, timestamp_us| {
+            let mut next = schema.clone();
+            for (name, keyspace) in &node.keyspaces {
+                if is_system_keyspace(name) || schema.keyspaces.contains_key(name) {
+                    continue;
+                }
+                let mut keyspace = Keyspace::clone(keyspace);
+                for table in keyspace.tables.values_mut() {
+                    let indexes = table.indexes.iter().map(|(name, index)| {
+                        let id = index_id(table.id, name, timestamp_us);
+                        (name.clone(), Arc::new(Index { id, ..Index::clone(index) }))
+                    });
+                    *table = Arc::new(Table { indexes: indexes.collect(), ..Table::clone(table) });
+                }
+                next.keyspaces.insert(name.clone(), Arc::new(keyspace));
+            }
+            Ok::<_, std::convert::Infallible>(next)
+        });
+        let (_, ticket) = changed.map_err(|error| match error {
+            DdlError::Refused(never) => match never {},
+            DdlError::Engine(error) => ImportError::Engine(error),
+        })?;
+        ticket.wait()?;
+        let shared = &self.shared;
+        if let Some(log) = &shared.log {
+            log.sync_up_to(log.position())?;
+        }
+        let done = adoption.directory.join(DONE);
+        self.add_to_export(&done, "adopted from a Cassandra node's directory\n")?;
+        let disk = &shared.host.disk;
+        disk.sync_dir(&adoption.directory).map_err(Error::io("sync", &adoption.directory))?;
+        Ok(())
+    }
+}

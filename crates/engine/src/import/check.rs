@@ -1,0 +1,192 @@
+//! What speaks against a file: components that are missing, types that are not the table's, damage.
+
+use helenus_host::Disk;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
+use helenus_sstable::intake::{Place, missing_components};
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::recent_blocks::RecentBlocks;
+use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
+use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Checks one SSTable as a file of a table: components, partitioner, types and, when `whole`, every byte. Every problem
+/// that is found, each with its file; none when the SSTable may be taken.
+pub fn check_source(
+    disk: &dyn Disk,
+    (folder, descriptor): (&Path, Descriptor),
+    table: &Arc<Table>,
+    whole: bool,
+) -> Vec<String> {
+    let place = Place { disk, folder, descriptor };
+    let with_name = |problem: String| format!("{}: {problem}", folder.join(descriptor.to_string()).display());
+    match missing_components(place) {
+        Err(error) => return vec![error.to_string()],
+        Ok(missing) if !missing.is_empty() => {
+            return vec![with_name(format!("components are missing: {}", missing.join(", ")))];
+        }
+        Ok(_) => {}
+    }
+    let statistics = match read_statistics(disk, folder, descriptor) {
+        Ok(statistics) => statistics,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut problems: Vec<String> = check_statistics(&statistics, table).into_iter().map(with_name).collect();
+    if problems.is_empty() {
+        let options = OpenOptions {
+            schema: table.clone(),
+            cache: Arc::new(RecentBlocks::default()),
+            file_numbers: [1, 2, 3],
+        };
+        let checked = SsTable::open(disk, folder, descriptor, options)
+            .and_then(|sstable| if whole { sstable.verify(disk, folder).map(|_| ()) } else { Ok(()) });
+        problems.extend(checked.err().map(|error| error.to_string()));
+    }
+    problems
+}
+
+fn check_statistics(statistics: &Statistics, table: &Table) -> Vec<String> {
+    let partitioner = &statistics.validation.partitioner;
+    if partitioner != MURMUR3_PARTITIONER {
+        return vec![format!(
+            "its partitions are ordered by {partitioner}; only Murmur3Partitioner's order is read"
+        )];
+    }
+    check_header(&statistics.header, table)
+}
+
+/// Why a file with this header cannot be one of this table: every column that does not fit.
+pub fn check_header(header: &Header, table: &Table) -> Vec<String> {
+    let mut problems = Vec::new();
+    let name = format!("{}.{}", table.keyspace, table.name);
+    match key_types(&header.key_type) {
+        Err(problem) => problems.push(problem),
+        Ok(types) => keys(&types, &table.partition_key, ("partition key", &name), &mut problems),
+    }
+    let clustering: Result<Vec<_>, String> =
+        header.clustering_types.iter().map(|class| plain(class)).collect();
+    match clustering {
+        Err(problem) => problems.push(problem),
+        Ok(types) => keys(&types, &table.clustering, ("clustering", &name), &mut problems),
+    }
+    for (columns, of_table, kind) in
+        [(&header.statics, &table.statics, "static"), (&header.regulars, &table.regulars, "regular")]
+    {
+        for column in columns {
+            problems.extend(check_column(column, of_table, (table, kind)));
+        }
+    }
+    problems
+}
+
+fn check_column(column: &HeaderColumn, of_table: &[Column], (table, kind): (&Table, &str)) -> Option<String> {
+    let name = String::from_utf8_lossy(&column.name);
+    let found = match plain(&column.type_name) {
+        Ok((found, _)) => found,
+        Err(problem) => return Some(format!("column {name}: {problem}")),
+    };
+    match of_table.iter().find(|wanted| *wanted.name == *name) {
+        None if table.dropped.contains_key(&*name) => None,
+        None => Some(format!("{kind} column {name} ({found}) is not in {}.{}", table.keyspace, table.name)),
+        Some(wanted) if fits(&found, &wanted.ty) => None,
+        Some(wanted) => Some(format!(
+            "column {name} is {found} in the file and {} in {}.{}",
+            wanted.ty, table.keyspace, table.name
+        )),
+    }
+}
+
+fn key_types(class: &str) -> Result<Vec<(CqlType, bool)>, String> {
+    match parse_class_name(class) {
+        Ok(ParsedClass::Composite(types)) => Ok(types),
+        Ok(ParsedClass::Plain { ty, reversed }) => Ok(vec![(ty, reversed)]),
+        Err(problem) => Err(format!("type {class}: {problem}")),
+    }
+}
+
+fn plain(class: &str) -> Result<(CqlType, bool), String> {
+    match parse_class_name(class) {
+        Ok(ParsedClass::Plain { ty, reversed }) => Ok((ty, reversed)),
+        Ok(ParsedClass::Composite(_)) => Ok((CqlType::Custom(class.into()), false)),
+        Err(problem) => Err(format!("type {class}: {problem}")),
+    }
+}
+
+fn keys(
+    found: &[(CqlType, bool)],
+    wanted: &[Column],
+    (what, table): (&str, &str),
+    problems: &mut Vec<String>,
+) {
+    if found.len() != wanted.len() {
+        problems.push(format!(
+            "its {what} has {} columns, that of {table} has {}",
+            found.len(),
+            wanted.len()
+        ));
+        return;
+    }
+    for ((found, reversed), wanted) in found.iter().zip(wanted) {
+        let order = |reversed| if reversed { " DESC" } else { "" };
+        if !is_same(found, &wanted.ty) || *reversed != wanted.reversed {
+            problems.push(format!(
+                "its {what} column {} is {found}{} in the file and {}{} in {table}",
+                wanted.name,
+                order(*reversed),
+                wanted.ty,
+                order(wanted.reversed)
+            ));
+        }
+    }
+}
+
+/// Whether values of one type may be read as another's: the same, any as bytes, or a user-defined type that has grown.
+fn fits(found: &CqlType, wanted: &CqlType) -> bool {
+    let is_bytes = *wanted == CqlType::Blob && !found.is_multi_cell() && *found != CqlType::Counter;
+    is_bytes || (found.is_multi_cell() == wanted.is_multi_cell() && is_same(found, wanted))
+}
+
+/// Whether two types are one, whatever keyspace their user-defined types are from, and whether or not their parts are
+/// said to be frozen.
+fn is_same(found: &CqlType, wanted: &CqlType) -> bool {
+    use CqlType::{List, Map, Set, Tuple, Udt, Vector};
+    match (found, wanted) {
+        (List { element: a, .. }, List { element: b, .. })
+        | (Set { element: a, .. }, Set { element: b, .. }) => is_same(a, b),
+        (Map { key: a, value: v, .. }, Map { key: b, value: w, .. }) => is_same(a, b) && is_same(v, w),
+        (Tuple(a), Tuple(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_same(a, b)),
+        (Udt(a), Udt(b)) => {
+            let pairs = a.fields.iter().zip(&b.fields);
+            a.fields.len() <= b.fields.len()
+                && pairs.into_iter().all(|((name, a), (other, b))| name == other && is_same(a, b))
+        }
+        (Vector { element: a, dimension: d }, Vector { element: b, dimension: e }) => d == e && is_same(a, b),
+        _ => found == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::types::UserType;
+
+    fn udt(keyspace: &str, fields: &[&str], frozen: bool) -> CqlType {
+        let fields = fields.iter().map(|name| (Arc::from(*name), CqlType::Int)).collect();
+        CqlType::Udt(Arc::new(UserType { keyspace: keyspace.into(), name: "u".into(), fields, frozen }))
+    }
+
+    #[test]
+    fn a_type_fits_itself_grown_types_and_bytes_and_nothing_else() {
+        assert!(fits(&CqlType::Int, &CqlType::Int));
+        assert!(fits(&CqlType::Int, &CqlType::Blob));
+        assert!(!fits(&CqlType::Int, &CqlType::Text));
+        assert!(!fits(&CqlType::Blob, &CqlType::Int));
+        assert!(fits(&udt("a", &["x"], true), &udt("b", &["x", "y"], true)));
+        assert!(!fits(&udt("a", &["x", "y"], true), &udt("a", &["x"], true)));
+        assert!(!fits(&udt("a", &["x"], true), &udt("a", &["x"], false)));
+        let set = |frozen| CqlType::Set { element: Arc::new(CqlType::Text), frozen };
+        assert!(!fits(&set(false), &set(true)));
+        assert!(!fits(&set(false), &CqlType::Blob));
+    }
+}

@@ -1,0 +1,118 @@
+//! The schema of a Cassandra node, read from the SSTables of its `system_schema` keyspace where they lie.
+
+use super::ImportError;
+use crate::database::Database;
+use crate::schema::{SchemaRow, load_schema};
+use crate::table::View;
+use helenus_host::Disk;
+use helenus_model::schema::{ColumnKind, DroppedColumn, Schema, Table};
+use helenus_model::types::CqlType;
+use helenus_sstable::block::NoCache;
+use helenus_sstable::names::{Descriptor, parse_table_folder};
+use helenus_sstable::statistics::HeaderColumn;
+use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
+use helenus_sstable::transaction_log::useless_prefixes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the folder of the schema's keyspace.
+const SYSTEM_SCHEMA: &str = "system_schema";
+/// How far above a given directory the data directory is looked for: a snapshot stands five folders below it.
+const ABOVE_MAX: usize = 5;
+
+/// The `system_schema` folder of the node that a directory belongs to: in it, beside it, or above it.
+pub fn schema_folder_of(disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
+    let inside = [directory.join(SYSTEM_SCHEMA), directory.join("data").join(SYSTEM_SCHEMA)];
+    let above = directory.ancestors().skip(1).take(ABOVE_MAX).map(|above| above.join(SYSTEM_SCHEMA));
+    inside.into_iter().chain(above).find(|folder| disk.is_dir(folder))
+}
+
+/// Reads the keyspaces, types, tables and indexes of users from a node's `system_schema` folder. `reader` lends its read
+/// path; its own schema is not looked at.
+///
+/// # Errors
+/// Files that cannot be read, damage.
+pub fn node_schema(reader: &Database, disk: &dyn Disk, folder: &Path) -> Result<Schema, ImportError> {
+    let empty = crate::schema::system_schema();
+    let mut problems = Vec::new();
+    let loaded = load_schema(empty, &mut |table| match rows_of(reader, disk, folder, table) {
+        Ok(rows) => Ok(rows),
+        Err(ImportError::Engine(error)) => Err(error),
+        Err(ImportError::Refused { problems: found }) => {
+            problems.extend(found);
+            Ok(Vec::new())
+        }
+    });
+    if problems.is_empty() { Ok(loaded?) } else { Err(ImportError::Refused { problems }) }
+}
+
+/// All rows of one schema table of the node. There are none of a table that its version does not have.
+fn rows_of(
+    reader: &Database,
+    disk: &dyn Disk,
+    folder: &Path,
+    table: &Arc<Table>,
+) -> Result<Vec<SchemaRow>, ImportError> {
+    let io = |source| helenus_sstable::Error::Io { file: folder.to_owned(), source };
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let is_of_table =
+        |path: &PathBuf| parse_table_folder(&name(path)).is_some_and(|(name, _)| name == &*table.name);
+    let mut found = Vec::new();
+    for path in disk.list(folder).map_err(io)?.into_iter().filter(is_of_table) {
+        let useless = useless_prefixes(disk, &path)?;
+        let files = disk.list(&path).map_err(io)?;
+        for file in files.iter().map(|file| name(file)).filter(|file| file.ends_with("-Data.db")) {
+            if useless.iter().any(|prefix| file.starts_with(&**prefix)) {
+                continue;
+            }
+            let Some((descriptor, _)) = Descriptor::parse(&file) else {
+                let problem = format!("{}: not an SSTable of a known version", path.join(&file).display());
+                return Err(ImportError::refused(problem));
+            };
+            found.push((path.clone(), descriptor));
+        }
+    }
+    let mut tolerant = Table::clone(table);
+    for (path, descriptor) in &found {
+        let header = read_statistics(disk, path, *descriptor)?.header;
+        tolerate(&mut tolerant, &header.statics, ColumnKind::Static);
+        tolerate(&mut tolerant, &header.regulars, ColumnKind::Regular);
+    }
+    let tolerant = Arc::new(tolerant);
+    let view = reader.view_of_files(disk, &found, &tolerant)?;
+    Ok(reader.read_rows_of(&tolerant, &view)?)
+}
+
+impl Database {
+    /// The SSTables of folders that are not this database's as sources of reads, under a definition that need not be in
+    /// its schema.
+    ///
+    /// # Errors
+    /// SSTables that cannot be opened.
+    pub fn view_of_files(
+        &self,
+        disk: &dyn Disk,
+        sstables: &[(PathBuf, Descriptor)],
+        table: &Arc<Table>,
+    ) -> crate::Result<View> {
+        let open = |(folder, descriptor): &(PathBuf, Descriptor)| {
+            let file_numbers = [(); 3].map(|()| self.shared.next_file_number());
+            let options = OpenOptions { schema: table.clone(), cache: Arc::new(NoCache), file_numbers };
+            SsTable::open(disk, folder, *descriptor, options)
+        };
+        let opened: helenus_sstable::Result<Vec<_>> = sstables.iter().map(open).collect();
+        Ok(View::new(&self.shared.memory, opened?))
+    }
+}
+
+/// Columns that other versions of Cassandra have in their schema tables are passed over.
+fn tolerate(table: &mut Table, columns: &[HeaderColumn], kind: ColumnKind) {
+    for column in columns {
+        let name: Arc<str> = String::from_utf8_lossy(&column.name).into();
+        if table.column(&name).is_none() {
+            let ty = CqlType::from_class_name(&column.type_name).unwrap_or(CqlType::Blob);
+            let dropped = DroppedColumn { name: name.clone(), ty, kind, dropped_us: i64::MAX };
+            table.dropped.insert(name, dropped);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Finds the SSTables that are to be imported: in a snapshot, a table's folder, a keyspace's, or a whole data directory.
+
+use super::ImportError;
+use helenus_host::Disk;
+use helenus_model::schema::TableId;
+use helenus_sstable::component::Component;
+use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, owner_of_folder};
+use helenus_sstable::table::read_whole;
+use helenus_sstable::transaction_log::useless_prefixes;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Keyspaces of a Cassandra node's own: never imported.
+const OF_THE_NODE: [&str; 8] = [
+    "system",
+    "system_schema",
+    "system_auth",
+    "system_distributed",
+    "system_traces",
+    "system_views",
+    "system_virtual_schema",
+    "system_cluster_metadata",
+];
+
+/// What a snapshot says of its table.
+const SCHEMA_FILE: &str = "schema.cql";
+
+/// Folders below a given one that are looked into: data directory, keyspace, table, snapshots, one of them.
+const DEPTH_MAX: usize = 6;
+
+/// What to look for.
+#[derive(Clone, Debug, Default)]
+pub struct FindOptions {
+    /// Take this snapshot of each table, not what is live.
+    pub snapshot: Option<String>,
+    /// Only this keyspace.
+    pub keyspace: Option<String>,
+    /// Only this table, in the keyspace.
+    pub table: Option<String>,
+}
+
+/// The SSTables of one table in one folder. There may be none: a snapshot of an empty table has a schema alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportSource {
+    /// Where.
+    pub folder: PathBuf,
+    /// Keyspace, by the folder's path.
+    pub keyspace: String,
+    /// Table, by the folder's path.
+    pub table: String,
+    /// Its id, if the folder's name has one.
+    pub id: Option<TableId>,
+    /// The SSTables that count.
+    pub sstables: Vec<Descriptor>,
+    /// The statements of its schema.cql.
+    pub schema: Option<String>,
+}
+
+/// Finds the tables in a directory. A folder that was given itself is taken whatever it is; below it, snapshots and
+/// backups are passed by, unless a snapshot is asked for. `only` names keyspace and table when the path cannot.
+///
+/// # Errors
+/// Files of versions that are not known, transaction logs that cannot be trusted, nothing at all.
+pub fn find_sources(
+    disk: &dyn Disk,
+    directory: &Path,
+    options: &FindOptions,
+) -> Result<Vec<ImportSource>, ImportError> {
+    if !disk.is_dir(directory) {
+        return Err(ImportError::refused(format!("{}: there is no such directory", directory.display())));
+    }
+    let mut walk = Walk { disk, options, found: Vec::new(), problems: Vec::new() };
+    walk.folder(directory, 0)?;
+    let Walk { mut found, problems, .. } = walk;
+    if !problems.is_empty() {
+        return Err(ImportError::Refused { problems });
+    }
+    if let [only] = found.as_mut_slice()
+        && only.folder == directory
+    {
+        // The path of a folder that was given may tell nothing; who gives it may.
+        only.keyspace = options.keyspace.clone().unwrap_or_else(|| only.keyspace.clone());
+        only.table = options.table.clone().unwrap_or_else(|| only.table.clone());
+    }
+    let is_wanted = |source: &ImportSource| {
+        options.keyspace.as_ref().is_none_or(|keyspace| *keyspace == source.keyspace)
+            && options.table.as_ref().is_none_or(|table| *table == source.table)
+    };
+    found.retain(is_wanted);
+    if found.is_empty() {
+        let of = match &options.snapshot {
+            Some(name) => format!("no snapshot {name} of a table"),
+            None => "no SSTables of a table".to_owned(),
+        };
+        return Err(ImportError::refused(format!("{}: {of} to import is here", directory.display())));
+    }
+    found.sort_by(|a, b| a.folder.cmp(&b.folder));
+    Ok(found)
+}
+
+struct Walk<'a> {
+    disk: &'a dyn Disk,
+    options: &'a FindOptions,
+    found: Vec<ImportSource>,
+    problems: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, depth: usize) -> Result<(), ImportError> {
+        let list = self.disk.list(folder);
+        let entries =
+            list.map_err(|source| helenus_sstable::Error::Io { file: folder.to_owned(), source })?;
+        let snapshot = self.options.snapshot.as_ref().map(|name| folder.join("snapshots").join(name));
+        if let Some(snapshot) = snapshot.filter(|snapshot| self.disk.is_dir(snapshot)) {
+            return self.table(&snapshot);
+        }
+        let is_data = |path: &PathBuf| name(path).ends_with("-Data.db");
+        let is_table = entries.iter().any(|path| is_data(path) || name(path) == SCHEMA_FILE);
+        let is_root_of_export = depth == 0 && !entries.iter().any(is_data);
+        if is_table && self.options.snapshot.is_none() && !is_root_of_export {
+            return self.table(folder);
+        }
+        if is_root_of_export && entries.iter().any(|path| name(path) == SCHEMA_FILE) {
+            // The snapshot of an empty table, or what `export` writes: then tables stand below.
+            let below = entries.iter().any(|path| self.disk.is_dir(path) && !is_aside(path));
+            if !below {
+                return self.table(folder);
+            }
+        }
+        for path in entries.iter().filter(|path| self.disk.is_dir(path) && !is_aside(path)) {
+            if depth < DEPTH_MAX {
+                self.folder(path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, folder: &Path) -> Result<(), ImportError> {
+        let owner = owner_of_folder(folder);
+        let asked = self.options.keyspace.is_some();
+        if OF_THE_NODE.contains(&owner.keyspace.as_str()) && !asked {
+            return Ok(());
+        }
+        let useless = useless_prefixes(self.disk, folder)?;
+        let entries = self.disk.list(folder);
+        let entries =
+            entries.map_err(|source| helenus_sstable::Error::Io { file: folder.to_owned(), source })?;
+        let mut sstables = BTreeSet::new();
+        for path in entries.iter().filter(|path| name(path).ends_with("-Data.db")) {
+            let name = name(path);
+            match Descriptor::parse(name) {
+                _ if useless.iter().any(|prefix| name.starts_with(&**prefix)) => {}
+                Some((descriptor, component)) if component == Component::Data.name() => {
+                    sstables.insert(descriptor);
+                }
+                _ => self
+                    .problems
+                    .push(format!("{}: not the name of an SSTable of a known version", path.display())),
+            }
+        }
+        let schema_path = folder.join(SCHEMA_FILE);
+        let schema = match self.disk.exists(&schema_path) {
+            false => None,
+            true => Some(String::from_utf8_lossy(&read_whole(self.disk, &schema_path)?).into_owned()),
+        };
+        self.found.push(ImportSource {
+            folder: folder.to_owned(),
+            keyspace: owner.keyspace,
+            table: owner.table,
+            id: owner.id,
+            sstables: sstables.into_iter().collect(),
+            schema,
+        });
+        Ok(())
+    }
+}
+
+fn is_aside(path: &Path) -> bool {
+    let name = name(path);
+    FOLDERS_ASIDE.contains(&name) || name.starts_with('.')
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}

@@ -1,0 +1,157 @@
+//! Gathers what is to be imported in a folder of the database, under names of its own, checked.
+//!
+//! `DIR/import/<uuid>.staging/<keyspace>/<table>-<id>/`: on the disk of the tables, so that putting the files into the
+//! tables is a matter of names. Until it is renamed to `.ready` the folder counts for nothing and the next start removes it.
+
+use super::check::check_source;
+use super::{ImportError, ImportProgress};
+use crate::database::{Database, Shared};
+use crate::error::Error;
+use crate::folder::make_folder_below;
+use helenus_host::Disk;
+use helenus_model::schema::Table;
+use helenus_sstable::component::Component;
+use helenus_sstable::intake::{Intake, Place, take_over};
+use helenus_sstable::names::{Descriptor, table_folder};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Ends the name of a folder that does not count yet.
+pub(super) const STAGING: &str = ".staging";
+
+/// How files are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportOptions {
+    /// Link files where they are on the database's disk; copy them otherwise.
+    pub link: bool,
+    /// Read every byte before anything is taken.
+    pub verify: bool,
+    /// Keep levels of levelled compaction.
+    pub keep_level: bool,
+}
+
+impl Default for ImportOptions {
+    fn default() -> ImportOptions {
+        ImportOptions { link: true, verify: true, keep_level: false }
+    }
+}
+
+/// What a table is to get.
+#[derive(Clone, Debug)]
+pub struct ImportTable {
+    /// The table as it is in the database, or will be made in it.
+    pub table: Arc<Table>,
+    /// SSTables with their folders.
+    pub sstables: Vec<(PathBuf, Descriptor)>,
+}
+
+/// Checked files in a folder of the database; removed with the value unless they are committed.
+pub struct StagedImport {
+    pub(super) shared: Arc<Shared>,
+    /// The `.staging` folder; `None` once it counts.
+    pub(super) folder: Option<PathBuf>,
+    /// Tables and their new SSTables.
+    pub(super) tables: Vec<(Arc<Table>, Vec<Descriptor>)>,
+    /// Bytes of their data.
+    pub(super) bytes: u64,
+}
+
+impl Database {
+    /// Checks everything that is to be imported, and gathers it. `from` is the disk that the SSTables are on. Nothing of
+    /// the database changes.
+    ///
+    /// # Errors
+    /// `Refused`, with everything that speaks against it; failures of the disk.
+    pub fn stage_import(
+        &self,
+        from: &Arc<dyn Disk>,
+        tables: &[ImportTable],
+        options: ImportOptions,
+        progress: &ImportProgress,
+    ) -> Result<StagedImport, ImportError> {
+        let shared = &self.shared;
+        let sizes = |(folder, descriptor): &(PathBuf, Descriptor)| {
+            let path = descriptor.path(folder, Component::Data);
+            from.open(&path).and_then(|file| file.size()).unwrap_or_default()
+        };
+        let bytes = tables.iter().flat_map(|table| &table.sstables).map(sizes).sum();
+        progress.begin(bytes);
+        let mut problems = Vec::new();
+        for ImportTable { table, sstables } in tables {
+            for sstable in sstables {
+                progress.doing(format!("check {}.{} {}", table.keyspace, table.name, sstable.1));
+                problems.extend(check_source(&**from, (&sstable.0, sstable.1), table, options.verify));
+                progress.add(sizes(sstable));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ImportError::Refused { problems });
+        }
+        let folder = import_folder(shared).join(format!("{}{STAGING}", shared.next_uuid()));
+        let mut staged =
+            StagedImport { shared: shared.clone(), folder: Some(folder.clone()), tables: Vec::new(), bytes };
+        progress.begin(bytes);
+        for import in tables {
+            let descriptors = stage_table(shared, (from, options), (&folder, import), &mut |sstable| {
+                progress.add(sizes(sstable));
+            })?;
+            staged.tables.push((import.table.clone(), descriptors));
+        }
+        Ok(staged)
+    }
+}
+
+pub(super) fn import_folder(shared: &Shared) -> PathBuf {
+    shared.options.dir.join("import")
+}
+
+fn stage_table(
+    shared: &Shared,
+    (from, options): (&Arc<dyn Disk>, ImportOptions),
+    (folder, import): (&Path, &ImportTable),
+    staged: &mut dyn FnMut(&(PathBuf, Descriptor)),
+) -> Result<Vec<Descriptor>, ImportError> {
+    let ImportTable { table, sstables } = import;
+    let folder = folder.join(&*table.keyspace).join(table_folder(&table.name, table.id));
+    let disk = &shared.host.disk;
+    make_folder_below(&**disk, &shared.options.dir, &folder)?;
+    let how = Intake {
+        link: options.link && Arc::ptr_eq(from, disk),
+        keep_level: options.keep_level,
+        without_page_checksums: false,
+    };
+    let mut descriptors = Vec::new();
+    for sstable in sstables {
+        let descriptor = Descriptor { id: shared.next_sstable_id(), ..sstable.1 };
+        let source = Place { disk: &**from, folder: &sstable.0, descriptor: sstable.1 };
+        let target = Place { disk: &**disk, folder: &folder, descriptor };
+        take_over(source, target, how)?;
+        descriptors.push(descriptor);
+        staged(sstable);
+    }
+    Ok(descriptors)
+}
+
+impl Drop for StagedImport {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // What cannot be removed now the next start removes.
+            let _ = remove_all(&*self.shared.host.disk, folder);
+        }
+    }
+}
+
+/// Removes a folder with all that is in it.
+pub(crate) fn remove_all(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
+    if !disk.is_dir(folder) {
+        return Ok(());
+    }
+    for path in disk.list(folder).map_err(Error::io("list", folder))? {
+        if disk.is_dir(&path) {
+            remove_all(disk, &path)?;
+        } else {
+            disk.remove(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    disk.remove_dir(folder).map_err(Error::io("remove", folder))
+}

@@ -1,0 +1,65 @@
+//! Where a command works: on a running server, through its admin socket, or on a directory that no server has open.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_host::Host;
+use helenus_server::admin::{AdminRequest, ask, socket_for_data};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Flags that say where.
+#[derive(Args, Debug, Clone)]
+pub struct AtOptions {
+    /// Data directory: of the server that runs on it or, if none does, to work on itself
+    #[arg(long, value_name = "PATH", default_value = "./data")]
+    data: PathBuf,
+    /// Admin socket of the server, as it printed at its start
+    #[arg(long, value_name = "PATH", conflicts_with = "data")]
+    socket: Option<PathBuf>,
+}
+
+/// Where it is.
+pub enum At {
+    /// A server answers here.
+    Server(PathBuf),
+    /// Nobody has the directory open but this process.
+    Directory(Box<Opened>),
+}
+
+/// A directory opened by this process.
+pub struct Opened {
+    /// The engine.
+    pub database: Arc<Database>,
+    /// Statements on it.
+    pub backend: Arc<LocalBackend>,
+}
+
+impl AtOptions {
+    /// Finds a server, or opens the directory.
+    ///
+    /// # Errors
+    /// A socket that was given and does not answer; a directory that cannot be opened.
+    pub fn find(&self, host: &Host) -> Result<At> {
+        if let Some(socket) = &self.socket {
+            ask(socket, &AdminRequest::Status)?;
+            return Ok(At::Server(socket.clone()));
+        }
+        let socket = socket_for_data(&self.data);
+        if ask(&socket, &AdminRequest::Status).is_ok() {
+            return Ok(At::Server(socket));
+        }
+        let mut options = DatabaseOptions::new(&self.data);
+        options.compaction.automatic = false;
+        let opened = Database::open(host.clone(), options);
+        let (database, _) = opened.with_context(|| format!("cannot open {}", self.data.display()))?;
+        let backend = LocalBackend::new(Arc::clone(&database), LocalOptions::default());
+        Ok(At::Directory(Box::new(Opened { database, backend })))
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &PathBuf {
+        &self.data
+    }
+}

@@ -1,0 +1,282 @@
+//! `helenus export`: tables as files for another database, with their schema.
+
+#[cfg(feature = "analysis")]
+use super::analysis::{Form, Reader};
+use super::at::{At, AtOptions};
+use super::progress::{Progress, size};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use helenus_host::{Disk, Host};
+use helenus_server::admin::{AdminAnswer, AdminRequest, ExportedFiles, ask, export};
+use helenus_sstable::component::Component;
+use helenus_sstable::intake::{Intake, Place, take_over};
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::version::Version;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "Examples:
+  helenus export backup                          everything of users, as backup/KEYSPACE/TABLE and backup/schema.cql
+  helenus export backup shop orders              one table
+  helenus export backup shop --for cassandra-5-bti
+  helenus export lake shop --parquet; duckdb -c \"select count(*) from 'lake/shop/orders.parquet'\"
+
+To a Cassandra node:    cqlsh -f backup/schema.cql; nodetool import shop orders backup/shop/orders
+To a cluster:           cqlsh -f backup/schema.cql; sstableloader -d HOST backup/shop/orders
+To Helenus:             helenus import backup
+
+From a running server when one answers at --data or --socket, else from the directory itself. What is in memory is written
+to SSTables first; each table is as it was at one moment.";
+
+/// Who is to read the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// Cassandra 4.0 and 4.1: version nb
+    #[value(name = "cassandra-4")]
+    Cassandra4,
+    /// Cassandra 5.0 as installed: version oa
+    #[value(name = "cassandra-5")]
+    Cassandra5,
+    /// Cassandra 5.0, format bti: version da
+    #[value(name = "cassandra-5-bti")]
+    Cassandra5Bti,
+    /// ScyllaDB, and Cassandra 3.11: version me
+    Scylla,
+}
+
+impl Target {
+    fn version(self) -> Version {
+        match self {
+            Target::Cassandra4 => Version::Nb,
+            Target::Cassandra5 => Version::Oa,
+            Target::Cassandra5Bti => Version::Da,
+            Target::Scylla => Version::Me,
+        }
+    }
+}
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct ExportCommand {
+    /// The folder to write, which is made; it must be empty
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Only this keyspace
+    #[arg(value_name = "KEYSPACE")]
+    keyspace: Option<String>,
+    /// Only this table of it
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
+    #[command(flatten)]
+    at: AtOptions,
+    /// Who is to read the files
+    #[arg(long = "for", value_enum, default_value = "cassandra-5-bti", value_name = "TARGET")]
+    target: Target,
+    /// Copy files even where they could be linked
+    #[arg(short = 'p', long)]
+    copy_data: bool,
+    /// Write DIR/KEYSPACE/TABLE.parquet instead, with the live rows, for DuckDB, pandas or Spark
+    #[arg(long, conflicts_with_all = ["target", "arrow"])]
+    parquet: bool,
+    /// The same as TABLE.arrow, in Arrow's IPC file format
+    #[arg(long, conflicts_with = "target")]
+    arrow: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written, for tools.
+#[derive(Serialize)]
+struct Outcome {
+    directory: PathBuf,
+    version: String,
+    tables: Vec<TableOutcome>,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct TableOutcome {
+    keyspace: String,
+    table: String,
+    sstables: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A folder that is not empty, a target whose files are not written, tables that do not exist, damage, failures of the disk.
+pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
+    let disk = &*host.disk;
+    let directory = std::path::absolute(&command.directory)?;
+    if disk.is_dir(&directory) && !disk.list(&directory)?.is_empty() {
+        bail!("{} is not empty; give another folder", command.directory.display());
+    }
+    #[cfg(not(feature = "analysis"))]
+    if command.parquet || command.arrow {
+        bail!(
+            "this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis"
+        );
+    }
+    let (keyspace, table) = (command.keyspace.clone(), command.table.clone());
+    let exported = match command.at.find(host)? {
+        At::Server(socket) => match ask(&socket, &AdminRequest::Export { keyspace, table })? {
+            AdminAnswer::Exported(exported) => exported,
+            AdminAnswer::Error(text) => bail!("{text}"),
+            _ => bail!("the server answered with something else than files"),
+        },
+        At::Directory(opened) => {
+            let done = export(&opened.database, keyspace.as_deref(), table.as_deref());
+            opened.database.close()?;
+            done.map_err(|text| anyhow!(text))?
+        }
+    };
+    let written = write_all(host, command, &exported, &directory);
+    let removed = remove_all(disk, &exported.folder);
+    let bytes = written?;
+    removed.with_context(|| format!("cannot remove {}", exported.folder.display()))?;
+    print(command, exported, directory, bytes)
+}
+
+fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Path) -> Result<u64> {
+    let disk = &*host.disk;
+    let mut tables = Vec::new();
+    for (keyspace, table, _) in &from.tables {
+        let folder = from.folder.join(keyspace).join(table);
+        let files = disk.list(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+        let sstables: BTreeSet<Descriptor> =
+            names.filter_map(Descriptor::parse).map(|(descriptor, _)| descriptor).collect();
+        tables.push((folder, to.join(keyspace).join(table), sstables));
+    }
+    let size_of = |folder: &Path, descriptor: &Descriptor| {
+        let path = descriptor.path(folder, Component::Data);
+        disk.open(&path).and_then(|file| file.size()).unwrap_or_default()
+    };
+    let bytes = tables
+        .iter()
+        .flat_map(|(folder, _, sstables)| sstables.iter().map(move |sstable| size_of(folder, sstable)))
+        .sum();
+    let mut progress = Progress::begin("export", bytes);
+    make_folder(disk, to)?;
+    copy_file(disk, &from.folder.join("schema.cql"), &to.join("schema.cql"))?;
+    #[cfg(feature = "analysis")]
+    if command.parquet || command.arrow {
+        let form = if command.parquet { Form::Parquet } else { Form::Arrow };
+        return analyse(host, form, (from, to), &mut progress).map(|()| bytes);
+    }
+    for (folder, target, sstables) in &tables {
+        make_folder(disk, target)?;
+        copy_file(disk, &folder.join("schema.cql"), &target.join("schema.cql"))?;
+        for sstable in sstables {
+            progress.name(format!("export {}", target.strip_prefix(to).unwrap_or(target).display()));
+            write_one(disk, command, (folder, *sstable), target)?;
+            progress.add(size_of(folder, sstable));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes the live rows of every table as a file for analysis.
+#[cfg(feature = "analysis")]
+fn analyse(
+    host: &Host,
+    form: Form,
+    (from, to): (&ExportedFiles, &Path),
+    progress: &mut Progress,
+) -> Result<()> {
+    let disk = &*host.disk;
+    let statements = helenus_sstable::table::read_whole(disk, &from.folder.join("schema.cql"))?;
+    let reader = Reader::new(host, &String::from_utf8_lossy(&statements))?;
+    for (keyspace, table, _) in &from.tables {
+        progress.name(format!("export {keyspace}.{table}"));
+        let folder = from.folder.join(keyspace).join(table);
+        let files = disk.list(&folder)?;
+        let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+        let sstables: BTreeSet<Descriptor> =
+            names.filter_map(Descriptor::parse).map(|(descriptor, _)| descriptor).collect();
+        let sstables: Vec<(PathBuf, Descriptor)> =
+            sstables.into_iter().map(|descriptor| (folder.clone(), descriptor)).collect();
+        make_folder(disk, &to.join(keyspace))?;
+        let path = to.join(keyspace).join(format!("{table}.{}", form.ending()));
+        reader.write((keyspace, table), &sstables, (&path, form))?;
+        for (folder, descriptor) in &sstables {
+            let size = disk.open(&descriptor.path(folder, Component::Data))?.size()?;
+            progress.add(size);
+        }
+    }
+    Ok(())
+}
+
+fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    disk.create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Writes one SSTable for the target: as it is where it is of the target's version, anew otherwise.
+fn write_one(
+    disk: &dyn Disk,
+    command: &ExportCommand,
+    (folder, descriptor): (&Path, Descriptor),
+    to: &Path,
+) -> Result<()> {
+    let wanted = command.target.version();
+    if descriptor.version != wanted {
+        bail!(
+            "SSTables of version {wanted} ({}) are not written yet; --for cassandra-5-bti writes da",
+            wanted.written_by()
+        );
+    }
+    let how = Intake { link: !command.copy_data, keep_level: true, without_page_checksums: true };
+    let place = |folder| Place { disk, folder, descriptor };
+    take_over(place(folder), place(to), how)?;
+    Ok(())
+}
+
+fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
+    let copy = || {
+        let file = disk.open(from)?;
+        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or_default()];
+        file.read_exact_at(&mut bytes, 0)?;
+        let out = disk.create(to)?;
+        out.write_all_at(&bytes, 0)?;
+        out.sync()
+    };
+    copy().with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}
+
+fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
+    for path in disk.list(folder)? {
+        if disk.is_dir(&path) {
+            remove_all(disk, &path)?;
+        } else {
+            disk.remove(&path)?;
+        }
+    }
+    disk.remove_dir(folder)
+}
+
+fn print(command: &ExportCommand, exported: ExportedFiles, directory: PathBuf, bytes: u64) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let table = |(keyspace, table, sstables)| TableOutcome { keyspace, table, sstables };
+    let version = match (command.parquet, command.arrow) {
+        (true, _) => "parquet".to_owned(),
+        (_, true) => "arrow".to_owned(),
+        _ => command.target.version().to_string(),
+    };
+    let tables: Vec<TableOutcome> = exported.tables.into_iter().map(table).collect();
+    let outcome = Outcome { directory, version, tables, bytes };
+    if command.json {
+        serde_json::to_writer(&mut out, &outcome)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    for TableOutcome { keyspace, table, sstables } in &outcome.tables {
+        writeln!(out, "exported    {keyspace}.{table}: {sstables} SSTables")?;
+    }
+    let (count, directory) = (outcome.tables.len(), outcome.directory.display());
+    writeln!(out, "exported    {count} tables, {}, version {} to {directory}", size(bytes), outcome.version)?;
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! `helenus import`: takes SSTables of a Cassandra node in, with their schema.
+
+use super::at::{At, AtOptions};
+use super::progress::size;
+use super::watch::{Line, watch};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use helenus_cql::LocalBackend;
+use helenus_engine::import::{ImportProgress, SourceDisk};
+use helenus_host::Host;
+use helenus_server::admin::{AdminAnswer, AdminRequest, Import, ImportOrder, ask, request_of};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  helenus import backup/shop/orders-9ae6.../snapshots/monday      one table, with the schema.cql of the snapshot
+  helenus import /var/lib/cassandra/data --snapshot monday        that snapshot of every table
+  helenus import /var/lib/cassandra/data --keyspace shop          what is on disk now; nodetool drain first
+  helenus import files/shop/orders --schema orders.cql
+
+On a running server when one answers at --data or --socket, else on the directory itself. Everything is checked first:
+components, digests, types against the schema, every row. Then all of it is imported, or nothing, and what speaks against
+it is said file by file. Tables that are not there are made; those that are must fit. Rows join those that are there.";
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct ImportCommand {
+    /// A snapshot, the folder of a table or of a keyspace, or a data directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    at: AtOptions,
+    /// Take this snapshot of each table, not what is live
+    #[arg(long, value_name = "NAME")]
+    snapshot: Option<String>,
+    /// Only this keyspace; for a folder whose path does not tell, its keyspace
+    #[arg(long, value_name = "NAME")]
+    keyspace: Option<String>,
+    /// Only this table; for a folder whose path does not tell, its table
+    #[arg(long, value_name = "NAME", requires = "keyspace")]
+    table: Option<String>,
+    /// A file of statements that make the schema, if the directory has none
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Copy files even where they could be linked
+    #[arg(short = 'p', long)]
+    copy_data: bool,
+    /// Do not read every row first
+    #[arg(short = 'v', long)]
+    no_verify: bool,
+    /// Keep the levels of levelled compaction
+    #[arg(short = 'l', long)]
+    keep_level: bool,
+    /// Only check, and say what would be imported
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it, for tools.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    imported: bool,
+    tables: Vec<TableOutcome<'a>>,
+    made: &'a [String],
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct TableOutcome<'a> {
+    keyspace: &'a str,
+    table: &'a str,
+    sstables: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Everything that speaks against the import.
+pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
+    let absolute = |path: &Path| {
+        std::path::absolute(path).with_context(|| format!("cannot make {} absolute", path.display()))
+    };
+    let order = ImportOrder {
+        directory: absolute(&command.directory)?,
+        snapshot: command.snapshot.clone(),
+        keyspace: command.keyspace.clone(),
+        table: command.table.clone(),
+        schema: command.schema.as_deref().map(absolute).transpose()?,
+        copy: command.copy_data,
+        no_verify: command.no_verify,
+        keep_level: command.keep_level,
+        dry_run: command.dry_run,
+    };
+    let import = match command.at.find(host)? {
+        At::Server(socket) => on_server(&socket, order)?,
+        At::Directory(opened) => {
+            if !command.json {
+                eprintln!("no server answers: importing into {} itself", command.at.data().display());
+            }
+            let done = on_directory(host, &opened.backend, &order);
+            opened.database.close()?;
+            done?
+        }
+    };
+    print(command, &import)
+}
+
+/// Orders the import and follows it.
+fn on_server(socket: &Path, order: ImportOrder) -> Result<Import> {
+    let mut answer = ask(socket, &AdminRequest::Import(order))?;
+    let mut line = Line::default();
+    loop {
+        match answer {
+            AdminAnswer::Import(import) if import.is_over => return Ok(import),
+            AdminAnswer::Import(import) => {
+                line.show((&import.doing, import.bytes_done, import.bytes_total));
+                answer = ask(socket, &AdminRequest::Importing { number: import.number })?;
+            }
+            AdminAnswer::Error(text) => bail!("{text}"),
+            _ => bail!("the server answered with something else than an import"),
+        }
+    }
+}
+
+fn on_directory(host: &Host, backend: &Arc<LocalBackend>, order: &ImportOrder) -> Result<Import> {
+    let disk: &SourceDisk = &host.disk;
+    let request = request_of(order, disk).map_err(|text| anyhow!(text))?;
+    let progress = ImportProgress::default();
+    let report = watch(|| backend.import(disk, &request, &progress), || progress.look())?;
+    let report = report.map_err(|error| anyhow!("{error}"))?;
+    Ok(Import {
+        is_over: true,
+        bytes_total: report.bytes,
+        tables: report.tables,
+        made: report.made,
+        notes: report.notes,
+        ..Import::default()
+    })
+}
+
+fn print(command: &ImportCommand, import: &Import) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if command.json {
+        let tables = import
+            .tables
+            .iter()
+            .map(|(keyspace, table, sstables)| TableOutcome { keyspace, table, sstables: *sstables })
+            .collect();
+        let (made, notes) = (&import.made, &import.notes);
+        serde_json::to_writer(&mut out, &Outcome { imported: !command.dry_run, tables, made, notes })?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    for made in &import.made {
+        writeln!(out, "{}  {made}", if command.dry_run { "to make   " } else { "made      " })?;
+    }
+    for (keyspace, table, sstables) in import.tables.iter().filter(|(_, _, sstables)| *sstables > 0) {
+        let word = if command.dry_run { "to import " } else { "imported  " };
+        writeln!(out, "{word}  {keyspace}.{table}: {sstables} SSTables")?;
+    }
+    for note in &import.notes {
+        writeln!(out, "note        {note}")?;
+    }
+    let all: u64 = import.tables.iter().map(|(_, _, sstables)| sstables).sum();
+    let bytes =
+        if import.bytes_total > 0 { format!(", {}", size(import.bytes_total)) } else { String::new() };
+    let word = if command.dry_run { "checked   " } else { "imported  " };
+    writeln!(out, "{word}  {all} SSTables of {} tables{bytes}", import.tables.len())?;
+    Ok(())
+}

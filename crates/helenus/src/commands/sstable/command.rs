@@ -1,0 +1,68 @@
+//! The command line of `helenus sstable`.
+
+use super::{dump, ls, metadata, partitions, verify};
+use anyhow::{Result, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use helenus_host::Host;
+
+const EXAMPLES: &str = "Examples:
+  helenus sstable ls data
+  helenus sstable dump data/shop/orders-*/da-*-Data.db | head
+  helenus sstable verify data
+
+Files are read where they lie; nothing here needs a server or a schema. A server that runs on the directory may remove
+files while they are read: copy them, or stop it.";
+
+/// The command.
+pub fn command() -> Command {
+    let sub = |name: &'static str, about: &'static str| Command::new(name).about(about);
+    Command::new("sstable")
+        .about("Look at SSTables, check them and write them anew")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(ls::LsOptions::augment_args(sub("ls", "List SSTables: whose, which version, how large")))
+        .subcommand(dump::DumpOptions::augment_args(sub(
+            "dump",
+            "Print everything that SSTables hold, as JSON",
+        )))
+        .subcommand(metadata::MetadataOptions::augment_args(sub(
+            "metadata",
+            "Print what Statistics.db says of SSTables",
+        )))
+        .subcommand(partitions::PartitionsOptions::augment_args(sub(
+            "partitions",
+            "Print the sizes of partitions, and name the large ones",
+        )))
+        .subcommand(verify::VerifyOptions::augment_args(sub(
+            "verify",
+            "Read SSTables whole and say what is wrong",
+        )))
+}
+
+/// Runs one.
+///
+/// # Errors
+/// What the command says.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let host = helenus_host::real::host();
+    match matches.subcommand() {
+        Some(("ls", matches)) => with(matches, &host, ls::run),
+        Some(("dump", matches)) => with(matches, &host, dump::run),
+        Some(("metadata", matches)) => with(matches, &host, metadata::run),
+        Some(("partitions", matches)) => with(matches, &host, partitions::run),
+        Some(("verify", matches)) => with(matches, &host, verify::run),
+        _ => bail!("no command"),
+    }
+}
+
+fn with<O: FromArgMatches>(
+    matches: &ArgMatches,
+    host: &Host,
+    run: impl FnOnce(&Host, &O) -> Result<()>,
+) -> Result<()> {
+    match O::from_arg_matches(matches) {
+        Ok(options) => run(host, &options),
+        Err(error) => error.exit(),
+    }
+}

@@ -1,0 +1,201 @@
+//! A line of JSON an element: a row, a static row, a partition's deletion, a bound of range tombstones.
+//!
+//! Every line names its partition, so lines may be cut, sorted and searched, and memory does not grow with partitions. Times
+//! are numbers in the unit that the name of the member says; a cell without a timestamp has that of its row's liveness. Nothing is merged and nothing left out: this is what the
+//! file holds, not what a SELECT would answer.
+
+use super::partition::path_text;
+use helenus_model::cell::Cell;
+use helenus_model::counter_context;
+use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
+use helenus_model::range_tombstone::MarkerView;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::{CqlType, key_values, write_json, write_json_string};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Writes lines about one table.
+pub struct Lines {
+    table: Arc<Table>,
+    /// `"name":` of each clustering column.
+    clustering: Vec<String>,
+    /// `"name":` of each other column, by its number.
+    names: Vec<String>,
+    /// The partition's part of each line.
+    partition: String,
+    path: String,
+}
+
+impl Lines {
+    /// About a table.
+    pub fn new(table: Arc<Table>) -> Lines {
+        let clustering = table.clustering.iter().map(|column| member(&column.name)).collect();
+        let mut names = vec![String::new(); usize::from(table.next_column_id)];
+        for column in table.statics.iter().chain(&table.regulars) {
+            if let Some(name) = names.get_mut(usize::from(column.id.0)) {
+                *name = member(&column.name);
+            }
+        }
+        Lines { table, clustering, names, partition: String::new(), path: String::new() }
+    }
+
+    /// Begins a partition; a line if it was deleted.
+    pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, out: &mut String) {
+        self.partition.clear();
+        self.partition.push_str("\"partition\":{");
+        let columns = &self.table.partition_key;
+        for (index, (column, value)) in columns.iter().zip(key_values(columns.len(), key)).enumerate() {
+            self.partition.push_str(if index == 0 { "" } else { "," });
+            self.partition.push_str(&member(&column.name));
+            write_json(&column.ty, Some(value), &mut self.partition);
+        }
+        self.partition.push('}');
+        if !deletion.is_live() {
+            self.begin("partition_deletion", position, out);
+            write_deletion("deletion", deletion, out);
+            out.push_str("}\n");
+        }
+    }
+
+    fn begin(&self, kind: &str, position: u64, out: &mut String) {
+        _ = write!(out, "{{\"type\":\"{kind}\",{},\"position\":{position}", self.partition);
+    }
+
+    /// A row, or the static one.
+    pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, out: &mut String) {
+        self.begin(if is_static { "static_row" } else { "row" }, position, out);
+        if !is_static {
+            self.clustering("clustering", row.row.clustering.iter().map(|span| span.get(row.data)), out);
+        }
+        let liveness = row.row.liveness;
+        if !liveness.is_none() {
+            _ = write!(out, ",\"liveness\":{{\"timestamp_us\":{}", liveness.timestamp_us);
+            if liveness.ttl_s != 0 {
+                _ = write!(out, ",\"ttl_s\":{},\"expires_s\":{}", liveness.ttl_s, liveness.expires_s);
+            }
+            out.push('}');
+        }
+        if !row.row.deletion.is_live() {
+            write_deletion("deletion", row.row.deletion, out);
+        }
+        self.cells(row, out);
+        out.push_str("}\n");
+    }
+
+    /// A bound of range tombstones: what ends there, what begins there.
+    pub fn marker(&mut self, marker: MarkerView<'_>, position: u64, out: &mut String) {
+        self.begin("range_tombstone_bound", position, out);
+        self.clustering("clustering", marker.marker.clustering.iter().map(|span| span.get(marker.data)), out);
+        out.push_str(if marker.marker.before { ",\"side\":\"before\"" } else { ",\"side\":\"after\"" });
+        for (name, deletion) in [("ends", marker.marker.close), ("begins", marker.marker.open)] {
+            if !deletion.is_live() {
+                write_deletion(name, deletion, out);
+            }
+        }
+        out.push_str("}\n");
+    }
+
+    fn clustering<'v>(&self, name: &str, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
+        _ = write!(out, ",\"{name}\":{{");
+        for (index, ((column, member), value)) in
+            self.table.clustering.iter().zip(&self.clustering).zip(values).enumerate()
+        {
+            out.push_str(if index == 0 { "" } else { "," });
+            out.push_str(member);
+            write_json(&column.ty, value, out);
+        }
+        out.push('}');
+    }
+
+    /// `"cells":{..}`: of a column with one value its cell, of another the list of its cells.
+    fn cells(&mut self, row: RowView<'_>, out: &mut String) {
+        out.push_str(",\"cells\":{");
+        let mut first = true;
+        let mut rest = row.row.cells.as_slice();
+        let mut deletions = row.row.complex_deletions.as_slice();
+        loop {
+            let ids = [rest.first().map(|cell| cell.column), deletions.first().map(|(id, _)| *id)];
+            let Some(id) = ids.into_iter().flatten().min() else { break };
+            let (cells, later) = rest.split_at(rest.partition_point(|cell| cell.column == id));
+            rest = later;
+            let (deleted, later) = deletions.split_at(deletions.partition_point(|(of, _)| *of == id));
+            deletions = later;
+            let Some(column) = self.table.column_by_id(id) else { continue };
+            if !std::mem::take(&mut first) {
+                out.push(',');
+            }
+            out.push_str(self.names.get(usize::from(id.0)).map_or("", String::as_str));
+            match (column.ty.is_multi_cell(), cells) {
+                (false, [cell, ..]) => write_cell(&column.ty, cell, row, None, out),
+                _ => write_complex(
+                    column,
+                    cells,
+                    (deleted.first().map(|(_, of)| *of), row),
+                    &mut self.path,
+                    out,
+                ),
+            }
+        }
+        out.push('}');
+    }
+}
+
+fn write_complex(
+    column: &Column,
+    cells: &[Cell],
+    (deleted, row): (Option<DeletionTime>, RowView<'_>),
+    path: &mut String,
+    out: &mut String,
+) {
+    out.push_str("{\"elements\":[");
+    for (index, cell) in cells.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
+        path.clear();
+        let ty = path_text(&column.ty, row.path(cell), path);
+        write_cell(ty, cell, row, Some(path), out);
+    }
+    out.push(']');
+    if let Some(deletion) = deleted {
+        write_deletion("deletion", deletion, out);
+    }
+    out.push('}');
+}
+
+fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, out: &mut String) {
+    out.push('{');
+    if let Some(path) = path {
+        out.push_str("\"path\":");
+        write_json_string(path, out);
+        out.push(',');
+    }
+    if cell.is_tombstone() {
+        _ = write!(out, "\"deleted_s\":{}", cell.local_deletion_s);
+    } else {
+        out.push_str("\"value\":");
+        match ty {
+            CqlType::Counter => _ = write!(out, "{}", counter_context::total(row.value(cell))),
+            CqlType::Empty => out.push_str("null"),
+            _ => write_json(ty, Some(row.value(cell)), out),
+        }
+    }
+    if cell.timestamp_us != row.row.liveness.timestamp_us {
+        _ = write!(out, ",\"timestamp_us\":{}", cell.timestamp_us);
+    }
+    if cell.is_expiring() && cell.local_deletion_s != NO_EXPIRY {
+        _ = write!(out, ",\"ttl_s\":{},\"expires_s\":{}", cell.ttl_s, cell.local_deletion_s);
+    }
+    out.push('}');
+}
+
+fn write_deletion(name: &str, deletion: DeletionTime, out: &mut String) {
+    let DeletionTime { timestamp_us, local_s } = deletion;
+    _ = write!(out, ",\"{name}\":{{\"timestamp_us\":{timestamp_us},\"deleted_s\":{local_s}}}");
+}
+
+fn member(name: &str) -> String {
+    let mut out = String::new();
+    write_json_string(name, &mut out);
+    out.push(':');
+    out
+}

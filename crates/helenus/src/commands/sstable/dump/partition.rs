@@ -1,0 +1,344 @@
+//! Partitions in the words of sstabledump, as Cassandra's `JsonTransformer` says them, its quirks included.
+
+use super::printer::Printer;
+use helenus_model::cell::{Cell, ColumnId};
+use helenus_model::deletion::{DeletionTime, Liveness};
+use helenus_model::range_tombstone::MarkerView;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::{CqlType, key_values, quote_identifier, write_instant, write_json, write_text};
+use std::sync::Arc;
+
+/// What is the same for every partition of a file.
+pub struct Words {
+    table: Arc<Table>,
+    /// What sstabledump calls the kind of the table.
+    kind: &'static str,
+    /// Times as numbers, of the unit in which they are stored (`-t`).
+    raw_times: bool,
+    /// What counts as expired, seconds.
+    now_s: i64,
+    /// Names as they print, by column number.
+    names: Vec<String>,
+    text: String,
+}
+
+impl Words {
+    /// Words about a table.
+    pub fn new(table: Arc<Table>, kind: &'static str, raw_times: bool, now_s: i64) -> Words {
+        let mut names = vec![String::new(); usize::from(table.next_column_id)];
+        for column in table.statics.iter().chain(&table.regulars) {
+            if let Some(name) = names.get_mut(usize::from(column.id.0)) {
+                *name = quote_identifier(&column.name).into_owned();
+            }
+        }
+        Words { table, kind, raw_times, now_s, names, text: String::new() }
+    }
+
+    /// The values of a partition key as strings.
+    pub fn key(&mut self, key: &[u8], json: &mut Printer) {
+        json.compact(true);
+        json.begin_array();
+        let columns = &self.table.partition_key;
+        for (column, value) in columns.iter().zip(key_values(columns.len(), key)) {
+            self.text.clear();
+            write_text(&column.ty, value, &mut self.text);
+            json.string(&self.text);
+        }
+        json.end();
+        json.compact(false);
+    }
+
+    /// What stands before the rows of a partition.
+    pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, json: &mut Printer) {
+        json.begin_object();
+        json.name("table kind");
+        json.string(self.kind);
+        json.name("partition");
+        json.begin_object();
+        json.name("key");
+        self.key(key, json);
+        json.name("position");
+        json.number(position as i64);
+        if !deletion.is_live() {
+            self.deletion(deletion, json);
+        }
+        json.end();
+        json.name("rows");
+        json.begin_array();
+    }
+
+    /// What stands behind them.
+    pub fn end_partition(&mut self, json: &mut Printer) {
+        json.end();
+        json.end();
+    }
+
+    /// A row, or the static one.
+    pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, json: &mut Printer) {
+        json.begin_object();
+        json.name("type");
+        json.string(if is_static { "static_block" } else { "row" });
+        json.name("position");
+        json.number(position as i64);
+        if !is_static {
+            self.clustering(row.row.clustering.iter().map(|span| span.get(row.data)), json);
+        }
+        let liveness = row.row.liveness;
+        if !liveness.is_none() {
+            self.liveness(liveness, json);
+        }
+        if !row.row.deletion.is_live() {
+            self.deletion(row.row.deletion, json);
+        }
+        json.name("cells");
+        json.begin_array();
+        self.cells(row, json);
+        json.end();
+        json.end();
+    }
+
+    fn liveness(&mut self, liveness: Liveness, json: &mut Printer) {
+        json.compact_objects = false;
+        json.name("liveness_info");
+        json.compact_objects = true;
+        json.begin_object();
+        json.name("tstamp");
+        self.microseconds(liveness.timestamp_us, json);
+        if liveness.ttl_s != 0 {
+            json.name("ttl");
+            json.number(i64::from(liveness.ttl_s));
+            json.name("expires_at");
+            self.seconds(liveness.expires_s, json);
+            json.name("expired");
+            json.boolean(liveness.expires_s < self.now_s);
+        }
+        json.end();
+        json.compact_objects = false;
+    }
+
+    /// A bound or boundary of range tombstones.
+    pub fn marker(&mut self, marker: MarkerView<'_>, json: &mut Printer) {
+        let (close, open) = (marker.marker.close, marker.marker.open);
+        let is_before = marker.marker.before;
+        json.begin_object();
+        json.name("type");
+        if open.is_live() || close.is_live() {
+            json.string("range_tombstone_bound");
+        } else {
+            json.string("range_tombstone_boundary");
+        }
+        if !open.is_live() {
+            self.bound("start", is_before, open, marker, json);
+        }
+        if !close.is_live() {
+            self.bound("end", !is_before, close, marker, json);
+        }
+        json.end();
+        json.compact_objects = false;
+    }
+
+    fn bound(
+        &mut self,
+        name: &str,
+        is_inclusive: bool,
+        deletion: DeletionTime,
+        marker: MarkerView<'_>,
+        json: &mut Printer,
+    ) {
+        json.name(name);
+        json.begin_object();
+        json.name("type");
+        json.string(if is_inclusive { "inclusive" } else { "exclusive" });
+        self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)), json);
+        self.deletion(deletion, json);
+        json.end();
+    }
+
+    fn clustering<'v>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
+        json: &mut Printer,
+    ) {
+        if values.len() == 0 {
+            return;
+        }
+        json.name("clustering");
+        json.compact_objects = true;
+        json.begin_array();
+        json.compact_arrays = true;
+        let mut values = values;
+        for column in &self.table.clustering {
+            match values.next() {
+                None => json.string("*"),
+                Some(value) => json.raw(|out| write_json(&column.ty, value, out)),
+            }
+        }
+        json.end();
+        json.compact(false);
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime, json: &mut Printer) {
+        json.name("deletion_info");
+        json.compact_objects = true;
+        json.begin_object();
+        json.name("marked_deleted");
+        self.microseconds(deletion.timestamp_us, json);
+        json.name("local_delete_time");
+        self.seconds(deletion.local_s, json);
+        json.end();
+        json.compact_objects = false;
+    }
+
+    fn cells(&mut self, row: RowView<'_>, json: &mut Printer) {
+        let mut deletions = row.row.complex_deletions.iter().peekable();
+        let table = self.table.clone();
+        let mut column: Option<&Column> = None;
+        for cell in &row.row.cells {
+            while let Some((id, deletion)) = deletions.next_if(|(id, _)| *id <= cell.column) {
+                self.complex_deletion(*id, *deletion, json);
+            }
+            if column.is_none_or(|column| column.id != cell.column) {
+                column = table.column_by_id(cell.column);
+            }
+            if let Some(column) = column {
+                self.cell(column, cell, row, json);
+            }
+        }
+        for (id, deletion) in deletions {
+            self.complex_deletion(*id, *deletion, json);
+        }
+    }
+
+    fn complex_deletion(&mut self, id: ColumnId, deletion: DeletionTime, json: &mut Printer) {
+        json.compact_objects = true;
+        json.begin_object();
+        json.name("name");
+        json.string(self.names.get(usize::from(id.0)).map_or("", String::as_str));
+        self.deletion(deletion, json);
+        json.compact_objects = true;
+        json.end();
+        json.compact_objects = false;
+    }
+
+    fn cell(&mut self, column: &Column, cell: &Cell, row: RowView<'_>, json: &mut Printer) {
+        let liveness = row.row.liveness;
+        json.begin_object();
+        json.compact_objects = true;
+        json.name("name");
+        json.string(self.names.get(usize::from(column.id.0)).map_or("", String::as_str));
+        let ty = if column.ty.is_multi_cell() {
+            json.name("path");
+            json.compact_arrays = true;
+            json.begin_array();
+            let ty = self.path(&column.ty, row.path(cell), json);
+            json.end();
+            json.compact_arrays = false;
+            ty
+        } else {
+            &column.ty
+        };
+        if cell.is_tombstone() {
+            json.name("deletion_info");
+            json.begin_object();
+            json.name("local_delete_time");
+            self.seconds(cell.local_deletion_s, json);
+            json.end();
+            json.compact_objects = false;
+        } else {
+            json.name("value");
+            json.raw(|out| write_value(ty, row.value(cell), out));
+        }
+        if liveness.is_none() || cell.timestamp_us != liveness.timestamp_us {
+            json.name("tstamp");
+            self.microseconds(cell.timestamp_us, json);
+        }
+        if cell.is_expiring() && (liveness.is_none() || cell.ttl_s != liveness.ttl_s) {
+            json.name("ttl");
+            json.number(i64::from(cell.ttl_s));
+            json.name("expires_at");
+            self.seconds(cell.local_deletion_s, json);
+            json.name("expired");
+            json.boolean(!cell.is_live(self.now_s));
+        }
+        json.end();
+        json.compact_objects = false;
+    }
+
+    /// Prints the path of a cell in a collection or user-defined type; the type of its value.
+    fn path<'t>(&mut self, ty: &'t CqlType, path: &[u8], json: &mut Printer) -> &'t CqlType {
+        self.text.clear();
+        let value = path_text(ty, path, &mut self.text);
+        json.string(&self.text);
+        value
+    }
+
+    fn microseconds(&mut self, time_us: i64, json: &mut Printer) {
+        if self.raw_times {
+            return self.quoted_number(time_us, json);
+        }
+        // Java truncates the seconds towards zero and floors the rest of nanoseconds that saturate.
+        let nanoseconds = time_us.saturating_mul(1000).rem_euclid(1_000_000_000) as u32;
+        self.instant(time_us / 1_000_000, nanoseconds, json);
+    }
+
+    fn seconds(&mut self, time_s: i64, json: &mut Printer) {
+        if self.raw_times {
+            return self.quoted_number(time_s, json);
+        }
+        self.instant(time_s, 0, json);
+    }
+
+    fn quoted_number(&mut self, number: i64, json: &mut Printer) {
+        use std::fmt::Write as _;
+        self.text.clear();
+        _ = write!(self.text, "{number}");
+        json.string(&self.text);
+    }
+
+    fn instant(&mut self, seconds: i64, nanoseconds: u32, json: &mut Printer) {
+        json.raw(|out| {
+            out.push('"');
+            write_instant(seconds, nanoseconds, out);
+            out.push('"');
+        });
+    }
+}
+
+/// Appends what a path within a multi-cell column is called; the type of the values there.
+pub fn path_text<'t>(ty: &'t CqlType, path: &[u8], out: &mut String) -> &'t CqlType {
+    match ty {
+        CqlType::List { element, .. } => {
+            write_text(&CqlType::TimeUuid, path, out);
+            element
+        }
+        CqlType::Set { element, .. } => {
+            write_text(element, path, out);
+            &CqlType::Empty
+        }
+        CqlType::Map { key, value, .. } => {
+            write_text(key, path, out);
+            value
+        }
+        CqlType::Udt(udt) => {
+            let index = path.first_chunk::<2>().map_or(usize::MAX, |index| u16::from_be_bytes(*index).into());
+            match udt.fields.get(index) {
+                Some((name, ty)) => {
+                    out.push_str(name);
+                    ty
+                }
+                None => &CqlType::Blob,
+            }
+        }
+        other => other,
+    }
+}
+
+/// A value as JSON. Of a counter, sstabledump prints the first eight bytes of what is stored, which is no sum.
+fn write_value(ty: &CqlType, value: &[u8], out: &mut String) {
+    match (ty, value.first_chunk::<8>()) {
+        (CqlType::Counter, Some(first)) => write_json(&CqlType::BigInt, Some(first), out),
+        (CqlType::Empty, _) => out.push_str("\"\""),
+        _ => write_json(ty, Some(value), out),
+    }
+}

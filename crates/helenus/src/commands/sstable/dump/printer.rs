@@ -1,0 +1,191 @@
+//! Writes JSON as the pretty printer of sstabledump lays it out, space for space.
+//!
+//! Cassandra's `JsonTransformer` steers Jackson's `DefaultPrettyPrinter` through two indenters, for objects and for arrays,
+//! each of which puts a value on a line of its own or, while it is compact, behind a space. The caller switches them as
+//! that class does. The lines that `sstabledump -l` prints are Jackson's `MinimalPrettyPrinter`: no spaces at all.
+
+use helenus_model::types::write_json_string;
+use std::fmt::Write as _;
+
+/// How the text is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Indented.
+    Pretty,
+    /// A line a root value.
+    Lines,
+}
+
+struct Level {
+    is_array: bool,
+    /// Members or elements so far.
+    count: usize,
+}
+
+/// Text under way, with the levels that are open.
+pub struct Printer {
+    /// What was written and not yet taken.
+    pub out: String,
+    layout: Layout,
+    /// Whether members of objects follow behind a space.
+    pub compact_objects: bool,
+    /// Whether elements of arrays follow behind a space.
+    pub compact_arrays: bool,
+    levels: Vec<Level>,
+    /// A member's name was written, and its value follows.
+    named: bool,
+    roots: usize,
+}
+
+impl Printer {
+    /// Nothing written yet.
+    pub fn new(layout: Layout) -> Printer {
+        Printer {
+            out: String::new(),
+            layout,
+            compact_objects: false,
+            compact_arrays: false,
+            levels: Vec::new(),
+            named: false,
+            roots: 0,
+        }
+    }
+
+    /// Whether values are indented.
+    pub fn is_pretty(&self) -> bool {
+        self.layout == Layout::Pretty
+    }
+
+    /// Makes both indenters compact, or neither.
+    pub fn compact(&mut self, compact: bool) {
+        (self.compact_objects, self.compact_arrays) = (compact, compact);
+    }
+
+    fn indent(&mut self, compact: bool) {
+        if self.layout == Layout::Lines {
+            return;
+        }
+        if compact {
+            self.out.push(' ');
+            return;
+        }
+        self.out.push('\n');
+        for _ in 0..self.levels.len() {
+            self.out.push_str("  ");
+        }
+    }
+
+    /// What stands before a value, by where it is.
+    fn before_value(&mut self) {
+        if std::mem::take(&mut self.named) {
+            self.out.push_str(if self.layout == Layout::Pretty { " : " } else { ":" });
+            return;
+        }
+        let Some(level) = self.levels.last_mut() else {
+            if self.roots > 0 {
+                self.out.push(if self.layout == Layout::Pretty { ' ' } else { '\n' });
+            }
+            self.roots += 1;
+            return;
+        };
+        level.count += 1;
+        if level.count > 1 {
+            self.out.push(',');
+        }
+        self.indent(self.compact_arrays);
+    }
+
+    fn begin(&mut self, open: char, is_array: bool) {
+        self.before_value();
+        self.out.push(open);
+        self.levels.push(Level { is_array, count: 0 });
+    }
+
+    /// `{`
+    pub fn begin_object(&mut self) {
+        self.begin('{', false);
+    }
+
+    /// `[`
+    pub fn begin_array(&mut self) {
+        self.begin('[', true);
+    }
+
+    /// `}` or `]`
+    pub fn end(&mut self) {
+        let Some(level) = self.levels.pop() else { return };
+        let compact = if level.is_array { self.compact_arrays } else { self.compact_objects };
+        if level.count > 0 {
+            self.indent(compact);
+        } else if self.layout == Layout::Pretty {
+            self.out.push(' ');
+        }
+        self.out.push(if level.is_array { ']' } else { '}' });
+    }
+
+    /// The name of an object's member.
+    pub fn name(&mut self, name: &str) {
+        if let Some(level) = self.levels.last_mut() {
+            level.count += 1;
+            if level.count > 1 {
+                self.out.push(',');
+            }
+        }
+        self.indent(self.compact_objects);
+        write_json_string(name, &mut self.out);
+        self.named = true;
+    }
+
+    /// A text.
+    pub fn string(&mut self, text: &str) {
+        self.before_value();
+        write_json_string(text, &mut self.out);
+    }
+
+    /// A number.
+    pub fn number(&mut self, number: i64) {
+        self.before_value();
+        _ = write!(self.out, "{number}");
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, value: bool) {
+        self.before_value();
+        self.out.push_str(if value { "true" } else { "false" });
+    }
+
+    /// A value that `write` appends as JSON.
+    pub fn raw(&mut self, write: impl FnOnce(&mut String)) {
+        self.before_value();
+        write(&mut self.out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(layout: Layout) -> String {
+        let mut json = Printer::new(layout);
+        json.begin_array();
+        json.begin_object();
+        json.name("key");
+        json.compact(true);
+        json.begin_array();
+        json.string("1");
+        json.end();
+        json.compact(false);
+        json.name("rows");
+        json.begin_array();
+        json.end();
+        json.end();
+        json.end();
+        json.out
+    }
+
+    #[test]
+    fn values_stand_on_lines_of_their_own_unless_compact() {
+        assert_eq!(sample(Layout::Pretty), "[\n  {\n    \"key\" : [ \"1\" ],\n    \"rows\" : [ ]\n  }\n]");
+        assert_eq!(sample(Layout::Lines), "[{\"key\":[\"1\"],\"rows\":[]}]");
+    }
+}

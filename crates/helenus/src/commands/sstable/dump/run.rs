@@ -1,0 +1,272 @@
+//! `helenus sstable dump`: everything that files hold, as JSON.
+
+use super::debug::Debug;
+use super::line::Lines;
+use super::partition::Words;
+use super::printer::{Layout, Printer};
+use crate::commands::progress::Progress;
+use crate::commands::sstable::found::{Found, find};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use helenus_host::Host;
+use helenus_model::partitions::PartitionKey;
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+use helenus_model::types::{CqlType, key_text, parse_key_text};
+use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::data::{KeyRange, Scan};
+use helenus_sstable::table::SsTable;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  helenus sstable dump data/shop/orders-*/da-*-Data.db | jq -c 'select(.type == \"row\")'
+  helenus sstable dump --sstabledump FILE              exactly what Cassandra's sstabledump prints
+  helenus sstable dump -l -k 7 FILE                    one partition, as sstabledump -l prints it
+
+A line of JSON an element: row, static_row, partition_deletion, range_tombstone_bound. What is printed is what the file
+holds, tombstones and expired values too. Names of key columns are not in a file: they are PartitionKey and clustering.";
+
+/// Bytes of text after which it is written out.
+const OUT_BYTES: usize = 1 << 18;
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct DumpOptions {
+    /// SSTables, by any of their files, or folders of SSTables
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print what Cassandra's sstabledump prints
+    #[arg(long)]
+    sstabledump: bool,
+    /// As sstabledump -l: a line a partition, in its words
+    #[arg(short = 'l', conflicts_with = "debug")]
+    lines: bool,
+    /// Only partition keys
+    #[arg(short = 'e', long)]
+    enumerate_keys: bool,
+    /// As sstabledump -d: a line a row, in Cassandra's internal notation
+    #[arg(short = 'd')]
+    debug: bool,
+    /// Only the partitions of these keys
+    #[arg(short = 'k', long = "key", value_name = "KEY")]
+    keys: Vec<String>,
+    /// All but the partitions of these keys
+    #[arg(short = 'x', long = "exclude-key", value_name = "KEY")]
+    excluded: Vec<String>,
+    /// Times as numbers, as sstabledump -t prints them
+    #[arg(short = 't', long)]
+    raw_timestamps: bool,
+    /// Look into the folders of folders, but for snapshots and backups
+    #[arg(short, long)]
+    recursive: bool,
+    /// The same as without: lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Files that are no SSTables; damage; a reader of the output that is gone.
+pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
+    let found = find(&*host.disk, &options.files, options.recursive)?;
+    if options.sstabledump && found.len() > 1 && !options.lines {
+        bail!("--sstabledump prints one SSTable, and {} are given; -l prints any number", found.len());
+    }
+    let mut tables = Vec::new();
+    for found in found {
+        let table = found.open(&*host.disk)?;
+        tables.push((found, table));
+    }
+    let total = tables.iter().map(|(_, table)| table.uncompressed_bytes()).sum();
+    let mut progress = Progress::begin("dump", total);
+    let mut before = 0;
+    for (index, (found, table)) in tables.iter().enumerate() {
+        if index > 0 && options.lines {
+            // Between lines, and not behind the last, as sstabledump -l has it.
+            writeln!(std::io::stdout())?;
+        }
+        progress.name(format!("dump {}", found.descriptor));
+        let mut dump = Dump::new(host, options, found, table)?;
+        dump.run(&mut |position| progress.at(before + position))
+            .with_context(|| found.data().display().to_string())?;
+        before += table.uncompressed_bytes();
+    }
+    Ok(())
+}
+
+/// How elements are put into words.
+enum Style {
+    Lines(Lines),
+    Words(Words, Printer),
+    Keys(Words, Printer),
+    KeyLines,
+    Debug(Debug),
+}
+
+struct Dump<'a> {
+    table: &'a Arc<SsTable>,
+    style: Style,
+    /// The only partitions wanted, in the order of the ring; all when there are none.
+    wanted: Vec<PartitionKey>,
+    excluded: &'a [String],
+    out: String,
+    to: std::io::StdoutLock<'static>,
+}
+
+impl<'a> Dump<'a> {
+    fn new(
+        host: &Host,
+        options: &'a DumpOptions,
+        found: &Found,
+        table: &'a Arc<SsTable>,
+    ) -> Result<Dump<'a>> {
+        let schema = table.schema();
+        let now_s = host.clock.wall_us() / 1_000_000;
+        let words = || {
+            let kind = if found.owner().2.is_some() { "INDEX" } else { "REGULAR" };
+            Words::new(schema.clone(), kind, options.raw_timestamps, now_s)
+        };
+        let style = if options.debug {
+            Style::Debug(Debug::new(schema.clone()))
+        } else if options.enumerate_keys && options.sstabledump {
+            Style::Keys(words(), Printer::new(Layout::Pretty))
+        } else if options.enumerate_keys {
+            Style::KeyLines
+        } else if options.lines {
+            Style::Words(words(), Printer::new(Layout::Lines))
+        } else if options.sstabledump {
+            Style::Words(words(), Printer::new(Layout::Pretty))
+        } else {
+            Style::Lines(Lines::new(schema.clone()))
+        };
+        let mut wanted = Vec::new();
+        for text in options.keys.iter().filter(|key| !options.excluded.contains(key)) {
+            let key = parse_key_text(&key_types(schema), text).with_context(|| format!("-k {text}"))?;
+            wanted.push(PartitionKey::new(key));
+        }
+        wanted.sort_by(|a, b| a.decorated.cmp(&b.decorated));
+        let to = std::io::stdout().lock();
+        let excluded = &options.excluded;
+        Ok(Dump { table, style, wanted, excluded, out: String::new(), to })
+    }
+
+    fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
+        let is_list = match &mut self.style {
+            Style::Words(_, json) | Style::Keys(_, json) => json.is_pretty(),
+            _ => false,
+        };
+        if is_list && let Style::Words(_, json) | Style::Keys(_, json) = &mut self.style {
+            json.begin_array();
+        }
+        if self.wanted.is_empty() {
+            let mut scan = self.table.scan(&KeyRange::all(), &mut cx)?;
+            scan.set_keys(false);
+            while scan.next_partition(&mut cx)? {
+                self.partition(&mut scan, &mut cx, progress)?;
+            }
+        }
+        for key in std::mem::take(&mut self.wanted) {
+            let range = KeyRange { start: key.decorated.clone(), ..KeyRange::all() };
+            let mut scan = self.table.scan(&range, &mut cx)?;
+            scan.set_keys(false);
+            if scan.next_partition(&mut cx)? && scan.key() == key.bytes {
+                self.partition(&mut scan, &mut cx, progress)?;
+            }
+        }
+        if is_list && let Style::Words(_, json) | Style::Keys(_, json) = &mut self.style {
+            json.end();
+        }
+        self.drain(0)?;
+        self.to.flush()?;
+        Ok(())
+    }
+
+    fn partition(
+        &mut self,
+        scan: &mut Scan,
+        cx: &mut ReadContext,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        let schema = self.table.schema();
+        if !self.excluded.is_empty() && self.excluded.contains(&key_text(&key_types(schema), scan.key())) {
+            return Ok(());
+        }
+        self.begin_partition(scan);
+        if matches!(self.style, Style::Keys(..) | Style::KeyLines) {
+            return self.drain(OUT_BYTES);
+        }
+        let mut position = scan.position();
+        if let Some(row) = scan.static_row() {
+            self.row(row, true, position);
+        }
+        loop {
+            position = scan.position();
+            if !scan.advance(cx)? {
+                break;
+            }
+            match scan.current() {
+                Unfiltered::Row(row) => self.row(row, false, position),
+                Unfiltered::Marker(marker) => match &mut self.style {
+                    Style::Lines(lines) => lines.marker(marker, position, &mut self.out),
+                    Style::Words(words, json) => words.marker(marker, json),
+                    Style::Debug(debug) => debug.marker(marker, position, &mut self.out),
+                    Style::Keys(..) | Style::KeyLines => {}
+                },
+            }
+            self.drain(OUT_BYTES)?;
+            progress(position);
+        }
+        if let Style::Words(words, json) = &mut self.style {
+            words.end_partition(json);
+        }
+        self.drain(OUT_BYTES)
+    }
+
+    /// Where a partition is, Cassandra's tool says only when it has read its front.
+    fn begin_partition(&mut self, scan: &Scan) {
+        let (key, deletion, behind_front) = (scan.key(), scan.deletion(), scan.position());
+        match &mut self.style {
+            Style::Lines(lines) => lines.begin_partition(key, scan.start(), deletion, &mut self.out),
+            Style::Words(words, json) => words.begin_partition(key, behind_front, deletion, json),
+            Style::Keys(words, json) => words.key(key, json),
+            Style::KeyLines => {
+                self.out.push_str(&key_text(&key_types(self.table.schema()), key));
+                self.out.push('\n');
+            }
+            Style::Debug(debug) => debug.begin_partition(key, behind_front, deletion, &mut self.out),
+        }
+    }
+
+    fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64) {
+        match &mut self.style {
+            Style::Lines(lines) => lines.row(row, is_static, position, &mut self.out),
+            Style::Words(words, json) => words.row(row, is_static, position, json),
+            Style::Debug(debug) => debug.row(row, is_static, position, &mut self.out),
+            Style::Keys(..) | Style::KeyLines => {}
+        }
+    }
+
+    /// Writes the text out if there is more than so much of it.
+    fn drain(&mut self, kept: usize) -> Result<()> {
+        let out = match &mut self.style {
+            Style::Words(_, json) | Style::Keys(_, json) => &mut json.out,
+            _ => &mut self.out,
+        };
+        if out.len() > kept {
+            self.to.write_all(out.as_bytes()).context("cannot write the output")?;
+            out.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The types of the columns of the partition key.
+pub fn key_types(table: &Table) -> Vec<&CqlType> {
+    table.partition_key.iter().map(|column| &column.ty).collect()
+}

@@ -1,0 +1,137 @@
+//! `helenus sstable ls`: which SSTables are there, whose they are, and how large.
+
+use super::found::{Found, find};
+use crate::commands::progress::size;
+use anyhow::Result;
+use clap::Args;
+use helenus_host::{Disk, Host};
+use helenus_sstable::component::Component;
+use helenus_sstable::table::{read_statistics, read_whole};
+use helenus_sstable::toc::Toc;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus sstable ls data                       every table of a data directory
+  helenus sstable ls --json data/shop | jq .";
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct LsOptions {
+    /// SSTables, by any of their files, or folders; folders in folders are looked into
+    #[arg(value_name = "FILE", default_value = "./data")]
+    files: Vec<PathBuf>,
+    /// A line of JSON an SSTable
+    #[arg(long)]
+    json: bool,
+}
+
+/// An SSTable in a listing.
+#[derive(Serialize)]
+struct Line {
+    keyspace: String,
+    table: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<String>,
+    version: String,
+    format: &'static str,
+    id: String,
+    written_by: &'static str,
+    /// Bytes of all components.
+    bytes: u64,
+    /// Rows by its own count; absent where Statistics.db cannot be read, and then `problem` says why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// Components that TOC.txt lists and that are not there.
+    missing: Vec<String>,
+    data: PathBuf,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Arguments that are no SSTables.
+pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
+    let disk = &*host.disk;
+    let lines = find(disk, &options.files, true)?.into_iter().map(|found| line(disk, &found));
+    let mut out = std::io::stdout().lock();
+    if options.json {
+        for line in lines {
+            serde_json::to_writer(&mut out, &line)?;
+            writeln!(out)?;
+        }
+        return Ok(());
+    }
+    let lines: Vec<Line> = lines.collect();
+    let name = |line: &Line| match &line.index {
+        None => format!("{}.{}", line.keyspace, line.table),
+        Some(index) => format!("{}.{} {index}", line.keyspace, line.table),
+    };
+    let width = lines.iter().map(|line| name(line).len()).max().unwrap_or_default();
+    for line in &lines {
+        let rows = line.rows.map_or("?".to_owned(), |rows| rows.to_string());
+        let (name, version, format, id) = (name(line), &line.version, line.format, &line.id);
+        writeln!(
+            out,
+            "{name:width$}  {version} {format}  {id:<28} {:>12} {rows:>12} rows",
+            size(line.bytes)
+        )?;
+        if let Some(problem) = &line.problem {
+            writeln!(out, "{:width$}  {problem}", "")?;
+        }
+        if !line.missing.is_empty() {
+            writeln!(out, "{:width$}  missing: {}", "", line.missing.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+fn line(disk: &dyn Disk, found: &Found) -> Line {
+    let Found { folder, descriptor } = found;
+    let (keyspace, table, index) = found.owner();
+    let statistics = read_statistics(disk, folder, *descriptor);
+    let components = components(disk, found);
+    let missing = components.iter().filter(|(_, bytes)| bytes.is_none()).map(|(name, _)| name.clone());
+    Line {
+        keyspace,
+        table,
+        index,
+        version: descriptor.version.to_string(),
+        format: descriptor.version.format().name(),
+        id: descriptor.id.to_string(),
+        written_by: descriptor.version.written_by(),
+        bytes: components.iter().filter_map(|(_, bytes)| *bytes).sum(),
+        rows: statistics.as_ref().ok().map(|statistics| statistics.stats.rows),
+        level: statistics.as_ref().ok().map(|statistics| statistics.stats.level),
+        problem: statistics.err().map(|error| error.to_string()),
+        missing: missing.collect(),
+        data: found.data(),
+    }
+}
+
+/// The components that TOC.txt lists, or that are there if it is not, each with its size.
+pub fn components(disk: &dyn Disk, found: &Found) -> Vec<(String, Option<u64>)> {
+    let Found { folder, descriptor } = found;
+    let toc_path = descriptor.path(folder, Component::Toc);
+    let toc = read_whole(disk, &toc_path).and_then(|bytes| Toc::parse(&bytes, &toc_path));
+    let names: Vec<String> = match toc {
+        Ok(toc) => toc.names.into_iter().collect(),
+        Err(_) => {
+            let prefix = descriptor.prefix();
+            let files = disk.list(folder).unwrap_or_default();
+            let name = |path: &PathBuf| {
+                let name = path.file_name()?.to_str()?;
+                name.strip_prefix(&*prefix).map(str::to_owned)
+            };
+            files.iter().filter_map(name).collect()
+        }
+    };
+    let size = |name: &str| disk.open(&folder.join(format!("{descriptor}-{name}"))).ok()?.size().ok();
+    names.into_iter().map(|name| (size(&name), name)).map(|(size, name)| (name, size)).collect()
+}

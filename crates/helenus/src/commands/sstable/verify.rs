@@ -1,0 +1,112 @@
+//! `helenus sstable verify`: reads everything of SSTables and says what is wrong.
+
+use super::found::{Found, find};
+use super::ls::components;
+use crate::commands::progress::Progress;
+use anyhow::{Result, bail};
+use clap::Args;
+use helenus_host::{Disk, Host};
+use helenus_sstable::table::Verified;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus sstable verify data                   all of a data directory, while nobody writes there
+  helenus sstable verify --quick backup/shop
+
+Checked are: that every component of TOC.txt is there, the digest of Data.db, the checksums of chunks, pages and
+Statistics.db, the order of partitions and rows, that range tombstones are closed, and that filter and indexes lead to
+every partition. Exit code 1 when something is wrong.";
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct VerifyOptions {
+    /// SSTables, by any of their files, or folders; folders in folders are looked into
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only what opening shows: components, Statistics.db, filter, index footers, offsets of chunks
+    #[arg(short, long)]
+    quick: bool,
+    /// A line of JSON an SSTable
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    data: PathBuf,
+    sound: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    partitions: u64,
+    rows: u64,
+    range_tombstone_bounds: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Arguments that are no SSTables; at the end, that some are damaged.
+pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
+    let disk = &*host.disk;
+    let all = find(disk, &options.files, true)?;
+    let bytes: Vec<u64> = all.iter().map(|found| size_of(disk, found)).collect();
+    let mut progress = Progress::begin("verify", bytes.iter().sum());
+    let mut out = std::io::stdout().lock();
+    let (count, mut damaged) = (all.len(), 0);
+    for (found, bytes) in all.iter().zip(bytes) {
+        progress.name(format!("verify {}", found.descriptor));
+        progress.add(0);
+        let verified = verify(disk, found, options.quick);
+        progress.add(bytes);
+        let problem = verified.as_ref().err().map(|error| format!("{error:#}"));
+        damaged += u64::from(problem.is_some());
+        let Verified { partitions, rows, markers } = verified.unwrap_or_default();
+        let line = Line {
+            data: found.data(),
+            sound: problem.is_none(),
+            problem,
+            partitions,
+            rows,
+            range_tombstone_bounds: markers,
+        };
+        if options.json {
+            serde_json::to_writer(&mut out, &line)?;
+            writeln!(out)?;
+        } else if let Some(problem) = &line.problem {
+            writeln!(out, "DAMAGED  {}: {problem}", line.data.display())?;
+        } else if options.quick {
+            writeln!(out, "opens    {}", line.data.display())?;
+        } else {
+            writeln!(out, "sound    {}: {partitions} partitions, {rows} rows", line.data.display())?;
+        }
+    }
+    drop(progress);
+    if damaged > 0 {
+        bail!("{damaged} of {count} SSTables are damaged");
+    }
+    Ok(())
+}
+
+fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
+    disk.open(&found.data()).and_then(|file| file.size()).unwrap_or_default()
+}
+
+/// Checks one SSTable.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn verify(disk: &dyn Disk, found: &Found, quick: bool) -> Result<Verified> {
+    let missing: Vec<String> = components(disk, found)
+        .into_iter()
+        .filter(|(_, size)| size.is_none())
+        .map(|(name, _)| name)
+        .collect();
+    if !missing.is_empty() {
+        bail!("TOC.txt lists components that are not there: {}", missing.join(", "));
+    }
+    let table = found.open(disk)?;
+    if quick { Ok(Verified::default()) } else { Ok(table.verify(disk, &found.folder)?) }
+}

@@ -1,0 +1,52 @@
+//! Shows, while something works, how far it says it is.
+
+use super::progress::Progress;
+use anyhow::{Result, anyhow};
+use std::io::{IsTerminal, stderr};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A line that appears when there is something to say.
+#[derive(Default)]
+pub struct Line {
+    progress: Option<Progress>,
+}
+
+impl Line {
+    /// Says what is done, how many bytes of how many.
+    pub fn show(&mut self, (doing, done, total): (&str, u64, u64)) {
+        if total == 0 || !stderr().is_terminal() {
+            return;
+        }
+        let progress = self.progress.get_or_insert_with(|| Progress::begin(doing, total));
+        progress.name(doing);
+        progress.at(done);
+    }
+}
+
+/// Works on another thread, and shows meanwhile what `look` says.
+///
+/// # Errors
+/// When the work ended without an answer, which only a panic makes it do.
+pub fn watch<T: Send>(work: impl FnOnce() -> T + Send, look: impl Fn() -> (String, u64, u64)) -> Result<T> {
+    std::thread::scope(|scope| {
+        let (done, is_done) = sync_channel(1);
+        scope.spawn(move || {
+            let _nobody_may_look = done.send(work());
+        });
+        let mut line = Line::default();
+        loop {
+            match is_done.recv_timeout(LOOK) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout) => {
+                    let (doing, done, total) = look();
+                    line.show((&doing, done, total));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the work ended without a word")),
+            }
+        }
+    })
+}

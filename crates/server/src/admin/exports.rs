@@ -1,0 +1,65 @@
+//! Files held for an export, with the schema beside them.
+
+use std::sync::Arc;
+
+use helenus_cql::LocalBackend;
+use helenus_engine::{Database, is_system_keyspace};
+use helenus_model::schema::{Keyspace, Table};
+
+use super::protocol::ExportedFiles;
+
+/// Links the SSTables of everything, of a keyspace or of a table into a folder of the database, and writes `schema.cql`
+/// there: one of all, one beside each table.
+///
+/// # Errors
+/// What does not exist; failures of the disk.
+pub fn export(
+    database: &Database,
+    keyspace: Option<&str>,
+    table: Option<&str>,
+) -> Result<ExportedFiles, String> {
+    let schema = database.schema();
+    let keyspaces: Vec<&Arc<Keyspace>> = match keyspace {
+        Some(name) => {
+            vec![schema.keyspaces.get(name).ok_or_else(|| format!("keyspace {name} does not exist"))?]
+        }
+        None => {
+            schema.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name)).map(|(_, of)| of).collect()
+        }
+    };
+    let mut tables: Vec<Arc<Table>> =
+        keyspaces.iter().flat_map(|keyspace| keyspace.tables.values().cloned()).collect();
+    if let (Some(keyspace), Some(name)) = (keyspace, table) {
+        tables.retain(|table| *table.name == *name);
+        if tables.is_empty() {
+            return Err(format!("table {keyspace}.{name} does not exist"));
+        }
+    }
+    let exported = database.export(&tables).map_err(|error| error.to_string())?;
+    let of_all: Vec<Keyspace> = keyspaces
+        .iter()
+        .map(|keyspace| {
+            let mut of_export = Keyspace::clone(keyspace);
+            of_export.tables.retain(|_, found| tables.iter().any(|table| table.id == found.id));
+            of_export
+        })
+        .collect();
+    let all: Vec<&Keyspace> = of_all.iter().collect();
+    let write = |path: &std::path::Path, text: &str| {
+        database.add_to_export(path, text).map_err(|error| error.to_string())
+    };
+    write(&exported.folder.join("schema.cql"), &LocalBackend::schema_text(&all))?;
+    for keyspace in &of_all {
+        for table in keyspace.tables.values() {
+            let folder = exported.folder.join(&*keyspace.name).join(&*table.name);
+            write(&folder.join("schema.cql"), &LocalBackend::table_text(keyspace, table))?;
+        }
+    }
+    let count = |(keyspace, table, sstables): &(Arc<str>, Arc<str>, u64)| {
+        (keyspace.to_string(), table.to_string(), *sstables)
+    };
+    let tables = exported.tables.iter().map(count).collect();
+    // The tool that asked may stand elsewhere.
+    let folder = std::path::absolute(&exported.folder).unwrap_or(exported.folder);
+    Ok(ExportedFiles { folder, tables })
+}

@@ -1,0 +1,115 @@
+//! A table made of what an SSTable says of itself, for files whose schema is not at hand.
+//!
+//! The serialization header has the types of all columns and the names of the static and regular ones. Key columns have
+//! no names there; they get those that Cassandra's offline tools give them (`tools.Util.metadataFromSSTable`).
+
+use crate::error::{Error, Result};
+use crate::statistics::{Header, HeaderColumn};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
+use std::collections::BTreeMap;
+use std::path::Path;
+use uuid::Uuid;
+
+/// Name of the partition key's column; of several, the first.
+const PARTITION_KEY: &str = "PartitionKey";
+/// Name of the first clustering column; a number follows for the others.
+const CLUSTERING: &str = "clustering";
+
+/// The table that a file's header describes, under names that the caller knows or makes up. `file` is the component that
+/// the header is from.
+///
+/// # Errors
+/// `Corrupt` for a type that cannot be read.
+pub fn table_of_header(header: &Header, (keyspace, name): (&str, &str), file: &Path) -> Result<Table> {
+    let read = |class: &str| {
+        parse_class_name(class).map_err(|problem| Error::Corrupt {
+            file: file.to_owned(),
+            offset: 0,
+            problem: format!("type {class}: {problem}"),
+        })
+    };
+    let plain = |class: &str| {
+        Ok(match read(class)? {
+            ParsedClass::Plain { ty, reversed } => (ty, reversed),
+            ParsedClass::Composite(_) => (CqlType::Custom(class.into()), false),
+        })
+    };
+    let key_types = match read(&header.key_type)? {
+        ParsedClass::Composite(types) => types,
+        ParsedClass::Plain { ty, reversed } => vec![(ty, reversed)],
+    };
+    let clustering_types: Vec<_> =
+        header.clustering_types.iter().map(|class| plain(class)).collect::<Result<_>>()?;
+    let others = |columns: &[HeaderColumn], kind| {
+        let column = |of: &HeaderColumn| {
+            let (ty, _) = plain(&of.type_name)?;
+            Ok(column(String::from_utf8_lossy(&of.name).into_owned(), (kind, 0), (ty, false)))
+        };
+        columns.iter().map(column).collect::<Result<Vec<_>>>()
+    };
+    let mut table = Table {
+        id: TableId(Uuid::nil()),
+        keyspace: keyspace.into(),
+        name: name.into(),
+        partition_key: keys(key_types, PARTITION_KEY, ColumnKind::PartitionKey),
+        clustering: keys(clustering_types, CLUSTERING, ColumnKind::Clustering),
+        statics: others(&header.statics, ColumnKind::Static)?,
+        regulars: others(&header.regulars, ColumnKind::Regular)?,
+        options: TableOptions::default(),
+        dropped: BTreeMap::new(),
+        flags: vec!["compound".into()],
+        indexes: BTreeMap::new(),
+        masks: Default::default(),
+        next_column_id: 0,
+    };
+    let mut columns = table.statics.iter().chain(&table.regulars);
+    if columns.any(|column| column.ty == CqlType::Counter) {
+        table.flags.push("counter".into());
+    }
+    table.arrange();
+    Ok(table)
+}
+
+fn keys(types: Vec<(CqlType, bool)>, name: &str, kind: ColumnKind) -> Vec<Column> {
+    let numbered = |(position, ty)| {
+        let name = if position == 0 { name.to_owned() } else { format!("{name}{position}") };
+        column(name, (kind, position), ty)
+    };
+    types.into_iter().enumerate().map(numbered).collect()
+}
+
+fn column(name: String, (kind, position): (ColumnKind, usize), (ty, reversed): (CqlType, bool)) -> Column {
+    Column { name: name.into(), kind, position, ty, reversed, id: Table::UNNUMBERED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::EncodingStats;
+
+    #[test]
+    fn a_header_gives_names_types_and_order() {
+        const P: &str = "org.apache.cassandra.db.marshal.";
+        let header = Header {
+            encoding: EncodingStats::NONE,
+            key_type: format!("{P}CompositeType({P}UTF8Type,{P}Int32Type)"),
+            clustering_types: vec![format!("{P}ReversedType({P}LongType)"), format!("{P}UTF8Type")],
+            statics: Vec::new(),
+            regulars: vec![HeaderColumn { name: b"v".to_vec(), type_name: format!("{P}CounterColumnType") }],
+        };
+        let table = table_of_header(&header, ("ks", "t"), Path::new("Statistics.db")).unwrap();
+        let names: Vec<_> = table.columns().map(|column| (&*column.name, column.reversed)).collect();
+        let expected = [
+            ("PartitionKey", false),
+            ("PartitionKey1", false),
+            ("clustering", true),
+            ("clustering1", false),
+            ("v", false),
+        ];
+        assert_eq!(names, expected);
+        assert!(table.is_counter());
+        let broken = Header { key_type: "org.apache.cassandra.db.marshal.ListType(".into(), ..header };
+        assert!(table_of_header(&broken, ("ks", "t"), Path::new("x")).is_err());
+    }
+}
