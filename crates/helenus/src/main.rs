@@ -28,12 +28,12 @@ fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
         .about("Measure reads of wide rows, and check them");
+    let cli = CliOptions::augment_args(Command::new("cli"))
+        .about("Run statements of the old command-line client over the RPC interface");
     let import =
         ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
     let export = ExportCommand::augment_args(Command::new("export"))
         .about("Write tables as files for another database");
-    let cli = CliOptions::augment_args(Command::new("cli"))
-        .about("Run statements of the old command-line client over the RPC interface");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -42,10 +42,10 @@ fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(admin::command())
+        .subcommand(cli)
         .subcommand(sstable::command())
         .subcommand(import)
         .subcommand(export)
-        .subcommand(cli)
         .subcommand(stress)
         .subcommand(profile)
 }
