@@ -58,11 +58,11 @@ impl ReadContext {
 /// What a read touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Trie nodes visited in Partitions.db and Rows.db.
+    /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks looked at in Index.db.
     pub index_nodes: u64,
-    /// Pages of Partitions.db and Rows.db found in the cache.
+    /// Pages of index components found in the cache.
     pub index_pages_cached: u64,
-    /// Pages of Partitions.db and Rows.db read from a file.
+    /// Pages of index components read from a file.
     pub index_pages_read: u64,
     /// Blocks of Data.db found in the cache.
     pub blocks_cached: u64,

@@ -650,3 +650,53 @@ fn a_version_that_is_only_read_is_not_written() {
     let message = refused.err().unwrap().to_string();
     assert!(message.contains("version mc is read but not written; me, nb, oa, da are"), "{message}");
 }
+
+#[test]
+fn a_name_in_a_wide_partition_is_found_by_its_index_in_every_format_and_direction() {
+    const ROWS: u32 = 5000;
+    for version in Version::all().filter(|version| version.is_written()) {
+        let host = memory::host();
+        host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+        let schema = Arc::new(schema(0));
+        let options = WriterOptions::of_table(schema.clone(), 1, EncodingStats::NONE).for_version(version);
+        let options = WriterOptions { row_index_block_bytes: 1024, ..options };
+        let descriptor = Descriptor { version, id: SsTableId::Sequence(1) };
+        let mut writer =
+            SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options).unwrap();
+        let values = |number: u32| [Some(vec![0; 4]), Some(number.to_be_bytes().to_vec())];
+        let blob = schema.regulars.iter().find(|column| &*column.name == "b").unwrap().id;
+        writer.begin_partition(b"k", &KeyHash::of(b"k"), DeletionTime::LIVE, None).unwrap();
+        for number in 0..ROWS {
+            let mut row = RowBuf { key: position(&schema, &values(number), None), ..RowBuf::default() };
+            for value in values(number).iter().flatten() {
+                let span = row.push_bytes(value);
+                row.clustering.push(span);
+            }
+            row.liveness = Liveness::at(i64::from(number));
+            let value = row.push_bytes(&[7; 100]);
+            let (timestamp_us, local_deletion_s, path) = (5, NO_EXPIRY, Span::NULL);
+            row.cells.push(Cell { column: blob, ttl_s: 0, timestamp_us, local_deletion_s, path, value });
+            writer.add(Unfiltered::Row(row.view())).unwrap();
+        }
+        writer.end_partition().unwrap();
+        writer.finish().unwrap();
+        let written = Written { host, descriptor, schema, partitions: BTreeMap::new() };
+        let table = written.open();
+        for number in (0..ROWS).step_by(613) {
+            for reversed in [false, true] {
+                let mut cx = render::cx();
+                let key = PartitionKey::new(b"k".to_vec());
+                let mut reader = PartitionReader::find(&table, &key, false, &mut cx).unwrap().unwrap();
+                let name = position(&written.schema, &values(number), None);
+                reader.select(Arc::new(ClusteringFilter::Names(vec![name.clone()])), reversed);
+                assert!(reader.advance(&mut cx).unwrap());
+                assert_eq!(reader.current().key(), name);
+                assert!(!reader.advance(&mut cx).unwrap());
+                // A block of rows may lie in two chunks. Halving some six hundred blocks takes ten looks.
+                let touched = cx.touched;
+                assert!(touched.blocks_read <= 3, "{version} {number} {reversed}: {touched:?}");
+                assert!(touched.index_nodes <= 40, "{version} {number} {reversed}: {touched:?}");
+            }
+        }
+    }
+}

@@ -58,7 +58,7 @@ public class DumpRaw
     static TableMetadata metadata(Descriptor desc) throws Exception
     {
         TableMetadata metadata = Util.metadataFromSSTable(desc);
-        if (desc.version.version.compareTo("mc") >= 0) return metadata;
+        if (!desc.version.version.equals("ma") && !desc.version.version.equals("mb")) return metadata;
         TableMetadata.Builder builder = metadata.unbuild();
         for (ColumnMetadata column : metadata.regularAndStaticColumns())
             if (column.type.isUDT())
