@@ -333,6 +333,9 @@ fn value_of<'a>(
     match term.bind(bindings)? {
         Bound::Bytes(bytes) => Ok(bytes),
         Bound::Null => Err(null_value(names, at, side)),
+        Bound::Unset if side != Side::Bound || names.len() > 1 => {
+            invalid(format!("Invalid unset value for tuple field number {at}"))
+        }
         Bound::Unset => invalid(format!("Invalid unset value for column {}", joined(names))),
     }
 }

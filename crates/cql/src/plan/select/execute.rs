@@ -58,8 +58,7 @@ impl SelectPlan {
             PartitionSelection::Nothing => RowSelection::nothing(),
             PartitionSelection::Read(_) => self.restrictions.rows(bindings)?,
         };
-        // Static columns are read though no row is named (`makeClusteringIndexFilter`).
-        let reads_any = !rows.is_empty || !self.table.statics.is_empty();
+        let reads_any = !rows.is_empty || self.reads_only_statics(&partitions, &rows);
         if reads_any {
             partitions.check_keys()?;
         }
@@ -120,6 +119,15 @@ impl SelectPlan {
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         };
         Ok(self.answer(paging_state, warnings))
+    }
+
+    /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches whatever
+    /// is selected (`makeClusteringIndexFilter`).
+    fn reads_only_statics(&self, partitions: &PartitionSelection, rows: &RowSelection) -> bool {
+        matches!(partitions, PartitionSelection::Read(_))
+            && matches!(*rows.filter, ClusteringFilter::Names(_))
+            && !self.table.statics.is_empty()
+            && !self.selection.used.is_empty()
     }
 
     /// Asks the guardrails, where there are some.
