@@ -128,6 +128,7 @@ impl SelectPlan {
             && matches!(*rows.filter, ClusteringFilter::Names(_))
             && !self.table.statics.is_empty()
             && !self.selection.used.is_empty()
+            && !self.selection.combines_rows()
     }
 
     /// Asks the guardrails, where there are some.
