@@ -8,7 +8,7 @@ use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::{PartitionSelection, RowSelection};
-use crate::analysis::selection::{GroupBy, TermUse};
+use crate::analysis::selection::{GroupBy, Source, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
@@ -121,13 +121,14 @@ impl SelectPlan {
         Ok(self.answer(paging_state, warnings))
     }
 
-    /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches whatever
-    /// is selected (`makeClusteringIndexFilter`).
+    /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
+    /// they are selected, or columns of the key alone are (`makeClusteringIndexFilter`).
     fn reads_only_statics(&self, partitions: &PartitionSelection, rows: &RowSelection) -> bool {
         matches!(partitions, PartitionSelection::Read(_))
             && matches!(*rows.filter, ClusteringFilter::Names(_))
             && !self.table.statics.is_empty()
             && !self.selection.used.is_empty()
+            && (self.selection.uses_statics() || self.selection.used.iter().all(Source::is_of_key))
             && !self.selection.combines_rows()
     }
 
