@@ -72,7 +72,7 @@ class Python:
             (tests / "cassandra").rename(tests / "cassandra-source")
         report = work / "python.xml"
         report.unlink(missing_ok=True)
-        env = dict(os.environ, USE_CASS_EXTERNAL="1", CASSANDRA_VERSION="5.0.6", EVENT_LOOP_MANAGER="asyncio")
+        env = dict(os.environ, USE_CASS_EXTERNAL="1", CASSANDRA_VERSION="5.0.6", EVENT_LOOP_MANAGER="asyncore")
         files = [f"tests/integration/standard/{module}.py" for module in self.modules]
         command = [work / "python-venv/bin/python", "-m", "pytest", "-q", "--timeout", "120", "--show-capture=no",
                    f"--junitxml={report}", "-k", only or self.left_out, *files]

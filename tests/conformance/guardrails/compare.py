@@ -3,8 +3,8 @@
 
     tests/tools/cassandra.sh start /tmp/guarded --port 19142 --settings tests/conformance/guardrails/settings.yaml \
         --authenticator PasswordAuthenticator
-    helenus serve --memory --listen 127.0.0.1:19143 --config tests/conformance/guardrails/settings.yaml &
-    tests/conformance/guardrails/compare.py 127.0.0.1:19142 127.0.0.1:19143
+    helenus serve --memory --listen 127.0.0.1:19153 --config tests/conformance/guardrails/settings.yaml &
+    tests/conformance/guardrails/compare.py 127.0.0.1:19142 127.0.0.1:19153
 
 Cassandra asks its guardrails only for ordinary users, so it needs one (made here by its first superuser). Needs the Python
 driver. Prints each difference in errors, warnings or rows; the status is 1 if there was one.

@@ -62,8 +62,7 @@ pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     is_refused(theirs) && !is_refused(ours)
 }
 
-/// Rows with one value for all that are no number, by the entry `bits-of-nan`, and one spelling of decimals in key columns of
-/// generated tables, by the entry `spelling-of-an-equal-key`.
+/// Rows with one value for all that are no number, by the entry `bits-of-nan`.
 pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
     let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {
         CqlType::Double => <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
@@ -76,29 +75,9 @@ pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Ve
             if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
                 bytes.fill(0xFF);
             }
-            if let Some(bytes) =
-                cell.as_mut().filter(|_| column.ty == CqlType::Decimal && is_key(&column.name))
-            {
-                *bytes = plain_decimal(bytes);
-            }
         }
     }
     rows
-}
-
-/// Whether a generated column is of the key, by its name: `p0`, `c1`, `C 2`.
-fn is_key(name: &str) -> bool {
-    let number = name.strip_prefix(['p', 'c']).or_else(|| name.strip_prefix("C "));
-    number.is_some_and(|number| number.parse::<u8>().is_ok())
-}
-
-/// A decimal's ordered bytes, which are those of all that are equal to it.
-fn plain_decimal(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    match helenus_model::byte_comparable::component((&CqlType::Decimal, false), Some(bytes), &mut out) {
-        Ok(()) => out,
-        Err(_) => bytes.to_vec(),
-    }
 }
 
 /// Whether a syntax error is of something that is no token, by the entry `broken-token-ahead`.
@@ -109,6 +88,13 @@ pub(crate) fn is_broken_token(message: &str) -> bool {
 /// Whether a syntax error is of a path in a selection, by the entry `syntax-of-a-path`.
 pub(crate) fn is_path(message: &str) -> bool {
     message.contains("mismatched input '.' expecting K_FROM")
+}
+
+/// Whether Cassandra gives all groups in a page that was asked for less, by the entry `pages-of-distinct-groups`: DISTINCT, or a
+/// table without clustering. `lengths` are the rows of its pages.
+pub(crate) fn is_unpaged_group(text: &str, lengths: &[usize], size: i32) -> bool {
+    let is_longer = |length: &usize| usize::try_from(size).is_ok_and(|size| *length > size);
+    text.to_ascii_uppercase().contains(" GROUP BY ") && lengths.first().is_some_and(is_longer)
 }
 
 /// Whether a statement is sorted by Cassandra as the entry `order-of-json` says.

@@ -9,6 +9,9 @@ use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, collection_size};
 use std::collections::BTreeMap;
 
+/// What Cassandra counts of a cell besides its path and value: timestamp, TTL, expiry (`Cell.dataSize`).
+const CELL_BYTES: u64 = 20;
+
 impl Guardrails {
     /// Judges a mutation at `now_us`.
     ///
@@ -55,7 +58,7 @@ impl Guardrails {
             let Some(column) = table.columns().find(|column| column.id == cell.column) else { continue };
             let path = cell.path.get(bytes).unwrap_or_default();
             let value = cell.value.get(bytes).unwrap_or_default();
-            let size = (path.len() + value.len()) as u64;
+            let size = CELL_BYTES + (path.len() + value.len()) as u64;
             if column.ty.is_multi_cell() && !matches!(column.ty, CqlType::Udt(_)) {
                 let entry = collections.entry(&column.name).or_default();
                 *entry = (entry.0 + 1, entry.1 + size);

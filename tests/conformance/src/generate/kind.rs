@@ -34,7 +34,8 @@ const SIMPLE: &[(&str, &[&str])] = &[
     ("tinyint", &["0", "1", "-1", "127", "-128"]),
     ("smallint", &["0", "1", "-1", "32767", "-32768"]),
     ("varint", &["0", "1", "-1", "127", "128", "-128", "-129", "123456789012345678901234567890"]),
-    ("decimal", &["0", "1", "1.0", "-1.50", "0.001", "1E+3", "123456789.123456789"]),
+    // No two of them are equal: which spelling of an equal key is shown depends on memtables and files.
+    ("decimal", &["0", "1", "2.0", "-1.50", "0.001", "1E+3", "123456789.123456789"]),
     ("float", &["0", "1.5", "-1.5", "-0.0", "NaN", "Infinity", "1E10"]),
     ("double", &["0", "1.5", "-1.5", "-0.0", "NaN", "-Infinity", "1E100"]),
     ("date", &["'2026-11-21'", "'1970-01-01'", "'1969-12-31'", "0"]),
@@ -173,7 +174,7 @@ impl Kind {
             Kind::Set(element, _) => format!("{{{}}}", many(draw, &|draw| element.literal(draw))),
             Kind::Map(key, value, _) => {
                 let mut entries = std::collections::BTreeMap::new();
-                // Of keys that are equal and written differently, such as 1 and 1.0, nobody knows which counts.
+                // Of keys that are equal and written differently nobody knows which counts.
                 let shape = key.to_string();
                 let is_ambiguous = ["decimal", "set<", "map<"].iter().any(|part| shape.contains(part));
                 let most = if is_ambiguous { 2 } else { 4 };

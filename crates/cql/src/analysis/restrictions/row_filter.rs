@@ -98,10 +98,11 @@ impl BoundFilter {
                 invalid("Multicolumn IN filters are not supported".to_owned())
             }
             Test::In(candidates) => {
-                // A null among them is equal to nothing.
+                // What stands behind a null is not looked at (`ListSerializer.anyMatch`).
                 let mut values = Vec::new();
                 for mut value in candidates.bind(bindings, ("Unsupported", column))? {
-                    values.extend(value.pop().flatten().map(std::borrow::Cow::into_owned));
+                    let Some(value) = value.pop().flatten() else { break };
+                    values.push(value.into_owned());
                 }
                 self.add(column, BoundTest::In(values));
                 Ok(())

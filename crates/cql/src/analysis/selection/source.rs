@@ -60,6 +60,11 @@ impl Source {
         }
     }
 
+    /// Whether it is part of the primary key.
+    pub(crate) fn is_of_key(&self) -> bool {
+        matches!(self, Source::Key(_) | Source::Clustering(_))
+    }
+
     /// Whether it is in the static row.
     pub(crate) fn is_static(&self) -> bool {
         matches!(self, Source::Cell { is_static: true, .. })

@@ -233,6 +233,10 @@ fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Orderi
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
     let mut rows: Vec<Clustering<'a>> = vec![Vec::with_capacity(restrictions.len())];
     for restriction in restrictions {
+        // An empty IN: Cassandra does not look at the values behind it.
+        if rows.is_empty() {
+            break;
+        }
         let names = &restriction.names;
         match &restriction.test {
             Test::Equal(values) => {
@@ -333,6 +337,9 @@ fn value_of<'a>(
     match term.bind(bindings)? {
         Bound::Bytes(bytes) => Ok(bytes),
         Bound::Null => Err(null_value(names, at, side)),
+        Bound::Unset if side != Side::Bound || names.len() > 1 => {
+            invalid(format!("Invalid unset value for tuple field number {at}"))
+        }
         Bound::Unset => invalid(format!("Invalid unset value for column {}", joined(names))),
     }
 }

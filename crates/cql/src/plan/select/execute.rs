@@ -8,7 +8,7 @@ use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
 use super::sort::Kept;
 use crate::analysis::restrictions::{PartitionSelection, RowSelection};
-use crate::analysis::selection::{GroupBy, TermUse};
+use crate::analysis::selection::{GroupBy, Source, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
@@ -58,8 +58,7 @@ impl SelectPlan {
             PartitionSelection::Nothing => RowSelection::nothing(),
             PartitionSelection::Read(_) => self.restrictions.rows(bindings)?,
         };
-        // Static columns are read though no row is named (`makeClusteringIndexFilter`).
-        let reads_any = !rows.is_empty || !self.table.statics.is_empty();
+        let reads_any = !rows.is_empty || self.reads_only_statics(&partitions, &rows);
         if reads_any {
             partitions.check_keys()?;
         }
@@ -120,6 +119,17 @@ impl SelectPlan {
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         };
         Ok(self.answer(paging_state, warnings))
+    }
+
+    /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
+    /// they are selected, or columns of the key alone are (`makeClusteringIndexFilter`).
+    fn reads_only_statics(&self, partitions: &PartitionSelection, rows: &RowSelection) -> bool {
+        matches!(partitions, PartitionSelection::Read(_))
+            && matches!(*rows.filter, ClusteringFilter::Names(_))
+            && !self.table.statics.is_empty()
+            && !self.selection.used.is_empty()
+            && (self.selection.uses_statics() || self.selection.used.iter().all(Source::is_of_key))
+            && !self.selection.combines_rows()
     }
 
     /// Asks the guardrails, where there are some.
