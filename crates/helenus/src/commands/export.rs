@@ -4,18 +4,22 @@
 use super::analysis::{Form, Reader};
 use super::at::{At, AtOptions};
 use super::progress::{Progress, size};
+use super::rewrite::{Rewriting, rewrite};
+use super::sstable::Found;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use helenus_host::{Disk, Host};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ExportedFiles, ask, export};
 use helenus_sstable::component::Component;
 use helenus_sstable::intake::{Intake, Place, take_over};
-use helenus_sstable::names::Descriptor;
+use helenus_sstable::names::{Descriptor, SsTableId};
+use helenus_sstable::table::read_whole;
 use helenus_sstable::version::Version;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
   helenus export backup                          everything of users, as backup/KEYSPACE/TABLE and backup/schema.cql
@@ -162,18 +166,25 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         .sum();
     let mut progress = Progress::begin("export", bytes);
     make_folder(disk, to)?;
-    copy_file(disk, &from.folder.join("schema.cql"), &to.join("schema.cql"))?;
+    copy_schema(disk, command.target, &from.folder.join("schema.cql"), &to.join("schema.cql"))?;
     #[cfg(feature = "analysis")]
     if command.parquet || command.arrow {
         let form = if command.parquet { Form::Parquet } else { Form::Arrow };
         return analyse(host, form, (from, to), &mut progress).map(|()| bytes);
     }
+    let version = command.target.version();
+    let mut number = 0;
+    // Numbers, which every version of Cassandra reads; SSTables that are not written anew keep their names.
+    let mut next = || {
+        number += 1;
+        Descriptor { version, id: SsTableId::Sequence(number) }
+    };
     for (folder, target, sstables) in &tables {
         make_folder(disk, target)?;
-        copy_file(disk, &folder.join("schema.cql"), &target.join("schema.cql"))?;
+        copy_schema(disk, command.target, &folder.join("schema.cql"), &target.join("schema.cql"))?;
         for sstable in sstables {
             progress.name(format!("export {}", target.strip_prefix(to).unwrap_or(target).display()));
-            write_one(disk, command, (folder, *sstable), target)?;
+            write_one(&host.disk, command, (folder, *sstable), (target, &mut next))?;
             progress.add(size_of(folder, sstable));
         }
     }
@@ -189,7 +200,7 @@ fn analyse(
     progress: &mut Progress,
 ) -> Result<()> {
     let disk = &*host.disk;
-    let statements = helenus_sstable::table::read_whole(disk, &from.folder.join("schema.cql"))?;
+    let statements = read_whole(disk, &from.folder.join("schema.cql"))?;
     let reader = Reader::new(host, &String::from_utf8_lossy(&statements))?;
     for (keyspace, table, _) in &from.tables {
         progress.name(format!("export {keyspace}.{table}"));
@@ -217,34 +228,68 @@ fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
 
 /// Writes one SSTable for the target: as it is where it is of the target's version, anew otherwise.
 fn write_one(
-    disk: &dyn Disk,
+    disk: &Arc<dyn Disk>,
     command: &ExportCommand,
     (folder, descriptor): (&Path, Descriptor),
-    to: &Path,
+    (to, next): (&Path, &mut dyn FnMut() -> Descriptor),
 ) -> Result<()> {
-    let wanted = command.target.version();
-    if descriptor.version != wanted {
-        bail!(
-            "SSTables of version {wanted} ({}) are not written yet; --for cassandra-5-bti writes da",
-            wanted.written_by()
-        );
+    let version = command.target.version();
+    if descriptor.version == version {
+        let how = Intake { link: !command.copy_data, keep_level: true, without_page_checksums: true };
+        let place = |folder| Place { disk: &**disk, folder, descriptor };
+        take_over(place(folder), place(to), how)?;
+        return Ok(());
     }
-    let how = Intake { link: !command.copy_data, keep_level: true, without_page_checksums: true };
-    let place = |folder| Place { disk, folder, descriptor };
-    take_over(place(folder), place(to), how)?;
+    let found = Found { folder: folder.to_owned(), descriptor };
+    let table = found.open(&**disk)?;
+    let mut how = Rewriting { version, bytes_max: None, page_checksums: false, folder: to, next };
+    rewrite(disk, (&table, folder), &mut how, &mut |_| {})?;
     Ok(())
 }
 
-fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
-    let copy = || {
-        let file = disk.open(from)?;
-        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or_default()];
-        file.read_exact_at(&mut bytes, 0)?;
+/// Options of tables that a target does not know: statements go without them.
+fn unknown_options(target: Target) -> &'static [&'static str] {
+    match target {
+        Target::Cassandra5 | Target::Cassandra5Bti => &[],
+        Target::Cassandra4 => &["allow_auto_snapshot", "incremental_backups", "memtable"],
+        Target::Scylla => &[
+            "additional_write_policy",
+            "allow_auto_snapshot",
+            "cdc",
+            "extensions",
+            "incremental_backups",
+            "memtable",
+            "read_repair",
+        ],
+    }
+}
+
+/// The statements as the target takes them.
+fn schema_for(target: Target, text: &str) -> String {
+    const SIZE_TIERED: &str = "    AND compaction = {'class': 'SizeTieredCompactionStrategy'}";
+    let unknown = unknown_options(target);
+    let is_unknown = |line: &str| {
+        let option = line.strip_prefix("    AND ").and_then(|line| line.split(" = ").next());
+        option.is_some_and(|option| unknown.contains(&option))
+    };
+    let line =
+        |line: &str| match line.starts_with("    AND compaction = ") && line.contains("UnifiedCompaction") {
+            true if !unknown.is_empty() => SIZE_TIERED.to_owned(),
+            _ => line.to_owned(),
+        };
+    let lines: Vec<String> = text.lines().filter(|line| !is_unknown(line)).map(line).collect();
+    lines.join("\n") + "\n"
+}
+
+fn copy_schema(disk: &dyn Disk, target: Target, from: &Path, to: &Path) -> Result<()> {
+    let bytes = read_whole(disk, from)?;
+    let text = schema_for(target, &String::from_utf8_lossy(&bytes));
+    let write = || {
         let out = disk.create(to)?;
-        out.write_all_at(&bytes, 0)?;
+        out.write_all_at(text.as_bytes(), 0)?;
         out.sync()
     };
-    copy().with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    write().with_context(|| format!("cannot write {}", to.display()))
 }
 
 fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
@@ -279,4 +324,19 @@ fn print(command: &ExportCommand, exported: ExportedFiles, directory: PathBuf, b
     let (count, directory) = (outcome.tables.len(), outcome.directory.display());
     writeln!(out, "exported    {count} tables, {}, version {} to {directory}", size(bytes), outcome.version)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_goes_without_options_that_its_reader_does_not_know() {
+        let text = "CREATE TABLE a.b (\n    k int PRIMARY KEY\n) WITH ID = x\n    AND cdc = false\n    AND compaction = {'class': 'o.UnifiedCompactionStrategy'}\n    AND memtable = 'default'\n    AND speculative_retry = '99p';\n";
+        assert_eq!(schema_for(Target::Cassandra5, text), text);
+        let four = schema_for(Target::Cassandra4, text);
+        assert!(!four.contains("memtable") && four.contains("cdc") && four.contains("SizeTiered"), "{four}");
+        let scylla = schema_for(Target::Scylla, text);
+        assert!(!scylla.contains("cdc") && scylla.ends_with("speculative_retry = '99p';\n"), "{scylla}");
+    }
 }

@@ -10,6 +10,7 @@ pub mod export;
 pub mod import;
 pub mod profile;
 mod progress;
+mod rewrite;
 pub mod serve;
 pub mod sstable;
 pub mod stress;

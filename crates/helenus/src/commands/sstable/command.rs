@@ -1,6 +1,6 @@
 //! The command line of `helenus sstable`.
 
-use super::{dump, ls, metadata, partitions, verify};
+use super::{anew, dump, ls, metadata, partitions, verify};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use helenus_host::Host;
@@ -34,6 +34,11 @@ pub fn command() -> Command {
             "partitions",
             "Print the sizes of partitions, and name the large ones",
         )))
+        .subcommand(anew::UpgradeOptions::augment_args(sub(
+            "upgrade",
+            "Write SSTables anew, in another version",
+        )))
+        .subcommand(anew::SplitOptions::augment_args(sub("split", "Write SSTables anew, in smaller ones")))
         .subcommand(verify::VerifyOptions::augment_args(sub(
             "verify",
             "Read SSTables whole and say what is wrong",
@@ -51,6 +56,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Some(("dump", matches)) => with(matches, &host, dump::run),
         Some(("metadata", matches)) => with(matches, &host, metadata::run),
         Some(("partitions", matches)) => with(matches, &host, partitions::run),
+        Some(("upgrade", matches)) => with(matches, &host, anew::upgrade),
+        Some(("split", matches)) => with(matches, &host, anew::split),
         Some(("verify", matches)) => with(matches, &host, verify::run),
         _ => bail!("no command"),
     }

@@ -2,6 +2,7 @@
 //!
 //! `found` turns arguments into SSTables, which are opened by their own headers; each command has a file of its own.
 
+mod anew;
 mod command;
 mod dump;
 mod found;
@@ -11,3 +12,4 @@ mod partitions;
 mod verify;
 
 pub use command::{command, run};
+pub use found::Found;

@@ -304,7 +304,7 @@ impl CqlLine {
         let (email, person) = (insert("email")?, insert("person_id")?);
         let days = [insert(DATES[0])?, insert(DATES[1])?];
         let mail = |day: usize| {
-            let values = [&key.as_bytes()[..], CAMPAIGNS[day].as_bytes()];
+            let values = [key.as_bytes(), CAMPAIGNS[day].as_bytes()];
             let statements = [
                 (&email, &[key.as_bytes(), key.as_bytes()][..]),
                 (&person, &[key.as_bytes(), &DIGITS[..]][..]),

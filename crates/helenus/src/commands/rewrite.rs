@@ -1,0 +1,112 @@
+//! Writes SSTables anew: in another version, or cut into smaller ones.
+
+use anyhow::{Result, bail};
+use helenus_host::Disk;
+use helenus_model::filter::AFTER_ALL;
+use helenus_model::schema::Table;
+use helenus_model::token::KeyHash;
+use helenus_model::unfiltered::Source;
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::data::{KeyRange, Scan};
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::table::{SsTable, compression_of};
+use helenus_sstable::version::Version;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is written.
+pub struct Rewriting<'a> {
+    /// The version.
+    pub version: Version,
+    /// Bytes of Data.db after which another SSTable begins; none: one for one.
+    pub bytes_max: Option<u64>,
+    /// Whether ours alone read it, and so our page checksums are wanted.
+    pub page_checksums: bool,
+    /// Where it goes.
+    pub folder: &'a Path,
+    /// Makes the name of each new SSTable.
+    pub next: &'a mut dyn FnMut() -> Descriptor,
+}
+
+/// Writes an SSTable anew; the new ones. Rows, tombstones and times are what they were.
+///
+/// # Errors
+/// Damage; what the version has no place for; failures of the disk. What was written so far stays.
+pub fn rewrite(
+    disk: &Arc<dyn Disk>,
+    (table, from): (&Arc<SsTable>, &Path),
+    how: &mut Rewriting<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<Descriptor>> {
+    let options = options(&**disk, (table, from), how)?;
+    let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
+    let mut scan = table.scan(&KeyRange::all(), &mut cx)?;
+    let (mut written, mut writer, mut last) = (Vec::new(), None::<SsTableWriter>, Vec::new());
+    while scan.next_partition(&mut cx)? {
+        if scan.decorated() <= last.as_slice() {
+            bail!("{}: partitions are not in order", from.join(table.descriptor().to_string()).display());
+        }
+        last.clear();
+        last.extend_from_slice(scan.decorated());
+        let is_full =
+            |writer: &SsTableWriter| how.bytes_max.is_some_and(|most| writer.stored_bytes() >= most);
+        if let Some(full) = writer.take_if(|writer| is_full(writer)) {
+            full.finish()?;
+        }
+        if writer.is_none() {
+            let descriptor = (how.next)();
+            written.push(descriptor);
+            writer = Some(SsTableWriter::create(disk.clone(), how.folder, descriptor, options.clone())?);
+        }
+        if let Some(writer) = &mut writer {
+            partition(&mut scan, writer, &mut cx)?;
+        }
+        progress(scan.position());
+    }
+    if let Some(writer) = writer {
+        writer.finish()?;
+    }
+    Ok(written)
+}
+
+fn partition(scan: &mut Scan, writer: &mut SsTableWriter, cx: &mut ReadContext) -> Result<()> {
+    let hash = KeyHash::of(scan.key());
+    writer.begin_partition(scan.key(), &hash, scan.deletion(), scan.static_row())?;
+    let mut last = Vec::new();
+    while scan.advance(cx)? {
+        let key = scan.current().key();
+        if key == AFTER_ALL || key <= last.as_slice() {
+            bail!(
+                "rows are not in order, or a range tombstone is not closed; helenus sstable verify says where"
+            );
+        }
+        last.clear();
+        last.extend_from_slice(key);
+        writer.add(scan.current())?;
+    }
+    Ok(writer.end_partition()?)
+}
+
+/// As the file was written, as far as it tells.
+fn options(
+    disk: &dyn Disk,
+    (table, from): (&Arc<SsTable>, &Path),
+    how: &Rewriting<'_>,
+) -> Result<WriterOptions> {
+    let mut schema = Table::clone(table.schema());
+    schema.options.bloom_filter_fp_chance = table.statistics().validation.bloom_filter_fp_chance;
+    schema.options.compression = match compression_of(disk, from, *table.descriptor())? {
+        None => BTreeMap::from([("enabled".to_owned(), "false".to_owned())]),
+        Some(compression) => BTreeMap::from([
+            ("class".to_owned(), compression.class),
+            ("chunk_length_in_kb".to_owned(), (compression.chunk_bytes / 1024).to_string()),
+        ]),
+    };
+    let (keys, encoding) = (table.partition_count(), table.statistics().header.encoding);
+    let mut options = WriterOptions::of_table(Arc::new(schema), keys, encoding).for_version(how.version);
+    options.page_checksums = how.page_checksums;
+    options.host_id = table.stats().originating_host_id;
+    Ok(options)
+}

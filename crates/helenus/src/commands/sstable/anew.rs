@@ -1,0 +1,139 @@
+//! `helenus sstable upgrade` and `split`: SSTables written anew into another folder.
+
+use super::found::find;
+use crate::commands::progress::Progress;
+use crate::commands::rewrite::{Rewriting, rewrite};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use helenus_host::Host;
+use helenus_sstable::names::{Descriptor, SsTableIds};
+use helenus_sstable::version::Version;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+const UPGRADE_EXAMPLES: &str = "Examples:
+  helenus sstable upgrade old/shop/orders --output new/shop/orders
+  helenus sstable upgrade --to nb FILE --output for-cassandra-4
+
+Each SSTable is written anew into the other folder, in the version da or the one that is given (da, oa, nb, me); the
+files that are read stay as they are.";
+
+const SPLIT_EXAMPLES: &str = "Example:
+  helenus sstable split --size 200 data/shop/orders-9ae6.../da-*-Data.db --output smaller
+
+The pieces have about so many MiB, cut between partitions; the files that are read stay as they are.";
+
+/// Flags of `upgrade`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = UPGRADE_EXAMPLES)]
+pub struct UpgradeOptions {
+    /// SSTables, by any of their files, or folders of SSTables
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The folder for the new ones; made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// The version to write
+    #[arg(long, value_name = "VERSION", default_value = "da")]
+    to: String,
+    /// Print a line of JSON an SSTable
+    #[arg(long)]
+    json: bool,
+}
+
+/// Flags of `split`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = SPLIT_EXAMPLES)]
+pub struct SplitOptions {
+    /// SSTables, by any of their files, or folders of SSTables
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The folder for the new ones; made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// MiB of the data file of each
+    #[arg(short, long, value_name = "MIB", default_value_t = 50)]
+    size: u64,
+    /// Print a line of JSON an SSTable
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    data: PathBuf,
+    written: Vec<PathBuf>,
+}
+
+/// Runs `upgrade`.
+///
+/// # Errors
+/// Versions that are not written; damage; failures of the disk.
+pub fn upgrade(host: &Host, options: &UpgradeOptions) -> Result<()> {
+    let version = Version::parse(&options.to).filter(|version| version.is_written());
+    let Some(version) = version else { bail!("--to {}: da, oa, nb and me are written", options.to) };
+    anew(host, (&options.files, &options.output), (version, None), options.json)
+}
+
+/// Runs `split`.
+///
+/// # Errors
+/// Damage; failures of the disk.
+pub fn split(host: &Host, options: &SplitOptions) -> Result<()> {
+    let most = options.size.max(1) << 20;
+    anew(host, (&options.files, &options.output), (Version::CURRENT, Some(most)), options.json)
+}
+
+fn anew(
+    host: &Host,
+    (files, output): (&[PathBuf], &PathBuf),
+    (version, bytes_max): (Version, Option<u64>),
+    json: bool,
+) -> Result<()> {
+    let disk = &host.disk;
+    let folder = std::path::absolute(output)?;
+    disk.create_dir_all(&folder).with_context(|| format!("cannot make {}", output.display()))?;
+    let mut tables = Vec::new();
+    for found in find(&**disk, files, false)? {
+        if found.folder == folder {
+            bail!("{}: give a folder with --output that is not the one read from", found.folder.display());
+        }
+        tables.push((found.open(&**disk)?, found));
+    }
+    let total = tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum();
+    let mut progress = Progress::begin("write", total);
+    let mut random = [0; 8];
+    host.random.fill(&mut random);
+    let mut ids = SsTableIds::new(u64::from_le_bytes(random));
+    let mut next = || Descriptor { version, id: ids.next(host.clock.wall_us()) };
+    let mut out = std::io::stdout().lock();
+    let mut before = 0;
+    for (table, found) in &tables {
+        progress.name(format!("write {}", found.descriptor));
+        let mut how = Rewriting {
+            version,
+            bytes_max,
+            page_checksums: version == Version::CURRENT,
+            folder: &folder,
+            next: &mut next,
+        };
+        let written = rewrite(disk, (table, &found.folder), &mut how, &mut |position| {
+            progress.at(before + position);
+        });
+        let written = written.with_context(|| found.data().display().to_string())?;
+        before += table.uncompressed_bytes();
+        let path =
+            |descriptor: &Descriptor| descriptor.path(&folder, helenus_sstable::component::Component::Data);
+        let line = Line { data: found.data(), written: written.iter().map(path).collect() };
+        if json {
+            serde_json::to_writer(&mut out, &line)?;
+            writeln!(out)?;
+        } else {
+            for path in &line.written {
+                writeln!(out, "written     {}", path.display())?;
+            }
+        }
+    }
+    Ok(())
+}
