@@ -355,8 +355,9 @@ mod tests {
     #[test]
     fn what_comes_first_in_the_order_of_rows_is_kept_within_bounds() {
         let mut gathered = Gathered { most: Some(4), ..Gathered::default() };
-        for number in 0..100_u8 {
-            let position = vec![number.wrapping_mul(37) % 100];
+        for number in 0..100_u16 {
+            // All numbers below a hundred, each once.
+            let position = vec![(number * 37 % 100) as u8];
             let (clustering, term) = (Vec::new(), Vec::new());
             gathered.add(Hit { position, clustering, term, path: None, values: Vec::new(), timestamp_us: 0 });
             assert!(gathered.hits.len() <= 8);

@@ -15,34 +15,28 @@ files while they are read: copy them, or stop it.";
 
 /// The command.
 pub fn command() -> Command {
-    let sub = |name: &'static str, about: &'static str| Command::new(name).about(about);
+    let options = [
+        // Told after the flags: a struct's own documentation would stand in its place.
+        ls::LsOptions::augment_args(Command::new("ls"))
+            .about("List SSTables: whose, which version, how large"),
+        dump::DumpOptions::augment_args(Command::new("dump"))
+            .about("Print everything that SSTables hold, as JSON"),
+        metadata::MetadataOptions::augment_args(Command::new("metadata"))
+            .about("Print what Statistics.db says of SSTables"),
+        partitions::PartitionsOptions::augment_args(Command::new("partitions"))
+            .about("Print the sizes of partitions, and name the large ones"),
+        verify::VerifyOptions::augment_args(Command::new("verify"))
+            .about("Read SSTables whole and say what is wrong"),
+        anew::UpgradeOptions::augment_args(Command::new("upgrade"))
+            .about("Write SSTables anew, in another version"),
+        anew::SplitOptions::augment_args(Command::new("split")).about("Write SSTables anew, in smaller ones"),
+    ];
     Command::new("sstable")
         .about("Look at SSTables, check them and write them anew")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(ls::LsOptions::augment_args(sub("ls", "List SSTables: whose, which version, how large")))
-        .subcommand(dump::DumpOptions::augment_args(sub(
-            "dump",
-            "Print everything that SSTables hold, as JSON",
-        )))
-        .subcommand(metadata::MetadataOptions::augment_args(sub(
-            "metadata",
-            "Print what Statistics.db says of SSTables",
-        )))
-        .subcommand(partitions::PartitionsOptions::augment_args(sub(
-            "partitions",
-            "Print the sizes of partitions, and name the large ones",
-        )))
-        .subcommand(anew::UpgradeOptions::augment_args(sub(
-            "upgrade",
-            "Write SSTables anew, in another version",
-        )))
-        .subcommand(anew::SplitOptions::augment_args(sub("split", "Write SSTables anew, in smaller ones")))
-        .subcommand(verify::VerifyOptions::augment_args(sub(
-            "verify",
-            "Read SSTables whole and say what is wrong",
-        )))
+        .subcommands(options)
 }
 
 /// Runs one.
