@@ -197,7 +197,8 @@ impl Comparator {
             Comparator::Composite(types) => types,
         };
         let mut name = Vec::new();
-        for (part, (ty, _)) in split_text(text).into_iter().zip(types) {
+        let mut types = types.iter();
+        for part in split_text(text) {
             match &*part {
                 "!" | "_" => {
                     if let Some(end) = name.last_mut() {
@@ -205,7 +206,10 @@ impl Comparator {
                     }
                     break;
                 }
-                part => put_component(&parse_text(ty, part)?, &mut name),
+                part => match types.next() {
+                    Some((ty, _)) => put_component(&parse_text(ty, part)?, &mut name),
+                    None => return invalid("a name with more components than its comparator has"),
+                },
             }
         }
         Ok(name)

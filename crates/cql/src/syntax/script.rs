@@ -4,16 +4,23 @@ use super::lexer::Lexer;
 use super::token::Kind;
 
 /// The statements of a text, without the semicolons that end them; those in texts and comments end nothing. From what is no
-/// token on, the rest is one statement: parsing it says what is wrong.
+/// token on, the rest is one statement: parsing it says what is wrong. A comment may end the text, which Cassandra's lexer
+/// takes for no token.
 pub fn split_statements(text: &str) -> Vec<&str> {
     let mut lexer = Lexer::new(text);
-    let (mut statements, mut start) = (Vec::new(), None);
+    let (mut statements, mut start, mut end) = (Vec::new(), None, 0);
     loop {
         let Ok(token) = lexer.next_token() else {
-            statements.push(text.get(start.unwrap_or_default()..).unwrap_or_default());
+            let rest = text.get(end..).unwrap_or_default().trim_start();
+            let is_comment = ["--", "//"].iter().any(|mark| rest.starts_with(mark)) && !rest.contains('\n');
+            let until = if is_comment { end } else { text.len() };
+            if start.is_some() || !is_comment {
+                statements.push(text.get(start.unwrap_or(end)..until).unwrap_or_default());
+            }
             return statements;
         };
         let at = token.start as usize;
+        end = token.end as usize;
         match token.kind {
             Kind::Semicolon | Kind::Eof => {
                 statements.extend(start.take().and_then(|start: usize| text.get(start..at)));
@@ -37,5 +44,6 @@ mod tests {
         assert_eq!(found, ["CREATE TABLE t (k int) WITH comment = 'a;b'", "DROP TABLE \"x;y\""]);
         assert_eq!(split_statements("a; 'open").len(), 2);
         assert!(split_statements(" -- nothing").is_empty());
+        assert_eq!(split_statements("a; b // nothing"), ["a", "b"]);
     }
 }
