@@ -155,7 +155,8 @@ fn our_dump_is_sstabledumps_byte_for_byte() {
         for file in files::tables(&oracle.table_folder("files_dump", table)) {
             let flags: &[&[&str]] = match *table {
                 "deletions" => &[&[], &["-l"], &["-t"], &["-e"], &["-d"], &["-k", "1", "2"], &["-x", "0"]],
-                "collections" => &[&[], &["-d"], &["-k", "1:x\\:y"]],
+                // Not `-d`: Cassandra's tool runs out of memory over cells of a user-defined type.
+                "collections" => &[&[], &["-k", "1:x\\:y"]],
                 _ => &[&[]],
             };
             for flags in flags {
