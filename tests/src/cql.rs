@@ -45,6 +45,22 @@ impl Cql {
         rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}")).columns).collect()
     }
 
+    /// As `rows`, asked again for as long as an index that it needs is being built, a minute at most.
+    ///
+    /// # Panics
+    /// If the server refuses it otherwise, or the minute is over.
+    pub fn rows_once_indexed(&self, statement: &str) -> Vec<Vec<Option<CqlValue>>> {
+        let began = std::time::Instant::now();
+        let is_built = || match self.ask(statement) {
+            Err(error) => !error.to_string().contains("is not yet available"),
+            Ok(_) => true,
+        };
+        while !is_built() && began.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
+        self.rows(statement)
+    }
+
     /// The server's message for a statement that it must refuse.
     ///
     /// # Panics

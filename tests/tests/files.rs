@@ -119,16 +119,7 @@ fn rows(cql: &Cql, keyspace: &str) -> Vec<(&'static str, Vec<Vec<Option<CqlValue
 }
 
 fn assert_indexed(cql: &Cql, keyspace: &str) {
-    for _ in 0..600 {
-        if !cql
-            .rows(&format!("SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}'"))
-            .is_empty()
-        {
-            break;
-        }
-        std::thread::yield_now();
-    }
-    let found = cql.rows(&format!("SELECT k FROM {keyspace}.indexed WHERE v = 'x'"));
+    let found = cql.rows_once_indexed(&format!("SELECT k FROM {keyspace}.indexed WHERE v = 'x'"));
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
