@@ -92,7 +92,7 @@ pub fn find_sources(
             Some(name) => format!("no snapshot {name} of a table"),
             None => "no SSTables of a table".to_owned(),
         };
-        return Err(ImportError::refused(format!("{}: {of} to import is here", directory.display())));
+        return Err(ImportError::refused(format!("{}: it holds {of} to import", directory.display())));
     }
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
     Ok(found)

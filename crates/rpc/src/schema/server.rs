@@ -3,14 +3,13 @@
 //! One server has the whole ring: a single range from the least token round to it again.
 
 use crate::calls::{Left, Rpc, Work};
-use crate::error::{Result, invalid};
+use crate::error::{Result, RpcError, invalid};
 use crate::validate::session_keyspace;
 use helenus_engine::TableStatus;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
 use helenus_wire::thrift::{CfSplit, EndpointDetails, Field, Map, Method, Reader, Text, TokenRange, args};
 use std::borrow::Cow;
-use uuid::Uuid;
 
 /// The version of the interface.
 const VERSION: &str = "20.1.0";
@@ -63,9 +62,10 @@ impl Rpc {
                 work.reply.success(&Map(vec![(Text::from(Token::MIN.0.to_string()), address)]), work.out);
             }
             Method::TraceNextQuery => {
-                // The number of a session that is not kept: traces are CQL's here.
-                let bytes = Uuid::new_v4().into_bytes();
-                work.reply.success(&&bytes[..], work.out);
+                // The interface has no exception for it, and a session's id without a session would be a lie.
+                return Err(RpcError::Internal(
+                    "calls of the old interface are not traced; TRACING ON in cqlsh traces CQL".to_owned(),
+                ));
             }
             Method::DescribeRing | Method::DescribeLocalRing => {
                 let asked = args::OfKeyspace::read(reader)?;
