@@ -328,21 +328,23 @@ impl Backend for LocalBackend {
 
     fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>> {
         let Some(found) = self.statements.prepared(id) else { return Ok(None) };
-        if found.epoch == self.database.schema().epoch {
+        let schema = self.database.schema();
+        if found.epoch == schema.epoch {
             return Ok(Some(found));
         }
-        match self.analysed(&found.query, found.keyspace.as_deref()) {
-            Ok(again) => {
-                let again = Arc::new(Prepared { id: *id, ..again });
-                self.statements.keep_prepared(again.clone());
-                Ok(Some(again))
-            }
-            // The client prepares it once more, and is told what is wrong with it.
-            Err(_) => {
-                self.statements.forget(id);
-                Ok(None)
-            }
-        }
+        let again = if found.plan.holds_in(&self.virtuals.shown_in(&schema)) {
+            self.analysed(&found.query, found.keyspace.as_deref()).ok()
+        } else {
+            None
+        };
+        let Some(again) = again else {
+            // The client prepares it once more, and is told what has become of it.
+            self.statements.forget(id);
+            return Ok(None);
+        };
+        let again = Arc::new(Prepared { id: *id, ..again });
+        self.statements.keep_prepared(again.clone());
+        Ok(Some(again))
     }
 
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {

@@ -8,6 +8,7 @@ pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;
 pub(crate) mod explain;
+mod holds;
 pub(crate) mod modify;
 mod paging_state;
 pub(crate) mod select;

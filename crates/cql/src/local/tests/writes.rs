@@ -299,7 +299,7 @@ fn an_oversized_mutation_names_its_key() {
 }
 
 #[test]
-fn a_prepared_statement_is_analysed_again_after_a_schema_change() {
+fn a_prepared_statement_outlives_changes_of_the_schema_that_are_not_its_tables() {
     let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v int)"]);
     let identity = Identity::default();
     let insert = "INSERT INTO ks.o (k, v) VALUES (?, ?)";
@@ -312,7 +312,8 @@ fn a_prepared_statement_is_analysed_again_after_a_schema_change() {
     assert_eq!(prepared.partition_key_markers, [0]);
     let short = session.backend.prepare("INSERT INTO o (k, v) VALUES (?, ?)", Some("ks"), &identity).unwrap();
     assert_eq!(short.id, md5::compute("ksINSERT INTO o (k, v) VALUES (?, ?)").0);
-    session.ok("ALTER TABLE o ADD w int");
+    session.ok("CREATE TABLE other (k int PRIMARY KEY)");
+    session.ok("ALTER TABLE o WITH comment = 'of no concern'");
     let again = session.backend.prepared(&prepared.id).unwrap().unwrap();
     assert_eq!(again.id, prepared.id);
     assert!(again.epoch > prepared.epoch);
@@ -322,10 +323,36 @@ fn a_prepared_statement_is_analysed_again_after_a_schema_change() {
     let answer = session.backend.execute(&again, &request, &mut Rows::default()).unwrap();
     let Outcome::Done(ticket) = answer.outcome else { panic!() };
     ticket.wait().unwrap();
-    assert_eq!(session.rows("SELECT k, v, w FROM o"), "1,2,null");
-    session.ok("DROP TABLE o");
-    assert!(session.backend.prepared(&prepared.id).unwrap().is_none());
+    assert_eq!(session.rows("SELECT k, v FROM o"), "1,2");
     assert!(session.backend.prepared(&[9; 16]).unwrap().is_none());
+}
+
+/// The changes that Cassandra forgets statements at (`TableMetadata.changeAffectsPreparedStatements`).
+#[test]
+fn a_prepared_statement_has_to_be_prepared_again_when_its_table_has_changed() {
+    let mut session = Session::with(&["CREATE TYPE u (a int)", "CREATE TABLE o (k int PRIMARY KEY, v int, f frozen<u>)"]);
+    let identity = Identity::default();
+    let texts = [
+        "SELECT * FROM o",
+        "INSERT INTO o (k, v) VALUES (?, ?)",
+        "BEGIN BATCH UPDATE o SET v = ? WHERE k = ?; APPLY BATCH",
+        "EXPLAIN SELECT v FROM o WHERE k = ?",
+    ];
+    for change in [
+        "ALTER TABLE o ADD w int",
+        "ALTER TABLE o DROP w",
+        "ALTER TYPE u ADD b text",
+        "CREATE INDEX o_v ON o (v)",
+        "ALTER TABLE o WITH default_time_to_live = 5",
+        "ALTER TABLE o WITH gc_grace_seconds = 5",
+        "DROP TABLE o",
+    ] {
+        let ids = texts.map(|text| session.backend.prepare(text, Some("ks"), &identity).unwrap().id);
+        session.ok(change);
+        for (text, id) in texts.iter().zip(ids) {
+            assert!(session.backend.prepared(&id).unwrap().is_none(), "{text} after {change}");
+        }
+    }
 }
 
 #[test]

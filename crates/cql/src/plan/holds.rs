@@ -1,0 +1,35 @@
+//! Whether a prepared statement outlives a change of the schema, or its clients have to prepare it again.
+
+use super::analysed::Plan;
+use helenus_model::schema::{Schema, Table};
+
+impl Plan {
+    /// Whether what drivers were told of the statement is still so under a newer schema. Where it is not, the answer is
+    /// UNPREPARED: drivers of protocol v3 and v4 decode rows by the columns they were told of when they prepared, and learn
+    /// of others in no other way (`QueryProcessor.removeInvalidPreparedStatements`).
+    pub(crate) fn holds_in(&self, schema: &Schema) -> bool {
+        let holds = |table: &Table| {
+            schema.table(&table.keyspace, &table.name).is_some_and(|now| !affects_statements(table, now))
+        };
+        match self {
+            Plan::Select(plan) => holds(plan.table()),
+            Plan::Modify(plan) => holds(&plan.table),
+            Plan::Batch(plan) => plan.statements.iter().all(|statement| holds(&statement.table)),
+            Plan::Explain(plan) => plan.statement.holds_in(schema),
+            Plan::Truncate(_) | Plan::Describe(_) | Plan::Ddl(_) | Plan::Use(_) | Plan::Elsewhere => true,
+        }
+    }
+}
+
+/// Cassandra's rule (`TableMetadata.changeAffectsPreparedStatements`), and tables that were dropped and made again.
+fn affects_statements(before: &Table, now: &Table) -> bool {
+    before.id != now.id
+        || before.partition_key != now.partition_key
+        || before.clustering != now.clustering
+        || before.statics != now.statics
+        || before.regulars != now.regulars
+        || before.indexes != now.indexes
+        || before.flags != now.flags
+        || before.options.default_time_to_live_s != now.options.default_time_to_live_s
+        || before.options.gc_grace_seconds != now.options.gc_grace_seconds
+}
