@@ -120,7 +120,12 @@ impl<'a> Parser<'a> {
                     ParsedClass::Plain { ty, reversed } => (ty, reversed),
                     composite @ ParsedClass::Composite(_) => (single(composite), false),
                 };
-                return Ok(ParsedClass::Composite(self.types()?.into_iter().map(component).collect()));
+                // Whatever is wrong inside says no more than this (`TypeParser.getAbstractType`).
+                let types = self.types().ok().filter(|types| !types.is_empty());
+                let types = types.ok_or_else(|| {
+                    wrong("Invalid definition for comparator org.apache.cassandra.db.marshal.CompositeType.")
+                })?;
+                return Ok(ParsedClass::Composite(types.into_iter().map(component).collect()));
             }
             _ if FOREIGN.contains(&class) => {
                 let reversed = !class.ends_with("CompositeType") && self.reversed_parameter_or_skip()?;

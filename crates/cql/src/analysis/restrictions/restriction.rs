@@ -84,6 +84,28 @@ pub(super) enum Candidates {
 }
 
 impl Candidates {
+    /// The values of a single column that rows are compared with. One that is written out and unset is an empty value there,
+    /// and refused everywhere else (`INRestriction.addToRowFilter` packs Cassandra's marker of unset values, which is empty).
+    pub(super) fn bind_filter<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        column: &Column,
+    ) -> Result<Vec<Value<'a>>> {
+        let Candidates::Each(operands) = self else {
+            let values = self.bind(bindings, ("Unsupported", column))?;
+            return Ok(values.into_iter().map(|mut value| value.pop().flatten()).collect());
+        };
+        let bind = |operand: &'a Operand| match operand {
+            Operand::One(term) => Ok(match term.bind(bindings)? {
+                Bound::Unset => Some(Cow::Borrowed(&[][..])),
+                Bound::Null => None,
+                Bound::Bytes(bytes) => Some(bytes),
+            }),
+            _ => Ok(operand.bind(bindings, ("Unsupported", column))?.pop().flatten()),
+        };
+        operands.iter().map(bind).collect()
+    }
+
     /// The values, each with one part a column.
     pub(super) fn bind<'a>(
         &'a self,

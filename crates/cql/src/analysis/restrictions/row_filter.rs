@@ -100,8 +100,8 @@ impl BoundFilter {
             Test::In(candidates) => {
                 // What stands behind a null is not looked at (`ListSerializer.anyMatch`).
                 let mut values = Vec::new();
-                for mut value in candidates.bind(bindings, ("Unsupported", column))? {
-                    let Some(value) = value.pop().flatten() else { break };
+                for value in candidates.bind_filter(bindings, column)? {
+                    let Some(value) = value else { break };
                     values.push(value.into_owned());
                 }
                 self.add(column, BoundTest::In(values));

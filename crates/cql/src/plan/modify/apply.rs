@@ -81,7 +81,10 @@ impl ModifyPlan {
         collector: &mut Collector,
     ) -> Result<()> {
         let keys = self.filter.partition_keys(&self.table, bindings)?;
-        let targets = self.targets(bindings)?;
+        let targets = match self.targets(bindings) {
+            Err(error) if keys.is_empty() && self.is_null_end(&error) => return Ok(()),
+            targets => targets?,
+        };
         if targets.are_none() {
             return Ok(());
         }
@@ -193,12 +196,16 @@ impl ModifyPlan {
         })
     }
 
-    /// Cassandra looks at a null end of a range last (`SliceRestriction.appendBoundTo`): ranges of columns are refused before.
+    /// Cassandra looks at a null end of a range last (`SliceRestriction.appendBoundTo`): ranges of columns are refused before,
+    /// and where an IN leaves no partition nobody looks.
+    fn is_null_end(&self, error: &CqlError) -> bool {
+        let end = self.filter.clustering.last().and_then(Restriction::single_slice);
+        end.is_some_and(|name| matches!(error, CqlError::Invalid(text) if *text == null_text(name)))
+    }
+
     fn refused_range(&self, error: CqlError) -> CqlError {
         let names_columns = !self.operations.regular.is_empty() || !self.operations.statics.is_empty();
-        let end = self.filter.clustering.last().and_then(Restriction::single_slice);
-        let is_null = |name: &str| matches!(&error, CqlError::Invalid(text) if *text == null_text(name));
-        if names_columns && end.is_some_and(is_null) { no_ranges_of_columns() } else { error }
+        if names_columns && self.is_null_end(&error) { no_ranges_of_columns() } else { error }
     }
 
     fn delete_ranges(

@@ -6,6 +6,7 @@ use super::super::print::type_in_words;
 use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
+use helenus_model::types::{CqlType, TypeError};
 
 impl<'a> Parser<'a> {
     /// `comparatorType`
@@ -28,7 +29,15 @@ impl<'a> Parser<'a> {
         match first.kind {
             Kind::String => {
                 self.advance()?;
-                Ok(DataTypeKind::Custom(self.content(first)))
+                let class = self.content(first);
+                // The parser of Cassandra makes the type of it, so what is wrong with the name is wrong with the syntax.
+                match CqlType::from_class_name(&class) {
+                    Ok(_) => Ok(DataTypeKind::Custom(class)),
+                    Err(error @ TypeError::ClassSyntax { .. }) => {
+                        Err(self.rule(Pos(first.start), format!("Cannot parse type {class}: {error}")))
+                    }
+                    Err(error) => Err(self.rule(Pos(first.start), format!("Error setting type {class}: {error}"))),
+                }
             }
             Kind::Set => {
                 self.advance()?;
