@@ -77,10 +77,11 @@ def memory_mib(pid):
 
 
 class Helenus:
-    """`helenus serve` on a free port."""
+    """`helenus serve` on a free port; with `serves_rpc` the old interface on another, `rpc`."""
 
-    def __init__(self, binary, folder, sync):
+    def __init__(self, binary, folder, sync, serves_rpc=False):
         self.binary, self.folder, self.sync = Path(binary).resolve(), Path(folder), sync
+        self.serves_rpc, self.rpc = serves_rpc, None
         self.name = "Helenus"
         self.process = None
 
@@ -94,10 +95,13 @@ class Helenus:
         with open(self.folder / "log", "ab") as log:
             begin = time.monotonic()
             self.process = subprocess.Popen(
-                [self.binary, "serve", "--data", self.folder / "data", "--listen", "127.0.0.1:0", "--sync", self.sync],
+                [self.binary, "serve", "--data", self.folder / "data", "--listen", "127.0.0.1:0", "--sync", self.sync,
+                 *(["--rpc", "127.0.0.1:0"] if self.serves_rpc else [])],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
             for line in self.process.stdout:
                 words = line.decode().split()
+                if words[:1] == ["rpc"]:
+                    self.rpc = words[1]
                 if words[:1] == ["listening"]:
                     self.address = words[1]
                     break
@@ -120,8 +124,15 @@ class Helenus:
         return time.monotonic() - begin
 
     def compact(self, keyspace):
+        """Seconds of a compaction of everything."""
+        begin = time.monotonic()
         subprocess.run([self.binary, "admin", "compact", keyspace, "--data", self.folder / "data"], check=True,
                        stdout=subprocess.DEVNULL)
+        return time.monotonic() - begin
+
+    def keyspace_mib(self, keyspace):
+        """What a keyspace's files take."""
+        return size_mib(self.folder / "data/data" / keyspace)
 
 
 class Canned:
@@ -184,7 +195,24 @@ class Cassandra:
         return max(0.0, self.nodetool("flush", keyspace) - idle)
 
     def compact(self, keyspace):
-        self.nodetool("compact", keyspace)
+        """Seconds of a compaction of everything, less those of a nodetool with nothing to do."""
+        idle = self.nodetool("compact", "system_traces")
+        return max(0.0, self.nodetool("compact", keyspace) - idle)
+
+    def keyspace_mib(self, keyspace):
+        """What a keyspace's files take."""
+        return size_mib(self.folder / "data" / keyspace)
+
+
+def size_mib(folder):
+    """What a folder's files take on the disk; files may go meanwhile."""
+    bytes_of = 0
+    for file in folder.rglob("*"):
+        try:
+            bytes_of += file.stat().st_blocks * 512
+        except FileNotFoundError:
+            pass
+    return bytes_of / 2**20
 
 
 def removed(folder):

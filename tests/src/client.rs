@@ -1,7 +1,7 @@
 //! The programs of `tests/drivers/` and `tests/texts/`.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// A client under `tests/drivers/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Client {
     Thrift,
     /// The client that Thrift generated for Cassandra 2.1, and Hector, over the old RPC interface.
     ThriftJava,
+    /// Astyanax, over the old RPC interface.
+    Astyanax,
 }
 
 impl Client {
@@ -51,6 +53,7 @@ impl Client {
             Self::Java => java("java", "Driver"),
             Self::Thrift => python(drivers.join("thrift/driver.py")),
             Self::ThriftJava => java("thrift-java", "ThriftDriver"),
+            Self::Astyanax => java("astyanax", "AstyanaxDriver"),
             // Cargo builds it with this crate and puts it beside the test programs' folder.
             Self::Rust => {
                 let test = std::env::current_exe().expect("the path of this test program");
@@ -58,6 +61,19 @@ impl Client {
                 Command::new(folder.join("rust-driver"))
             }
         }
+    }
+
+    /// Runs a script through the old command-line client, `cassandra-cli`; what it printed.
+    ///
+    /// # Panics
+    /// If it cannot be run, or says that a line of the script failed.
+    pub fn cassandra_cli(address: &str, script: &Path) -> String {
+        let (host, port) = address.rsplit_once(':').expect("HOST:PORT");
+        let jars = format!("{}/*", installed("cassandra-cli/dependency").display());
+        let mut command = Command::new("java");
+        command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, "org.apache.cassandra.cli.CliMain"]);
+        command.args(["-h", host, "-p", port, "-f"]).arg(script).stdin(Stdio::null());
+        run(&mut command, &format!("cassandra-cli -f {} against {address}", script.display()))
     }
 
     /// Runs `tests/texts/NAME ARGS`, a program for the Python driver; what it printed.

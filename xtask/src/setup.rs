@@ -72,7 +72,22 @@ fn go() -> Result<(), String> {
 /// The Java programs, packed, with the jars of their clients beside them.
 fn java() -> Result<(), String> {
     packed("java", "Driver.java")?;
-    packed("thrift-java", "ThriftDriver.java")
+    packed("thrift-java", "ThriftDriver.java")?;
+    packed("astyanax", "AstyanaxDriver.java")?;
+    jars("cassandra-cli")
+}
+
+/// The jars of a Java program that is a release's own.
+fn jars(folder: &str) -> Result<(), String> {
+    let home = clients().join(folder);
+    let pom = drivers().join(folder).join("pom.xml");
+    once(&home, &[&pom], |home| {
+        let folder = format!("-DoutputDirectory={}", home.join("dependency").display());
+        let args =
+            ["-q", "-B", "-Dstyle.color=never", "dependency:copy-dependencies", "-DincludeScope=runtime"];
+        step("java: jars", Command::new("mvn").arg("-f").arg(&pom).args(args).arg(folder))?;
+        Ok(())
+    })
 }
 
 fn packed(folder: &str, program: &str) -> Result<(), String> {

@@ -193,6 +193,17 @@ impl Request<'_> {
     }
 }
 
+/// A session id for a request that began at `wall_us`, a time UUID as Cassandra's. `noise` is random, and stands for node and
+/// clock sequence.
+pub fn tracing_id(wall_us: i64, noise: [u8; 8]) -> Uuid {
+    /// 100 ns ticks from the Gregorian calendar's beginning to 1970.
+    const EPOCH_TICKS: u64 = 0x01B2_1DD2_1381_4000;
+    let [s0, s1, node @ ..] = noise;
+    let ticks = EPOCH_TICKS + u64::try_from(wall_us).unwrap_or_default() * 10;
+    let stamp = uuid::Timestamp::from_gregorian_time(ticks, u16::from_be_bytes([s0, s1]) & 0x3FFF);
+    Uuid::new_v1(stamp, &node)
+}
+
 /// A traced request, once it has been answered.
 #[derive(Clone, Debug)]
 pub struct Trace<'a> {

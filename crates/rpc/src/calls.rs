@@ -1,15 +1,19 @@
 //! A message comes in, its answer is appended: which call it is, and what its failures become.
 
 use crate::error::{Result, RpcError};
+use crate::trace;
 use crate::node::Node;
 use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use helenus_cql::LocalBackend;
+use helenus_engine::read::Probe;
 use helenus_engine::{Database, ReadRequest, Ticket};
+use helenus_model::mutation::Mutation;
 use helenus_wire::thrift::{
     ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
     ThriftError, put_failure,
 };
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The interface over a database.
@@ -40,15 +44,31 @@ pub(crate) enum Left {
 /// A call at work: where its answer goes, and what it may do.
 pub(crate) struct Work<'a> {
     pub(crate) session: &'a mut Session,
-    pub(crate) may_block: bool,
+    pub(crate) manner: Manner<'a>,
     pub(crate) reply: Reply,
     pub(crate) out: &'a mut Vec<u8>,
 }
 
-impl Work<'_> {
+/// How a call is done.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner<'a> {
+    /// Whether it may wait for the disk.
+    pub(crate) may_block: bool,
+    /// What counts what it touches, if it is traced.
+    pub(crate) probe: Option<&'a Mutex<Probe>>,
+}
+
+impl Manner<'_> {
     /// What a read may do.
-    pub(crate) fn read(&self) -> ReadRequest<'static> {
+    pub(crate) fn read(self) -> ReadRequest<'static> {
         ReadRequest { may_block: self.may_block, ..ReadRequest::default() }
+    }
+
+    /// Notes what was written.
+    pub(crate) fn wrote(self, mutation: &Mutation) {
+        if let Some(probe) = self.probe {
+            probe.lock().count_write(mutation);
+        }
     }
 }
 
@@ -94,8 +114,20 @@ impl Rpc {
         let call = Call { method, number: head.number, framing: message.framing };
         let at = out.len();
         let reply = Reply::begin(call, out);
-        let mut work = Work { session, may_block, reply, out };
-        match self.dispatch(method, &mut reader, &mut work) {
+        let traced = trace::begin(method, session, self.database());
+        let probe = traced.as_ref().map(|_| Mutex::new(Probe::default()));
+        let manner = Manner { may_block, probe: probe.as_ref() };
+        let mut work = Work { session, manner, reply, out };
+        let arguments = reader.clone();
+        let done = self.dispatch(method, &mut reader, &mut work);
+        if let (Some(traced), Some(probe)) = (traced, probe) {
+            match done {
+                // It is called again where it may block.
+                Err(RpcError::WouldBlock) => session.traced_next = Some(traced.session),
+                _ => self.keep_trace(&traced, (method, arguments), session.client, &probe.into_inner()),
+            }
+        }
+        match done {
             Ok(Left::Result) => Ok(Done::Answered),
             Ok(Left::Promise(ticket)) => Ok(Done::Held(call, ticket)),
             Err(RpcError::WouldBlock) => {

@@ -17,6 +17,7 @@ mod read;
 mod schema;
 mod session;
 mod statement;
+mod trace;
 mod validate;
 mod write;
 

@@ -4,7 +4,9 @@ use crate::calls::Rpc;
 use crate::error::{Result, invalid};
 use crate::family::{Family, Shape};
 use crate::name::NAME_BYTES_MAX;
+use crate::read::Wanted;
 use crate::session::Session;
+use helenus_model::filter::Slice;
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{Column, ConsistencyLevel, SlicePredicate, SliceRange};
 use std::sync::Arc;
@@ -165,21 +167,27 @@ pub(crate) fn check_predicate(
     family: &Family,
     super_column: Option<&[u8]>,
     predicate: &SlicePredicate<'_>,
-) -> Result<()> {
+) -> Result<Wanted> {
     match (&predicate.column_names, &predicate.slice_range) {
         (None, None) => invalid("predicate column_names and slice_range may not both be null"),
         (Some(_), Some(_)) => invalid("predicate column_names and slice_range may not both be present"),
-        (None, Some(range)) => check_range(family, super_column, range),
-        (Some(names), None) => names.iter().try_for_each(|name| check_name(family, super_column, name)),
+        (None, Some(range)) => {
+            let slice = check_range(family, super_column, range)?;
+            Wanted::range(family, super_column, range, slice)
+        }
+        (Some(names), None) => {
+            names.iter().try_for_each(|name| check_name(family, super_column, name))?;
+            Wanted::names(family, super_column, names)
+        }
     }
 }
 
-/// Checks a range of columns.
+/// Checks a range of columns. Returns it as ordered positions.
 pub(crate) fn check_range(
     family: &Family,
     super_column: Option<&[u8]>,
     range: &SliceRange<'_>,
-) -> Result<()> {
+) -> Result<Slice> {
     if range.count < 0 {
         return invalid("get_slice requires non-negative count");
     }
@@ -189,22 +197,19 @@ pub(crate) fn check_range(
         }
     }
     let comparator = family.comparator_within(super_column);
-    let (mut first, mut last) = (Vec::new(), Vec::new());
     for name in [range.start, range.finish] {
         if !name.is_empty() {
             comparator.validate(name)?;
         }
     }
-    if range.start.is_empty() || range.finish.is_empty() {
-        return Ok(());
-    }
     let (low, high) = if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
-    comparator.put_bound(low, true, &mut first)?;
-    comparator.put_bound(high, false, &mut last)?;
-    if first > last {
+    let mut slice = Slice { start: Vec::new(), end: Vec::new() };
+    comparator.put_bound(low, true, &mut slice.start)?;
+    comparator.put_bound(high, false, &mut slice.end)?;
+    if slice.start > slice.end && !range.start.is_empty() && !range.finish.is_empty() {
         return invalid("range finish must come after start in the order of traversal");
     }
-    Ok(())
+    Ok(slice)
 }
 
 /// Checks a column that is written: its TTL, value and timestamp. Its name is known to be right.

@@ -151,6 +151,9 @@ fn print_status(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     writeln!(out, "process      {}, up {} s", status.pid, status.uptime_s)?;
     writeln!(out, "host id      {}", status.host_id)?;
     writeln!(out, "listening    {}, {} connections", status.listening, status.connections)?;
+    if let Some(rpc) = &status.rpc {
+        writeln!(out, "rpc          {rpc}")?;
+    }
     writeln!(out, "storing in   {}", status.directory.as_deref().unwrap_or("memory"))?;
     if let Some(sync) = &status.sync {
         let plural = if status.log_segments == 1 { "" } else { "s" };

@@ -93,7 +93,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     describe_node(&local, &config, native.address());
     let rpc = start_rpc(&host, &local, &config)?;
-    let admin = start_admin(&host, &local, &native, &config)?;
+    let admin = start_admin(&host, &local, (&native, rpc.as_ref()), &config)?;
     if files_max < FILES_WANTED {
         println!("limited     {files_max} open files: fewer connections than that; raise it with ulimit -n");
     }
@@ -280,7 +280,7 @@ fn start_rpc(host: &Host, local: &Arc<LocalBackend>, config: &ServerConfig) -> R
 fn start_admin(
     host: &Host,
     local: &Arc<LocalBackend>,
-    native: &Arc<NativeServer>,
+    (native, rpc): (&Arc<NativeServer>, Option<&RpcServer>),
     config: &ServerConfig,
 ) -> Result<AdminServer> {
     let (path, directory, sync) = match &config.storage {
@@ -293,6 +293,7 @@ fn start_admin(
     let facts = Facts {
         version: env!("CARGO_PKG_VERSION"),
         listening: native.address(),
+        rpc: rpc.map(RpcServer::address),
         directory,
         sync,
         connections: Box::new(move || counted.connections_count()),

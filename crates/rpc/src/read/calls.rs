@@ -2,7 +2,7 @@
 
 use super::predicate::Wanted;
 use super::sink::{Envelope, Slicer};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
 use crate::validate::{check_key, check_name, check_parent, check_path, check_predicate, check_read_level};
@@ -12,6 +12,7 @@ use helenus_wire::thrift::{
     ColumnParent, ConsistencyLevel, Exception, Field, Reader, SlicePredicate, SliceRange, Type, args,
     put_i32, put_list, put_map,
 };
+use parking_lot::Mutex;
 
 /// Columns that `get_multi_slice` gives at most unless it says so.
 const MULTI_SLICE_COUNT: i32 = 1000;
@@ -40,11 +41,12 @@ impl Rpc {
         &self,
         command: &ReadCommand,
         slicer: &mut Slicer<'_>,
-        may_block: bool,
+        manner: Manner<'_>,
     ) -> Result<()> {
         let view = self.database().view(&command.table)?;
-        let request = helenus_engine::ReadRequest { may_block, ..Default::default() };
-        let _complete = self.database().read(command, &view, request, slicer, None)?;
+        let mut probe = manner.probe.map(Mutex::lock);
+        let _complete =
+            self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut())?;
         Ok(())
     }
 
@@ -64,7 +66,7 @@ impl Rpc {
         if wanted.limit > 0 {
             let command = self.command(family, vec![PartitionKey::new(key.to_vec())], wanted);
             let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::Columns, work.out);
-            self.run_read(&command, &mut slicer, work.may_block)?;
+            self.run_read(&command, &mut slicer, work.manner)?;
             let count = slicer.given as u32;
             work.out[count_at..count_at + 4].copy_from_slice(&count.to_be_bytes());
         }
@@ -88,7 +90,7 @@ impl Rpc {
         work.reply.begin_success(Type::Struct, work.out);
         let command = self.command(&family, vec![PartitionKey::new(asked.key.to_vec())], &wanted);
         let mut slicer = Slicer::new(&family, &wanted, command.now_s, Envelope::Columns, work.out);
-        self.run_read(&command, &mut slicer, work.may_block)?;
+        self.run_read(&command, &mut slicer, work.manner)?;
         if slicer.given == 0 {
             return Err(RpcError::Thrown(Exception::NotFound));
         }
@@ -129,7 +131,7 @@ impl Rpc {
         let command = self.command(&family, keys, &wanted);
         let mut slicer = Slicer::new(&family, &wanted, command.now_s, envelope, work.out);
         slicer.keys = Some(Vec::new());
-        self.run_read(&command, &mut slicer, work.may_block)?;
+        self.run_read(&command, &mut slicer, work.manner)?;
         let found = slicer.keys.take().unwrap_or_default();
         if let Partitions::Keys(keys) = &command.partitions {
             // Both are in the same order.
@@ -160,7 +162,7 @@ impl Rpc {
         if wanted.limit > 0 {
             let command = self.command(&family, vec![PartitionKey::new(asked.key.to_vec())], &wanted);
             let mut slicer = Slicer::new(&family, &wanted, command.now_s, Envelope::Silent, work.out);
-            self.run_read(&command, &mut slicer, work.may_block)?;
+            self.run_read(&command, &mut slicer, work.manner)?;
             count = slicer.given as i32;
         }
         put_i32(count, work.out);
@@ -213,9 +215,9 @@ impl Rpc {
         level: ConsistencyLevel,
     ) -> Result<Wanted> {
         check_parent(family, parent.super_column)?;
-        check_predicate(family, parent.super_column, predicate)?;
+        let wanted = check_predicate(family, parent.super_column, predicate)?;
         check_read_level(level)?;
-        Wanted::new(family, parent.super_column, predicate)
+        Ok(wanted)
     }
 }
 

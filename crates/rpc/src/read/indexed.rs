@@ -5,15 +5,16 @@
 
 use super::predicate::Wanted;
 use super::ranges::{RowRange, from_key};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use helenus_engine::read::{Partitions, ReadCommand, RowSink, Taken};
-use helenus_engine::{ReadRequest, Result as EngineResult};
+use helenus_engine::Result as EngineResult;
 use helenus_model::filter::Limits;
 use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
 use helenus_model::row::RowView;
 use helenus_wire::thrift::{Field, IndexExpression, IndexOperator, Reader, args};
+use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl Rpc {
         family: &Family,
         asked: RowRange<'_>,
         wanted: &Wanted,
-        (may_block, out): (bool, &mut Vec<u8>),
+        (manner, out): (Manner<'_>, &mut Vec<u8>),
     ) -> Result<u64> {
         let expressions = asked.expressions;
         check_expressions(family, expressions)?;
@@ -68,18 +69,19 @@ impl Rpc {
             key: Vec::new(),
             keys: &mut keys,
         };
-        let request = ReadRequest { may_block, ..ReadRequest::default() };
+        let mut probe = manner.probe.map(Mutex::lock);
         match &search {
             Some(search) => {
                 let searches = std::slice::from_ref(search);
-                self.database().read_indexed(&command, searches, request, &mut sink, None)?;
+                self.database().read_indexed(&command, searches, manner.read(), &mut sink, probe.as_deref_mut())?;
             }
             None => {
                 let view = self.database().view(&command.table)?;
-                self.database().read(&command, &view, request, &mut sink, None)?;
+                self.database().read(&command, &view, manner.read(), &mut sink, probe.as_deref_mut())?;
             }
         }
-        self.rows_by_key(family, &keys, wanted, (may_block, out))?;
+        drop(probe);
+        self.rows_by_key(family, &keys, wanted, (manner, out))?;
         Ok(keys.len() as u64)
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::family::{Family, Shape};
 use helenus_model::filter::{ClusteringFilter, Slice};
-use helenus_wire::thrift::{SlicePredicate, SliceRange};
+use helenus_wire::thrift::SliceRange;
 use std::sync::Arc;
 
 /// Which columns of a super column are wanted.
@@ -27,37 +27,23 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// From a checked predicate.
-    pub(crate) fn new(
-        family: &Family,
-        super_column: Option<&[u8]>,
-        predicate: &SlicePredicate<'_>,
-    ) -> Result<Wanted> {
-        match (&predicate.column_names, &predicate.slice_range) {
-            (Some(names), _) => Wanted::names(family, super_column, names),
-            (None, Some(range)) => Wanted::range(family, super_column, range),
-            (None, None) => Ok(Wanted::everything()),
-        }
-    }
-
     /// Everything of a row, undeclared columns alone.
     pub(crate) fn everything() -> Wanted {
-        Wanted {
-            filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
-            reversed: false,
-            declared: Vec::new(),
-            limit: u64::MAX,
-            within: None,
-        }
+        Wanted::undeclared(ClusteringFilter::Slices(vec![Slice::all()]))
+    }
+
+    fn undeclared(filter: ClusteringFilter) -> Wanted {
+        let filter = Arc::new(filter);
+        Wanted { filter, reversed: false, declared: Vec::new(), limit: u64::MAX, within: None }
     }
 
     /// Columns by name.
     pub(crate) fn names(family: &Family, super_column: Option<&[u8]>, names: &[&[u8]]) -> Result<Wanted> {
-        let mut wanted = Wanted::everything();
+        let (mut within, mut all_declared) = (None, Vec::new());
         let mut positions = Vec::with_capacity(names.len());
         match (family.shape, super_column) {
             (Shape::Super, Some(super_column)) => {
-                wanted.within = Some(Within::Names(names.iter().map(|name| name.to_vec()).collect()));
+                within = Some(Within::Names(names.iter().map(|name| name.to_vec()).collect()));
                 positions.push(position(family.comparator_within(None), super_column)?);
             }
             _ => {
@@ -66,7 +52,7 @@ impl Wanted {
                     let position = position(comparator, name)?;
                     let declared = family.declared.iter().position(|declared| declared.position == position);
                     match declared.filter(|_| family.shape == Shape::Static) {
-                        Some(declared) => wanted.declared.push(declared),
+                        Some(declared) => all_declared.push(declared),
                         None => positions.push(position),
                     }
                 }
@@ -74,10 +60,10 @@ impl Wanted {
         }
         positions.sort_unstable();
         positions.dedup();
-        wanted.declared.sort_unstable();
-        wanted.declared.dedup();
-        wanted.filter = Arc::new(ClusteringFilter::Names(positions));
-        Ok(wanted)
+        all_declared.sort_unstable();
+        all_declared.dedup();
+        let wanted = Wanted::undeclared(ClusteringFilter::Names(positions));
+        Ok(Wanted { within, declared: all_declared, ..wanted })
     }
 
     /// One column, which may have been written before it was declared.
@@ -93,17 +79,16 @@ impl Wanted {
     /// One super column, whole.
     pub(crate) fn super_column(family: &Family, name: &[u8]) -> Result<Wanted> {
         let position = position(family.comparator_within(None), name)?;
-        Ok(Wanted { filter: Arc::new(ClusteringFilter::Names(vec![position])), ..Wanted::everything() })
+        Ok(Wanted::undeclared(ClusteringFilter::Names(vec![position])))
     }
 
-    fn range(family: &Family, super_column: Option<&[u8]>, range: &SliceRange<'_>) -> Result<Wanted> {
-        let comparator = family.comparator_within(super_column);
-        let (low, high) =
-            if range.reversed { (range.finish, range.start) } else { (range.start, range.finish) };
-        let (mut start, mut end) = (Vec::new(), Vec::new());
-        comparator.put_bound(low, true, &mut start)?;
-        comparator.put_bound(high, false, &mut end)?;
-        let slice = Slice { start, end };
+    /// A range, and the slice that it was found to be.
+    pub(crate) fn range(
+        family: &Family,
+        super_column: Option<&[u8]>,
+        range: &SliceRange<'_>,
+        slice: Slice,
+    ) -> Result<Wanted> {
         let limit = u64::try_from(range.count).unwrap_or(0);
         if let (Shape::Super, Some(super_column)) = (family.shape, super_column) {
             let whole = Wanted::super_column(family, super_column)?;
@@ -124,7 +109,7 @@ impl Wanted {
             declared.extend(within.map(|(index, _)| index));
         }
         let slices = slices.into_iter().filter(|slice| !slice.is_empty()).collect();
-        Wanted { filter: Arc::new(ClusteringFilter::Slices(slices)), declared, ..Wanted::everything() }
+        Wanted { declared, ..Wanted::undeclared(ClusteringFilter::Slices(slices)) }
     }
 
     /// Whether a name of a super column's column is wanted. `position` is its ordered position.

@@ -2,7 +2,7 @@
 
 use super::predicate::Wanted;
 use super::sink::{Envelope, Slicer};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::check_read_level;
@@ -62,7 +62,7 @@ impl Rpc {
         let mut rows = 0_i32;
         for range in spans {
             let asked = RowRange { range, expressions, count: count.saturating_sub(rows) };
-            let given = self.rows_of_range(family, asked, wanted, (work.may_block, work.out))?;
+            let given = self.rows_of_range(family, asked, wanted, (work.manner, work.out))?;
             rows = rows.saturating_add(i32::try_from(given).unwrap_or(i32::MAX));
             if rows >= count {
                 break;
@@ -79,10 +79,10 @@ impl Rpc {
         family: &Family,
         asked: RowRange<'_>,
         wanted: &Wanted,
-        (may_block, out): (bool, &mut Vec<u8>),
+        (manner, out): (Manner<'_>, &mut Vec<u8>),
     ) -> Result<u64> {
         if !asked.expressions.is_empty() {
-            return self.filtered(family, asked, wanted, (may_block, out));
+            return self.filtered(family, asked, wanted, (manner, out));
         }
         let command = ReadCommand {
             partitions: Partitions::Range(asked.range),
@@ -90,7 +90,7 @@ impl Rpc {
             ..self.command(family, Vec::new(), wanted)
         };
         let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::KeySlice, out);
-        self.run_read(&command, &mut slicer, may_block)?;
+        self.run_read(&command, &mut slicer, manner)?;
         Ok(slicer.rows)
     }
 
@@ -100,12 +100,12 @@ impl Rpc {
         family: &Family,
         keys: &[Vec<u8>],
         wanted: &Wanted,
-        (may_block, out): (bool, &mut Vec<u8>),
+        (manner, out): (Manner<'_>, &mut Vec<u8>),
     ) -> Result<()> {
         for key in keys {
             let command = self.command(family, vec![PartitionKey::new(key.clone())], wanted);
             let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::KeySlice, out);
-            self.run_read(&command, &mut slicer, may_block)?;
+            self.run_read(&command, &mut slicer, manner)?;
             if slicer.rows == 0 {
                 slicer.put_empty(key);
             }
@@ -133,7 +133,7 @@ impl Rpc {
                 let at = work.out.len();
                 let mut slicer = Slicer::new(family, &wanted, command.now_s, Envelope::KeySlice, work.out);
                 slicer.keys = Some(Vec::new());
-                self.run_read(&command, &mut slicer, work.may_block)?;
+                self.run_read(&command, &mut slicer, work.manner)?;
                 let (given, keys) = (slicer.given, slicer.keys.take().unwrap_or_default());
                 let Some(key) = keys.last() else { break };
                 span.start = key_position(key, false);

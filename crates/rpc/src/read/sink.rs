@@ -3,7 +3,7 @@
 //! Declared columns of a static family come from the static row and stand among the others in the order of names
 //! (`ThriftResultsMerger`): they wait until a row behind them comes.
 
-use super::column::{Found, put_column, put_held_column, put_row_name};
+use super::column::{Found, put_column, put_named_column, put_row};
 use super::predicate::Wanted;
 use crate::family::{Family, Shape};
 use helenus_engine::Result as EngineResult;
@@ -171,7 +171,7 @@ impl<'a> Slicer<'a> {
             let next = self.waiting.pop()?;
             if self.writes() {
                 let found = Found::new(&next.cell, &self.values[next.value]);
-                put_held_column(family.counts, |out| put_binary(&known.name, out), &found, self.out);
+                put_named_column(family.counts, &known.name, &found, self.out);
             }
             self.given += 1;
         }
@@ -205,7 +205,7 @@ impl<'a> Slicer<'a> {
             }
         }
         if !matches!(self.envelope, Envelope::Count | Envelope::Silent) {
-            put_held_column(family.counts, |out| put_row_name(family, row, out), &found, self.out);
+            put_row(family, row, &found, self.out);
         }
         self.given += 1;
         Taken::Counted
@@ -249,7 +249,7 @@ impl<'a> Slicer<'a> {
                     return Taken::EndPartition;
                 }
                 if self.writes() {
-                    put_held_column(family.counts, |out| put_binary(name, out), &found, self.out);
+                    put_named_column(family.counts, name, &found, self.out);
                 }
                 self.given += 1;
             }

@@ -181,7 +181,7 @@ impl Rpc {
             *keyspace = Arc::new(changed);
             Ok(())
         };
-        let request = Request { may_block: work.may_block, ..Request::plain(&work.session.identity, &[]) };
+        let request = Request { may_block: work.manner.may_block, ..Request::plain(&work.session.identity, &[]) };
         let answer = self.backend().change_schema_beyond(text, &request, &beyond)?;
         match answer.outcome {
             Outcome::SchemaChanged(_, ticket) => Ok(ticket.wait()?),

@@ -3,8 +3,9 @@
 //! One server has the whole ring: a single range from the least token round to it again.
 
 use crate::calls::{Left, Rpc, Work};
-use crate::error::{Result, RpcError, invalid};
+use crate::error::{Result, invalid};
 use crate::validate::session_keyspace;
+use helenus_cql::backend::tracing_id;
 use helenus_engine::TableStatus;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
@@ -62,10 +63,12 @@ impl Rpc {
                 work.reply.success(&Map(vec![(Text::from(Token::MIN.0.to_string()), address)]), work.out);
             }
             Method::TraceNextQuery => {
-                // The interface has no exception for it, and a session's id without a session would be a lie.
-                return Err(RpcError::Internal(
-                    "calls of the old interface are not traced; TRACING ON in cqlsh traces CQL".to_owned(),
-                ));
+                let host = self.database().host();
+                let mut noise = [0; 8];
+                host.random.fill(&mut noise);
+                let session = tracing_id(host.clock.wall_us(), noise);
+                work.session.traced_next = Some(session);
+                work.reply.success(&&session.as_bytes()[..], work.out);
             }
             Method::DescribeRing | Method::DescribeLocalRing => {
                 let asked = args::OfKeyspace::read(reader)?;

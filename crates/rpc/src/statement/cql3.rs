@@ -20,7 +20,8 @@ impl Rpc {
         let request = Request {
             keyspace: keyspace.as_deref(),
             consistency: native_level(asked.consistency),
-            may_block: work.may_block,
+            may_block: work.manner.may_block,
+            probe: work.manner.probe,
             ..Request::plain(&identity, &[])
         };
         let answer = self.backend().query(&text, &request, &mut rows)?;
@@ -66,7 +67,8 @@ impl Rpc {
             keyspace: keyspace.as_deref(),
             consistency: native_level(asked.consistency),
             values: Values::Positional(&values),
-            may_block: work.may_block,
+            may_block: work.manner.may_block,
+            probe: work.manner.probe,
             ..Request::plain(&identity, &values)
         };
         let answer = self.backend().execute(&statement, &request, &mut rows)?;

@@ -6,3 +6,4 @@ mod rows;
 mod text;
 
 pub(crate) use rows::NoRows;
+pub(crate) use text::text;

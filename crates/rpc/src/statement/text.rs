@@ -9,7 +9,7 @@ use std::io::Read;
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Unpacks a statement. What the interface calls GZIP is zlib's format.
-pub(super) fn text(query: &[u8], compression: Compression) -> Result<String> {
+pub(crate) fn text(query: &[u8], compression: Compression) -> Result<String> {
     let bytes = match compression {
         Compression::None => query.to_vec(),
         Compression::Gzip => {

@@ -74,11 +74,11 @@ impl Rpc {
     fn write_all(&self, batch: &Batch, work: &mut Work<'_>) -> Result<Left> {
         let mut ticket = Ticket::ready();
         if !batch.counting.updates.is_empty() {
-            ticket = self.database().count(&batch.counting, work.read(), None)?;
+            ticket = self.count_all(&batch.counting, work.manner)?;
         }
         if !batch.plain.updates.is_empty() {
             // Logged after the counters, and so ready after them.
-            ticket = self.database().write(&batch.plain)?;
+            ticket = self.write_changes(&batch.plain, work.manner)?;
         }
         work.reply.end(work.out);
         Ok(Left::Promise(ticket))

@@ -1,16 +1,18 @@
 //! insert, add, remove, remove_counter, truncate.
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::{
     check_column, check_key, check_name, check_parent, check_removed, check_write_level, session_keyspace,
 };
 use helenus_cql::backend::{Backend, BoundValue, Request};
+use helenus_engine::Ticket;
 use helenus_model::mutation::Mutation;
 use helenus_model::types::quote_identifier;
 use helenus_wire::thrift::{ColumnPath, ConsistencyLevel, Field, Reader, args};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl Rpc {
@@ -84,16 +86,32 @@ impl Rpc {
     }
 
     fn write(&self, changes: RowChanges<'_>, work: &mut Work<'_>) -> Result<Left> {
-        let ticket = self.database().write(&Mutation { updates: vec![changes.finish()] })?;
+        let ticket = self.write_changes(&Mutation { updates: vec![changes.finish()] }, work.manner)?;
         work.reply.end(work.out);
         Ok(Left::Promise(ticket))
     }
 
     fn count(&self, changes: RowChanges<'_>, work: &mut Work<'_>) -> Result<Left> {
         let mutation = Mutation { updates: vec![changes.finish()] };
-        let ticket = self.database().count(&mutation, work.read(), None)?;
+        let ticket = self.count_all(&mutation, work.manner)?;
         work.reply.end(work.out);
         Ok(Left::Promise(ticket))
+    }
+
+    /// Writes plain changes.
+    pub(crate) fn write_changes(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
+        let ticket = self.database().write(mutation)?;
+        manner.wrote(mutation);
+        Ok(ticket)
+    }
+
+    /// Adds to counters.
+    pub(crate) fn count_all(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
+        let mut probe = manner.probe.map(Mutex::lock);
+        let ticket = self.database().count(mutation, manner.read(), probe.as_deref_mut())?;
+        drop(probe);
+        manner.wrote(mutation);
+        Ok(ticket)
     }
 
     pub(crate) fn truncate(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
@@ -110,7 +128,7 @@ impl Rpc {
     /// Runs a statement of CQL 3 that gives no rows, and waits until it is as safe as it will be.
     pub(crate) fn run_statement(&self, text: &str, work: &Work<'_>) -> Result<()> {
         let none: &[BoundValue<'_>] = &[];
-        let request = Request { may_block: work.may_block, ..Request::plain(&work.session.identity, none) };
+        let request = Request { may_block: work.manner.may_block, probe: work.manner.probe, ..Request::plain(&work.session.identity, none) };
         let answer = self.backend().query(text, &request, &mut crate::statement::NoRows)?;
         match answer.outcome {
             helenus_cql::backend::Outcome::Done(ticket)

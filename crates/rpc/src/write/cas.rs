@@ -4,7 +4,7 @@
 //! server's timestamp, later than all that was read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::read::{Envelope, Slicer, Wanted};
@@ -35,8 +35,8 @@ impl Rpc {
             check_name(&family, None, column.name)?;
         }
         let partition = (family.table.id, Token::of_key(asked.key));
-        let _turn = self.database().turn([partition].into_iter(), work.may_block)?;
-        let bytes = self.present(&family, asked.key, &expected, work.may_block)?;
+        let _turn = self.database().turn([partition].into_iter(), work.manner.may_block)?;
+        let bytes = self.present(&family, asked.key, &expected, work.manner)?;
         let present = columns(&bytes)?;
         let holds = match &expected[..] {
             [] => present.is_empty(),
@@ -57,7 +57,7 @@ impl Rpc {
             changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))?;
         }
         let mutation = Mutation { updates: vec![changes.finish()] };
-        let ticket = self.database().write(&mutation)?;
+        let ticket = self.write_changes(&mutation, work.manner)?;
         work.reply.success(&CASResult { success: true, current_values: None }, work.out);
         Ok(Left::Promise(ticket))
     }
@@ -68,7 +68,7 @@ impl Rpc {
         family: &Arc<Family>,
         key: &[u8],
         expected: &[Column<'_>],
-        may_block: bool,
+        manner: Manner<'_>,
     ) -> Result<Vec<u8>> {
         let wanted = match expected {
             [] => Wanted { limit: 1, ..Wanted::slices(family, vec![Slice::all()]) },
@@ -80,7 +80,7 @@ impl Rpc {
         let mut bytes = Vec::new();
         let command = self.command(family, vec![PartitionKey::new(key.to_vec())], &wanted);
         let mut slicer = Slicer::new(family, &wanted, command.now_s, Envelope::Columns, &mut bytes);
-        self.run_read(&command, &mut slicer, may_block)?;
+        self.run_read(&command, &mut slicer, manner)?;
         Ok(bytes)
     }
 }

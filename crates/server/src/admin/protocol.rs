@@ -177,6 +177,9 @@ pub struct ServerStatus {
     pub host_id: String,
     /// Where it listens.
     pub listening: String,
+    /// Where it serves the old RPC interface, if it does.
+    #[serde(default)]
+    pub rpc: Option<String>,
     /// Where the data is; none in memory.
     pub directory: Option<String>,
     /// How writes are synced; none in memory.

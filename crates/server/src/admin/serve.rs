@@ -32,6 +32,8 @@ pub struct Facts {
     pub version: &'static str,
     /// Where clients connect.
     pub listening: std::net::SocketAddr,
+    /// Where clients of the old RPC interface connect, if it is served.
+    pub rpc: Option<std::net::SocketAddr>,
     /// Where the data is; none in memory.
     pub directory: Option<PathBuf>,
     /// How writes are synced; none in memory.
@@ -278,6 +280,7 @@ impl Desk {
             uptime_s: now_ns.saturating_sub(self.started_ns) / 1_000_000_000,
             host_id: status.host_id.to_string(),
             listening: self.facts.listening.to_string(),
+            rpc: self.facts.rpc.map(|address| address.to_string()),
             directory: self.facts.directory.as_ref().map(|path| path.display().to_string()),
             sync: self.facts.sync.map(str::to_owned),
             connections: (self.facts.connections)() as u64,

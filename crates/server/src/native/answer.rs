@@ -471,15 +471,9 @@ fn unfinished(error: Unfinished) -> Failure {
     }
 }
 
-/// A session id for a traced request, a time UUID as Cassandra's. `random` fills node and clock sequence.
+/// A session id for a traced request.
 pub(super) fn tracing_id(host: &helenus_host::Host) -> Uuid {
-    /// 100 ns ticks from the Gregorian calendar's beginning to 1970.
-    const EPOCH_TICKS: u64 = 0x01B2_1DD2_1381_4000;
     let mut noise = [0; 8];
     host.random.fill(&mut noise);
-    let [s0, s1, node @ ..] = noise;
-    let wall_us = u64::try_from(host.clock.wall_us()).unwrap_or_default();
-    let ticks = EPOCH_TICKS + wall_us * 10;
-    let stamp = uuid::Timestamp::from_gregorian_time(ticks, u16::from_be_bytes([s0, s1]) & 0x3FFF);
-    Uuid::new_v1(stamp, &node)
+    helenus_cql::backend::tracing_id(host.clock.wall_us(), noise)
 }

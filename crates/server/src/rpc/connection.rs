@@ -73,10 +73,11 @@ pub(super) async fn serve(
     shared: &Arc<Shared>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let session = Box::new(Session::of_client(stream.peer_addr().ok()));
     let mut connection = Connection {
         stream,
         shared,
-        session: Box::default(),
+        session,
         framing: None,
         input: Vec::new(),
         output: Vec::new(),

@@ -1,12 +1,15 @@
-//! The raw client of the native protocol that `stress` and `profile` share: a socket with its framing, one request at a
-//! time, and requests that are encoded once and patched in place.
+//! The raw clients that `stress` and `profile` share, of the native protocol and of the old RPC interface: a socket with
+//! its framing, one request at a time or many in flight, and requests that are encoded once and patched in place.
 
+pub mod calls;
 mod connection;
+mod line;
 mod rpc;
 mod session;
 mod template;
 
 pub use connection::{Connection, PATIENCE, Received};
+pub use line::{Answered, Caller, DoorAt, Line, Pair, Refusal, column, columns, of_reply};
 pub use rpc::{RpcClient, exception_text, nothing};
 pub use session::Session;
 pub use template::Template;

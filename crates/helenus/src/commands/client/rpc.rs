@@ -1,12 +1,14 @@
 //! A client of the old RPC interface: framed, one call at a time, or several written before their answers are read.
 
-use super::PATIENCE;
+use super::{PATIENCE, Received};
 use anyhow::{Context, Result, bail, ensure};
 use helenus_wire::thrift::{
-    Exception, Field, Framing, Limits, Method, ReplyBody, begin_call, end_message, next_message, read_reply,
+    Compression, ConsistencyLevel, CqlResult, Exception, Field, Framing, Limits, Method, ReplyBody, args,
+    begin_call, end_message, next_message, read_reply,
 };
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 /// Bytes asked of the socket at once.
 const INPUT: usize = 256 << 10;
@@ -15,9 +17,11 @@ const MESSAGE_MAX: u64 = 256 << 20;
 
 /// A connection.
 pub struct RpcClient {
-    socket: TcpStream,
+    pub socket: TcpStream,
     number: i32,
     output: Vec<u8>,
+    /// Bytes of `output` already written.
+    written: usize,
     input: Vec<u8>,
     /// Bytes of `input` that hold something, and of those the first that were taken already.
     filled: usize,
@@ -34,56 +38,134 @@ impl RpcClient {
         })?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(RpcClient { socket, number: 0, output: Vec::new(), input: vec![0; INPUT], filled: 0, taken: 0 })
+        let (output, input) = (Vec::new(), vec![0; INPUT]);
+        Ok(RpcClient { socket, number: 0, output, written: 0, input, filled: 0, taken: 0 })
     }
 
     /// Puts a call among those to be written; `arguments` writes its struct.
     pub fn put(&mut self, method: Method, arguments: impl FnOnce(&mut Vec<u8>)) {
         self.number = self.number.wrapping_add(1);
-        let at = begin_call(method, self.number, &mut self.output);
-        arguments(&mut self.output);
-        end_message(at, &mut self.output);
+        let number = self.number;
+        self.put_bytes(|out| {
+            let at = begin_call(method, number, out);
+            arguments(out);
+            end_message(at, out);
+        });
     }
 
-    /// Puts a call that is encoded already, with its frame.
-    pub fn put_bytes(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        fill(&mut self.output);
+    /// Puts calls that are encoded already, each with its frame.
+    pub fn put_bytes<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        if self.written == self.output.len() {
+            self.output.clear();
+            self.written = 0;
+        }
+        fill(&mut self.output)
     }
 
-    /// Writes the calls that were put.
-    pub fn write(&mut self) -> Result<()> {
-        self.socket.write_all(&self.output).context("cannot write to the server")?;
-        self.output.clear();
+    /// Writes what the socket takes now. Whether something is left.
+    pub fn write(&mut self) -> Result<bool> {
+        while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match self.socket.write(rest) {
+                Ok(0) => bail!("the server takes nothing more"),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("cannot write to the server"),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Writes everything; for a socket that blocks.
+    fn write_blocking(&mut self) -> Result<()> {
+        ensure!(!self.write()?, "the server has read nothing for {} s", PATIENCE.as_secs());
         Ok(())
     }
 
-    /// The next answer's message, without its frame.
+    /// The next answer's message, without its frame; for a socket that blocks.
     pub fn message(&mut self) -> Result<&[u8]> {
-        let limits = Limits { frame: MESSAGE_MAX, message: MESSAGE_MAX };
         let (start, end) = loop {
-            let rest = self.input.get(self.taken..self.filled).unwrap_or_default();
-            if let Some(message) = next_message(rest, Some(Framing::Framed), limits)? {
-                let end = self.taken + message.size;
-                break (end - message.bytes.len(), end);
+            if let Some(found) = self.take_next()? {
+                break found;
             }
-            self.read()?;
+            if let Received::Nothing = self.read()? {
+                bail!("no answer");
+            }
         };
-        self.taken = end;
         Ok(self.input.get(start..end).unwrap_or_default())
     }
 
-    fn read(&mut self) -> Result<()> {
+    /// Hands every whole message that has arrived to `each`, in order.
+    pub fn messages(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        while let Some((start, end)) = self.take_next()? {
+            each(self.input.get(start..end).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Where the next message lies in the input, if it is there whole. It counts as taken.
+    fn take_next(&mut self) -> Result<Option<(usize, usize)>> {
+        let limits = Limits { frame: MESSAGE_MAX, message: MESSAGE_MAX };
+        let rest = self.input.get(self.taken..self.filled).unwrap_or_default();
+        let Some(message) = next_message(rest, Some(Framing::Framed), limits)? else { return Ok(None) };
+        let end = self.taken + message.size;
+        let start = end - message.bytes.len();
+        self.taken = end;
+        Ok(Some((start, end)))
+    }
+
+    /// Reads once.
+    pub fn read(&mut self) -> Result<Received> {
         self.input.copy_within(self.taken..self.filled, 0);
         self.filled -= self.taken;
         self.taken = 0;
         if self.filled == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
         }
-        let count = self.socket.read(self.input.get_mut(self.filled..).unwrap_or_default());
-        let count = count.context("cannot read from the server")?;
-        ensure!(count > 0, "the server closed the connection");
-        self.filled += count;
-        Ok(())
+        loop {
+            match self.socket.read(self.input.get_mut(self.filled..).unwrap_or_default()) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(count) => {
+                    self.filled += count;
+                    return Ok(Received::Bytes);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("cannot read from the server"),
+            }
+        }
+    }
+
+    /// Chooses the keyspace that later calls are about.
+    pub fn use_keyspace(&mut self, keyspace: &str) -> Result<()> {
+        let named = args::OfKeyspace { keyspace };
+        self.call::<i32>(Method::SetKeyspace, |out| named.write(out)).map(drop)
+    }
+
+    /// Runs a statement of CQL 3 whose result does not matter.
+    pub fn run(&mut self, query: &str) -> Result<()> {
+        let asked = args::Cql3Query {
+            query: query.as_bytes(),
+            compression: Compression::None,
+            consistency: ConsistencyLevel::One,
+        };
+        let answer = self.call::<CqlResult<'_>>(Method::ExecuteCql3Query, |out| asked.write(out));
+        answer.map(drop).with_context(|| query.to_owned())
+    }
+
+    /// Sends the one call that `fill` appends, framed, and gives its answer's message to `look`. Returns how long it took,
+    /// from the first byte written to the last one read.
+    pub fn exchange(
+        &mut self,
+        fill: impl FnOnce(&mut Vec<u8>),
+        look: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<Duration> {
+        self.put_bytes(fill);
+        let begun = Instant::now();
+        self.write_blocking()?;
+        let message = self.message()?;
+        let took = begun.elapsed();
+        look(message).map(|()| took)
     }
 
     /// Calls; the result, if the call has one. An exception ends with its text.
@@ -107,7 +189,7 @@ impl RpcClient {
         arguments: impl FnOnce(&mut Vec<u8>),
     ) -> Result<ReplyBody<T>> {
         self.put(method, arguments);
-        self.write()?;
+        self.write_blocking()?;
         let (_, body) = read_reply(method, self.message()?)?;
         Ok(body)
     }

@@ -7,9 +7,14 @@ use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, EnvelopeReader, Execute, QueryParameters, Request, RequestHead,
     StatementRef, Statements, Value, Values, Version, decode_request,
 };
+use helenus_wire::thrift::{Method, Reader, ThriftError, begin_call, end_message};
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where an envelope has its stream.
-const STREAM: std::ops::Range<usize> = 2..4;
+const STREAM: Range<usize> = 2..4;
+/// Bytes of a framed call before its name: the frame's length, version and kind, the name's length.
+const BEFORE_NAME: usize = 12;
 /// What the drivers ask for by default; the answers here are smaller.
 const PAGE_ROWS: i32 = 5_000;
 
@@ -17,11 +22,42 @@ const PAGE_ROWS: i32 = 5_000;
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     bytes: Vec<u8>,
+    /// Where the number stands that the answer carries back: an envelope's stream, a call's sequence number.
+    number: Range<usize>,
     /// Offsets of the values, in the order of the markers, those of a batch one statement after the other.
     places: Vec<usize>,
+    /// Offsets of timestamps that are this moment's in each copy.
+    timestamps: Vec<usize>,
 }
 
 impl Template {
+    /// A call of the old interface, with its frame. `arguments` writes its struct; `values` finds in that struct, read from
+    /// the bytes given, the values that are to be set.
+    pub fn call(
+        method: Method,
+        arguments: impl FnOnce(&mut Vec<u8>),
+        values: impl for<'b> FnOnce(&mut Reader<'b>) -> Result<Vec<&'b [u8]>, ThriftError>,
+    ) -> Result<Template> {
+        let mut bytes = Vec::new();
+        let at = begin_call(method, 0, &mut bytes);
+        arguments(&mut bytes);
+        end_message(at, &mut bytes);
+        let number = BEFORE_NAME + method.name().len();
+        let body = bytes.get(number + 4..).context("a call of our own")?;
+        let start = bytes.as_ptr().addr();
+        let found = values(&mut Reader::new(body))?;
+        let places: Vec<usize> = found.into_iter().map(|value| value.as_ptr().addr() - start).collect();
+        ensure!(!places.is_empty(), "a call without values");
+        Ok(Template { bytes, number: number..number + 4, places, timestamps: Vec::new() })
+    }
+
+    /// With timestamps of each copy's own; each stands `after` bytes after the beginning of a value.
+    pub fn stamped(mut self, after: impl IntoIterator<Item = (usize, usize)>) -> Template {
+        let place = |(value, after): (usize, usize)| self.places.get(value).map(|place| place + after);
+        self.timestamps = after.into_iter().filter_map(place).collect();
+        self
+    }
+
     /// An EXECUTE; `values` have the lengths of the real ones. `reads` asks for rows without their description, in
     /// pages.
     pub fn execute(
@@ -86,11 +122,6 @@ impl Template {
         Self::encode(version, &Request::Batch(batch))
     }
 
-    /// The request's bytes, for who sets values in them by himself.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
     /// Encodes and then reads back, to learn where the values lie.
     fn encode(version: Version, request: &Request<'_>) -> Result<Template> {
         let mut bytes = Vec::new();
@@ -112,7 +143,7 @@ impl Template {
         };
         let places: Vec<usize> = values.into_iter().flat_map(bytes_of).collect();
         ensure!(!places.is_empty(), "a request without values");
-        Ok(Template { bytes, places })
+        Ok(Template { bytes, number: STREAM, places, timestamps: Vec::new() })
     }
 
     /// Appends a copy for `stream`.
@@ -121,11 +152,27 @@ impl Template {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         let bytes = out.get_mut(start..).unwrap_or_default();
-        if let Some(place) = bytes.get_mut(STREAM) {
-            place.copy_from_slice(&stream.to_be_bytes());
+        let number = i32::from(stream).to_be_bytes();
+        if let Some(place) = bytes.get_mut(self.number.clone()) {
+            // Streams have two bytes, and are never negative.
+            place.copy_from_slice(number.get(4 - place.len()..).unwrap_or_default());
+        }
+        if !self.timestamps.is_empty() {
+            let now = now_us().to_be_bytes();
+            for at in &self.timestamps {
+                if let Some(place) = bytes.get_mut(*at..at + now.len()) {
+                    place.copy_from_slice(&now);
+                }
+            }
         }
         Copy { bytes, places: &self.places }
     }
+}
+
+/// Microseconds since the epoch, as clients of the old interface stamp what they write.
+fn now_us() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A request just appended, whose values may be set.

@@ -36,8 +36,11 @@ impl Door {
         let found =
             [Some(socket_for_data(Path::new(DATA))), in_memory].into_iter().flatten().find(|socket| {
                 let door = Door { socket: socket.clone() };
-                door.status()
-                    .is_ok_and(|status| targets.iter().any(|target| is_at(&status.listening, *target)))
+                door.status().is_ok_and(|status| {
+                    let listening = [Some(status.listening), status.rpc];
+                    let mut listening = listening.iter().flatten();
+                    listening.any(|at| targets.iter().any(|target| is_at(at, *target)))
+                })
             });
         Ok(found.map(|socket| Door { socket }))
     }

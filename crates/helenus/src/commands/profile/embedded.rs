@@ -141,7 +141,7 @@ impl Subject for Embedded {
             &[],
         )?;
         for order in [Order::Asc, Order::Desc] {
-            self.database.execute(&create_wide_table(keyspace, order), &[])?;
+            self.database.execute(&create_wide_table(keyspace, order, false), &[])?;
         }
         let schema = self.database.engine().schema();
         let table = |order: Order| {

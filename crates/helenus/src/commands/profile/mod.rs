@@ -2,7 +2,7 @@
 //!
 //! The workloads and the table of figures are those of two old texts on Cassandra 0.8: "Cassandra Query Plans" (names
 //! and starts) and "Reversed Comparators" (the most recent columns). `cases` has the queries, `subject` is what they are
-//! asked: the engine in this process (`embedded`) or a CQL server (`remote`). `run` loads, warms up, measures and
+//! asked: the engine in this process (`embedded`) or a server, over CQL or the old RPC interface (`remote`). `run` loads, warms up, measures and
 //! checks every answer; `results` is what comes out, for `table`, `report` and `compare`.
 
 mod answer;

@@ -10,6 +10,8 @@ const EXAMPLES: &str = "Examples:
   helenus profile --in-process --rows small-row,ten-thousand --cases names --report profile.html
   helenus profile --cql 127.0.0.1:9042 --server-data ./data --json helenus.json
   helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile && nodetool compact profile' --json cassandra.json
+  helenus profile --rpc 127.0.0.1:9160 --server-data ./data --json rpc.json
+  helenus profile --rpc 127.0.0.1:9160 --cql 127.0.0.1:9042 --server-data ./data
   helenus profile compare cassandra.json helenus.json";
 
 /// Options of `helenus profile`.
@@ -18,7 +20,7 @@ const EXAMPLES: &str = "Examples:
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = EXAMPLES,
-    group = ArgGroup::new("subject").required(true).args(["in_process", "cql"])
+    group = ArgGroup::new("subject").required(true).args(["in_process", "cql", "rpc"]).multiple(true)
 )]
 pub struct ProfileOptions {
     #[command(subcommand)]
@@ -43,16 +45,20 @@ pub(super) enum Command {
 #[derive(Args, Clone, Debug)]
 pub(super) struct RunOptions {
     /// Profile the engine in this process, below CQL and sockets
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["cql", "rpc"])]
     pub in_process: bool,
     /// Profile a CQL server: Helenus, Cassandra
     #[arg(long, value_name = "IP:PORT")]
     pub cql: Option<String>,
+    /// Profile a server of the old RPC interface: get_slice with names, start, reversed and count. Together with --cql both
+    /// read the same tables, of COMPACT STORAGE, and are set side by side
+    #[arg(long, value_name = "IP:PORT")]
+    pub rpc: Option<String>,
     /// Directory of the database in this process; without it a temporary one, removed at the end
     #[arg(long, value_name = "DIR", requires = "in_process")]
     pub data: Option<PathBuf>,
     /// Block cache of the database in this process, MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with = "cql")]
+    #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with_all = ["cql", "rpc"])]
     pub cache: u64,
     /// Rows to load and read, by name; all without it
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = ROWS, hide_default_value = true)]
@@ -80,7 +86,7 @@ pub(super) struct RunOptions {
     pub protocol: u8,
     /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
     /// ./data and servers in memory are looked at for the one at the address
-    #[arg(long, value_name = "DIR", requires = "cql")]
+    #[arg(long, value_name = "DIR", conflicts_with = "in_process")]
     pub server_data: Option<PathBuf>,
     /// Shell command to run after the load, such as nodetool's flush and compact: another server than Helenus cannot be
     /// told to otherwise

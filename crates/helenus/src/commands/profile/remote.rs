@@ -1,4 +1,6 @@
-//! A CQL server as a subject: one connection, one prepared statement at a time, as a client sees it.
+//! A server as a subject, as a client sees it: one connection, one request at a time. Over CQL that is a prepared
+//! statement, over the old RPC interface a get_slice; the tables are the same, of COMPACT STORAGE where the latter made
+//! them.
 //!
 //! Timed is from the first byte written to the last one read. The request is put together before, columns are taken out
 //! of the answer after.
@@ -11,12 +13,13 @@ use super::progress::Progress;
 use super::results::Settled;
 use super::rows::Partition;
 use super::subject::Subject;
-use crate::commands::client::{Session, Template};
+use crate::commands::client::{Answered, Caller, DoorAt, Session, Template, calls, columns, of_reply};
 use crate::commands::stress::content::{NAME, name};
 use crate::commands::stress::{WideLoad, WideOrder as Order, create_wide_table, load_wide};
 use anyhow::{Context, Result, bail, ensure};
 use helenus_engine::read::Probe;
 use helenus_wire::native::{Response, ResultMessage, Rows, Version};
+use helenus_wire::thrift::{Reader, SlicePredicate, Type};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -24,11 +27,12 @@ use std::time::Duration;
 /// A server.
 pub(super) struct Remote {
     address: String,
-    protocol: u8,
+    /// Version of the native protocol; `None` over the RPC interface.
+    version: Option<Version>,
     keyspace: String,
     /// Where it can be told to flush and compact, if it can.
     door: Option<Door>,
-    session: Session,
+    caller: Caller,
     /// Requests by what they differ in besides the columns that they name.
     requests: HashMap<Shape, Template>,
 }
@@ -77,14 +81,36 @@ impl Shape {
         format!("{head}{bound}{turned} LIMIT {}", self.count)
     }
 
-    fn request(&self, session: &mut Session, keyspace: &str) -> Result<Template> {
-        let prepared = session.prepare(&self.statement(keyspace))?;
+    fn request(&self, caller: &mut Caller, keyspace: &str) -> Result<Template> {
         let key = format!("row-{}", self.width).into_bytes();
+        match caller {
+            Caller::Cql(session) => self.execute(session, keyspace, &key),
+            Caller::Rpc(_) => self.get_slice(&key),
+        }
+    }
+
+    fn get_slice(&self, key: &[u8]) -> Result<Template> {
+        let order = if self.descending { Order::Desc } else { Order::Asc };
+        let some = [b'0'; NAME];
+        let predicate = match self.names {
+            Some(names) => {
+                SlicePredicate { column_names: Some(vec![&some[..]; names]), slice_range: None }
+            }
+            None => {
+                let start = if self.has_start { &some[..] } else { &[] };
+                calls::range(start, &[], self.reversed, i32::try_from(self.count)?)
+            }
+        };
+        calls::get_slice(order.table(), key, predicate)
+    }
+
+    fn execute(&self, session: &mut Session, keyspace: &str, key: &[u8]) -> Result<Template> {
+        let prepared = session.prepare(&self.statement(keyspace))?;
         let list = list_of(self.names.unwrap_or_default());
         let values: &[&[u8]] = match (self.names, self.has_start) {
-            (Some(_), _) => &[&key, &list],
-            (None, true) => &[&key, &[b'0'; NAME]],
-            (None, false) => &[&key],
+            (Some(_), _) => &[key, &list],
+            (None, true) => &[key, &[b'0'; NAME]],
+            (None, false) => &[key],
         };
         Template::execute(session.version(), &prepared, values, true)
     }
@@ -102,42 +128,55 @@ fn list_of(names: usize) -> Vec<u8> {
 
 impl Remote {
     /// Connects.
-    pub fn open(address: &str, options: &RunOptions) -> Result<Remote> {
-        let version = Version::from_number(options.protocol, false)?;
+    pub fn open(at: DoorAt<'_>, options: &RunOptions) -> Result<Remote> {
+        let version = match at {
+            DoorAt::Cql(_, version) => Some(version),
+            DoorAt::Rpc(_) => None,
+        };
         Ok(Remote {
-            address: address.to_owned(),
-            protocol: options.protocol,
+            address: at.address().to_owned(),
+            version,
             keyspace: options.keyspace.clone(),
-            door: Door::find(address, options.server_data.as_deref())?,
-            session: Session::open(address, version)?,
+            door: Door::find(at.address(), options.server_data.as_deref())?,
+            caller: Caller::open(at)?,
             requests: HashMap::new(),
         })
+    }
+
+    fn at(&self) -> DoorAt<'_> {
+        match self.version {
+            Some(version) => DoorAt::Cql(&self.address, version),
+            None => DoorAt::Rpc(&self.address),
+        }
     }
 }
 
 impl Subject for Remote {
     fn make_tables(&mut self, anew: bool) -> Result<()> {
-        let (session, keyspace) = (&mut self.session, &self.keyspace);
+        let (caller, keyspace) = (&mut self.caller, &self.keyspace);
         if anew {
-            session.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+            caller.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
         }
-        session.run(&format!(
+        caller.run(&format!(
             "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
              'replication_factor': 1}}"
         ))?;
+        let is_compact = caller.sees_compact_tables_alone();
         for order in [Order::Asc, Order::Desc] {
-            session.run(&create_wide_table(keyspace, order))?;
+            caller.run(&create_wide_table(keyspace, order, is_compact))?;
         }
-        Ok(())
+        match caller {
+            Caller::Cql(_) => Ok(()),
+            Caller::Rpc(client) => client.use_keyspace(keyspace),
+        }
     }
 
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()> {
         let load = WideLoad {
-            address: &self.address,
+            door: self.at(),
             keyspace: &self.keyspace,
             order: partition.order,
             width: partition.row.width,
-            protocol: self.protocol,
         };
         load_wide(load, &|columns| progress.add(columns))
     }
@@ -155,26 +194,35 @@ impl Subject for Remote {
         let shape = Shape::of(partition, query);
         let request = match self.requests.entry(shape) {
             Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(place) => place.insert(shape.request(&mut self.session, &self.keyspace)?),
+            Entry::Vacant(place) => place.insert(shape.request(&mut self.caller, &self.keyspace)?),
         };
         answer.clear();
+        // A list of CQL begins with its count and the first length.
+        let names_at = if self.version.is_some() { 8 } else { 0 };
         let fill = |out: &mut Vec<u8>| {
             let mut copy = request.put(0, out);
             match query {
                 Query::Names(names) => {
                     for (at, column) in names.iter().enumerate() {
-                        copy.set(1, 4 + at * (4 + NAME) + 4, &name(*column));
+                        copy.set(1, names_at + at * (4 + NAME), &name(*column));
                     }
                 }
                 Query::Slice(Slice { start: Some(start), .. }) => copy.set(1, 0, &name(*start)),
                 Query::Slice(_) => {}
             }
         };
-        self.session.exchange(fill, |response| match response {
-            Response::Result(ResultMessage::Rows(rows)) => take(&rows, answer),
-            Response::Error(error) => bail!("{}: {}", error.detail.code().name(), error.message),
-            other => bail!("an answer that does not fit: {other:?}"),
-        })
+        match &mut self.caller {
+            Caller::Cql(session) => session.exchange(fill, |response| match response {
+                Response::Result(ResultMessage::Rows(rows)) => take(&rows, answer),
+                Response::Error(error) => bail!("{}: {}", error.detail.code().name(), error.message),
+                other => bail!("an answer that does not fit: {other:?}"),
+            }),
+            Caller::Rpc(client) => client.exchange(fill, |message| match of_reply(message)? {
+                Ok(Answered::Value(Type::List, reader)) => take_columns(reader, answer),
+                Ok(other) => bail!("an answer that does not fit: {other:?}"),
+                Err(refusal) => bail!("{}: {}", refusal.kind, refusal.text),
+            }),
+        }
     }
 
     fn probe(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Option<Probe>> {
@@ -191,6 +239,14 @@ fn take(rows: &Rows<'_>, answer: &mut Answer) -> Result<()> {
         count += 1;
     }
     ensure!(count == rows.row_count as u64, "the rows of an answer end within a cell");
+    Ok(())
+}
+
+fn take_columns(reader: Reader<'_>, answer: &mut Answer) -> Result<()> {
+    for column in columns(reader)?.1 {
+        let column = column?;
+        answer.push(column.name, column.value);
+    }
     Ok(())
 }
 

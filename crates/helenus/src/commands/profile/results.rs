@@ -22,7 +22,7 @@ pub(super) struct Profile {
     pub program: String,
     /// What was measured, in words: as given with `--label`, else how it was reached.
     pub subject: String,
-    /// `in-process` or `cql`.
+    /// `in-process`, `cql` or `rpc`.
     pub reached: String,
     /// When it was begun, seconds since the epoch.
     pub begun_s: u64,

@@ -11,8 +11,10 @@ use super::results::{Measured, Passed, Profile, Settled, TouchedMean};
 use super::rows::{Partition, Row};
 use super::subject::Subject;
 use super::{compare, report, table};
+use crate::commands::client::DoorAt;
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
+use helenus_wire::native::Version;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,23 +35,47 @@ pub fn run(options: &ProfileOptions) -> Result<()> {
     let options = &options.run;
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     ensure!(is_name(&options.keyspace), "--keyspace: small letters, digits and underscores only");
+    if options.rpc.is_some() && options.cql.is_some() {
+        return both(options);
+    }
+    write(&profile(options)?, options)
+}
+
+/// Profiles the server in the options.
+fn profile(options: &RunOptions) -> Result<Profile> {
     let begun_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (reached, how) = match &options.cql {
-        Some(address) => ("cql", format!("CQL on {address}")),
-        None => ("in-process", "the engine in this process".to_owned()),
+    let (reached, how) = match (&options.rpc, &options.cql) {
+        (Some(address), _) => ("rpc", format!("RPC on {address}")),
+        (None, Some(address)) => ("cql", format!("CQL on {address}")),
+        (None, None) => ("in-process", "the engine in this process".to_owned()),
     };
     let profile = Profile::begin(options.label.clone().unwrap_or(how), reached, begun_s);
     let mut runner = Runner { subject: open(options)?, options, profile, answer: Answer::default() };
     runner.run()?;
-    let profile = runner.profile;
-    write(&profile, options)
+    Ok(runner.profile)
+}
+
+/// Profiles a server through both doors: what the RPC interface has loaded is read over CQL too.
+fn both(options: &RunOptions) -> Result<()> {
+    let is_one = options.json.is_none() && options.report.is_none() && options.label.is_none();
+    ensure!(
+        is_one,
+        "--json, --report and --label are of one interface: run --rpc, then --cql with --keep, and set their files side by \
+         side with `helenus profile compare`"
+    );
+    let rpc = profile(&RunOptions { cql: None, ..options.clone() })?;
+    let cql = profile(&RunOptions { rpc: None, keep: true, after_load: None, ..options.clone() })?;
+    print!("{}\n{}\n{}", table::text(&rpc), table::text(&cql), compare::text(&cql, &rpc)?);
+    Ok(())
 }
 
 fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
-    Ok(match &options.cql {
-        Some(address) => Box::new(Remote::open(address, options)?),
-        None => Box::new(Embedded::open(options)?),
-    })
+    let door = match (&options.rpc, &options.cql) {
+        (Some(address), _) => DoorAt::Rpc(address),
+        (None, Some(address)) => DoorAt::Cql(address, Version::from_number(options.protocol, false)?),
+        (None, None) => return Ok(Box::new(Embedded::open(options)?)),
+    };
+    Ok(Box::new(Remote::open(door, options)?))
 }
 
 fn write(profile: &Profile, options: &RunOptions) -> Result<()> {

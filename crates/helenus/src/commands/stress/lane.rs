@@ -2,15 +2,14 @@
 
 use super::measure::Tally;
 use super::workload::{Operations, Workload};
-use crate::commands::client::{Connection, Received};
+use crate::commands::client::{Line, Received};
 use anyhow::{Context, Result};
-use helenus_wire::native::{Envelope, Response, decode_response};
 use std::net::TcpStream;
 use std::time::Instant;
 
 /// A connection and its operations.
 pub(super) struct Lane<'w> {
-    connection: Connection,
+    line: Line,
     workload: &'w dyn Workload,
     operations: Operations,
     slots: Vec<Slot>,
@@ -33,19 +32,19 @@ struct Slot {
 impl<'w> Lane<'w> {
     /// A lane of `streams` requests in flight.
     pub fn new(
-        connection: Connection,
+        line: Line,
         workload: &'w dyn Workload,
         operations: Operations,
         streams: i16,
     ) -> Lane<'w> {
         let slots = vec![Slot { operation: 0, since: None }; usize::try_from(streams).unwrap_or(0)];
         let free = (0..streams).rev().collect();
-        Lane { connection, workload, operations, slots, free, fresh: Vec::new(), unsent: false }
+        Lane { line, workload, operations, slots, free, fresh: Vec::new(), unsent: false }
     }
 
     /// The socket, to wait for.
     pub fn socket(&self) -> &TcpStream {
-        &self.connection.socket
+        self.line.socket()
     }
 
     /// Whether there is something to write still.
@@ -70,9 +69,9 @@ impl<'w> Lane<'w> {
 
     /// Gives every free stream a request and writes what the socket takes.
     pub fn send(&mut self) -> Result<()> {
-        let Lane { connection, workload, operations, slots, free, fresh, unsent } = self;
+        let Lane { line, workload, operations, slots, free, fresh, unsent } = self;
         if !free.is_empty() && !matches!(operations, Operations::Ended) {
-            connection.put(|out| {
+            line.put(|out| {
                 while let Some(stream) = free.pop() {
                     let Some(operation) = operations.next() else {
                         free.push(stream);
@@ -95,47 +94,34 @@ impl<'w> Lane<'w> {
         } else if !*unsent {
             return Ok(());
         }
-        *unsent = connection.write()?;
+        *unsent = line.write()?;
         Ok(())
     }
 
     /// Reads once and judges the answers that are complete.
     pub fn receive(&mut self, tally: &mut Tally) -> Result<()> {
-        if let Received::Nothing = self.connection.read()? {
+        if let Received::Nothing = self.line.read()? {
             return Ok(());
         }
         let now = Instant::now();
         tally.reads += 1;
-        let Lane { connection, workload, slots, free, .. } = self;
-        connection.envelopes(|envelope| {
-            let stream = envelope.header.stream;
+        let Lane { line, workload, slots, free, .. } = self;
+        line.answers(|stream, answer| {
             let slot = usize::try_from(stream).ok().and_then(|stream| slots.get_mut(stream));
             let slot = slot.with_context(|| format!("an answer on stream {stream}, which was never used"))?;
             let since = slot.since.take();
             let since = since.with_context(|| format!("a second answer on stream {stream}"))?;
-            judge(*workload, slot.operation, envelope, (now - since).as_nanos(), tally)?;
-            free.push(stream);
+            let operation = slot.operation;
+            match answer {
+                Ok(answer) => match workload.check(operation, &answer) {
+                    Ok(rows) => tally.right((now - since).as_nanos(), rows),
+                    Err(wrong) => tally.fault("WRONG_ANSWER", || format!("operation {operation}: {wrong}")),
+                },
+                Err(refusal) => tally.fault(refusal.kind, || refusal.text),
+            }
+            // A slot's number was a stream's.
+            free.push(stream as i16);
             Ok(())
         })
     }
-}
-
-fn judge(
-    workload: &dyn Workload,
-    operation: u64,
-    envelope: &Envelope<'_>,
-    latency_ns: u128,
-    tally: &mut Tally,
-) -> Result<()> {
-    let header = envelope.header;
-    let message = decode_response(header.version, header.opcode, header.flags, envelope.body)?;
-    match message.response {
-        Response::Result(result) => match workload.check(operation, &result) {
-            Ok(rows) => tally.right(latency_ns, rows),
-            Err(wrong) => tally.fault("WRONG_ANSWER", || format!("operation {operation}: {wrong}")),
-        },
-        Response::Error(error) => tally.fault(error.detail.code().name(), || error.message),
-        other => tally.fault("WRONG_ANSWER", || format!("operation {operation}: {other:?}")),
-    }
-    Ok(())
 }

@@ -4,9 +4,8 @@ use super::options::{LoadOptions, Order};
 use super::run::{lanes, measure};
 use super::wide_rows::Load;
 use super::workload::{Extent, Workload, Wrong};
-use crate::commands::client::Session;
+use crate::commands::client::{Answered, Caller, DoorAt};
 use anyhow::{Result, ensure};
-use helenus_wire::native::{ResultMessage, Version};
 
 /// Rows a batch, as in the figures of `stress load`.
 const BATCH: u16 = 100;
@@ -17,14 +16,11 @@ const CONNECTIONS: u16 = 4;
 /// A partition to load. Its table is there.
 #[derive(Clone, Copy, Debug)]
 pub struct WideLoad<'a> {
-    /// IP:PORT.
-    pub address: &'a str,
+    pub door: DoorAt<'a>,
     pub keyspace: &'a str,
     pub order: Order,
     /// Rows.
     pub width: u64,
-    /// Version of the native protocol.
-    pub protocol: u8,
 }
 
 /// Writes the rows in unlogged batches; `told` is called with the rows of each that was acknowledged.
@@ -32,8 +28,13 @@ pub struct WideLoad<'a> {
 /// # Errors
 /// When the server cannot be reached or refuses any of them.
 pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
+    let (rpc, protocol) = match load.door {
+        DoorAt::Cql(_, version) => (None, version.number()),
+        DoorAt::Rpc(address) => (Some(address.to_owned()), 0),
+    };
     let options = LoadOptions {
-        host: load.address.to_owned(),
+        host: load.door.address().to_owned(),
+        rpc,
         keyspace: load.keyspace.to_owned(),
         rows: load.width,
         duration: None,
@@ -41,15 +42,15 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
         connections: CONNECTIONS,
         in_flight: IN_FLIGHT,
         threads: 1,
-        protocol: load.protocol,
+        protocol,
         server_pid: None,
         fresh: false,
         json: false,
     };
-    let version = Version::from_number(load.protocol, false)?;
-    let mut session = Session::open(load.address, version)?;
-    let workload = Told { load: Load::prepare(&mut session, &options, load.order, BATCH)?, told };
-    let lanes = lanes(&options, version, &workload)?;
+    let mut caller = Caller::open(load.door)?;
+    let workload = Told { load: Load::prepare(&mut caller, &options, load.order, BATCH)?, told };
+    drop(caller);
+    let lanes = lanes(&options, &workload)?;
     let figures = measure(&options, lanes, None, workload.name())?;
     if let Some((kind, fault)) = figures.tally.faults.first_key_value() {
         anyhow::bail!("{} batches were refused, {kind}: {}", figures.tally.fault_count(), fault.first);
@@ -78,8 +79,8 @@ impl Workload for Told<'_> {
         self.load.put(operation, stream, out);
     }
 
-    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong> {
-        let rows = self.load.check(operation, result)?;
+    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+        let rows = self.load.check(operation, answer)?;
         (self.told)(rows);
         Ok(rows)
     }

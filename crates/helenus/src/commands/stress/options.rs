@@ -1,6 +1,9 @@
 //! The command line of `helenus stress`.
 
+use crate::commands::client::DoorAt;
+use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
+use helenus_wire::native::Version;
 
 /// Options of `helenus stress`.
 #[derive(Args, Clone, Debug)]
@@ -17,6 +20,10 @@ pub(super) struct LoadOptions {
     /// Server to load
     #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
     pub host: String,
+    /// Over the old RPC interface at this address, in the place of CQL. Tables are of COMPACT STORAGE then, and CQL reads
+    /// and writes the same
+    #[arg(long, global = true, value_name = "IP:PORT")]
+    pub rpc: Option<String>,
     /// Keyspace of the tables; made if it is not there
     #[arg(long, global = true, default_value = "stress")]
     pub keyspace: String,
@@ -52,21 +59,52 @@ pub(super) struct LoadOptions {
     pub json: bool,
 }
 
+impl LoadOptions {
+    /// What is loaded.
+    pub fn door(&self) -> Result<DoorAt<'_>> {
+        match &self.rpc {
+            Some(address) => Ok(DoorAt::Rpc(address)),
+            None => Ok(DoorAt::Cql(&self.host, Version::from_number(self.protocol, false)?)),
+        }
+    }
+}
+
 /// Options of the mailings.
 #[derive(Args, Clone, Debug)]
 pub(super) struct MailingsOptions {
-    /// Over the old RPC interface at this address, in the place of CQL
-    #[arg(long, value_name = "IP:PORT")]
-    pub rpc: Option<String>,
-    /// Users; the text had 3,660,761, 1,576,592 of them on the second day
-    #[arg(long, default_value_t = 200_000)]
+    /// Users; the text had 3,660,761
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..10_000_000))]
     pub users: u64,
-    /// Read what an earlier run has loaded
+    /// Users of the second day; the text had 1,576,592. Without it its share of them
     #[arg(long)]
-    pub skip_load: bool,
-    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load
+    pub second_day: Option<u64>,
+    /// As many users as the text had, on both days
+    #[arg(long, conflicts_with_all = ["users", "second_day"])]
+    pub as_in_the_text: bool,
+    /// Parts to do, in this order; `settle` is flush and compaction
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
+    pub parts: Vec<Part>,
+    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
+    /// ./data and servers in memory are looked at for the one at the address
     #[arg(long, value_name = "DIR")]
     pub server_data: Option<std::path::PathBuf>,
+}
+
+/// A part of the mailings.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The mails of both days
+    Load,
+    /// Flush and compact, with the bytes on disk before and after
+    Settle,
+    /// Get each user's email
+    Get,
+    /// Slice each user's mails between two dates, and count them
+    Slice,
+}
+
+impl Part {
+    const ALL: [Part; 4] = [Part::Load, Part::Settle, Part::Get, Part::Slice];
 }
 
 /// The workloads.

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 pub(super) struct Figures {
     pub name: String,
     pub address: String,
-    pub protocol: u8,
+    /// `RPC`, or the version of the native protocol.
+    pub protocol: String,
     pub connections: usize,
     pub in_flight: u32,
     /// From the first measured moment to the last answer.
@@ -69,7 +70,7 @@ impl Figures {
             cells.collect::<Vec<_>>().join("  ")
         };
         let mut text = format!(
-            "{} on {}, protocol v{}, {} connections, {} in flight, {} operations in {:.2} s, {:.1} answers a read\n",
+            "{} on {}, {}, {} connections, {} in flight, {} operations in {:.2} s, {:.1} answers a read\n",
             self.name,
             self.address,
             self.protocol,
@@ -89,7 +90,7 @@ impl Figures {
     }
 
     /// The same as one JSON object.
-    pub fn json(&self) -> String {
+    pub fn json(&self) -> Value {
         let quantiles: Map<String, Value> =
             QUANTILES.iter().map(|(name, at)| ((*name).to_owned(), json!(self.latency_us(*at)))).collect();
         let faults: Map<String, Value> = self
@@ -123,7 +124,6 @@ impl Figures {
             "client_cpu_us_per_op": self.per_operation(self.client_cpu_s),
             "server": server,
         })
-        .to_string()
     }
 }
 

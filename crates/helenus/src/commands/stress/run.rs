@@ -8,9 +8,8 @@ use super::options::{Kind, LoadOptions, StressOptions};
 use super::report::Figures;
 use super::workload::{Extent, Operations, Workload};
 use super::{single_rows, wide_rows};
-use crate::commands::client::Session;
+use crate::commands::client::{Caller, Line};
 use anyhow::{Context, Result, bail, ensure};
-use helenus_wire::native::Version;
 use std::time::{Duration, Instant};
 
 /// Seconds that reads run for if nobody says.
@@ -26,18 +25,17 @@ pub fn run(options: &StressOptions) -> Result<()> {
     if let Kind::Mailings(mailings) = &options.kind {
         return super::mailings::run(load, mailings);
     }
-    let version = Version::from_number(load.protocol, false)?;
-    let mut session = Session::open(&load.host, version)?;
-    let workload = prepare(&mut session, &options.kind, load)?;
-    drop(session);
-    let lanes = lanes(load, version, &*workload)?;
+    let mut caller = Caller::open(load.door()?)?;
+    let workload = prepare(&mut caller, &options.kind, load)?;
+    drop(caller);
+    let lanes = lanes(load, &*workload)?;
     let seconds = match (load.duration, workload.extent()) {
         (Some(seconds), _) => Some(seconds),
         (None, Extent::Any) => Some(READ_SECONDS),
         (None, Extent::Each(_)) => None,
     };
     let figures = measure(load, lanes, seconds, workload.name())?;
-    println!("{}", if load.json { figures.json() } else { figures.table() });
+    println!("{}", if load.json { figures.json().to_string() } else { figures.table() });
     let faults = figures.tally.fault_count();
     ensure!(faults == 0, "{faults} answers were not right");
     ensure!(!figures.tally.latency.is_empty(), "nothing was answered while measuring: run longer");
@@ -45,52 +43,55 @@ pub fn run(options: &StressOptions) -> Result<()> {
 }
 
 /// Makes what the workload needs, and the workload.
-fn prepare(session: &mut Session, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
+fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
     let keyspace = &load.keyspace;
-    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    ensure!(is_name(keyspace), "--keyspace: small letters, digits and underscores only");
     if matches!(kind, Kind::Insert { .. } | Kind::Count | Kind::Load { .. }) {
-        if load.fresh {
-            session.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
-        }
-        session.run(&format!(
-            "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
-             'replication_factor': 1}}"
-        ))?;
+        make_keyspace(caller, load)?;
         match kind {
-            Kind::Count => single_rows::make_counters(session, keyspace)?,
-            Kind::Insert { indexed: true } => single_rows::make_table(session, keyspace, true)?,
+            Kind::Count => single_rows::make_counters(caller, keyspace)?,
+            Kind::Insert { indexed: true } => single_rows::make_table(caller, keyspace, true)?,
             _ => {
-                single_rows::make_table(session, keyspace, false)?;
-                wide_rows::make_tables(session, keyspace)?;
+                single_rows::make_table(caller, keyspace, false)?;
+                wide_rows::make_tables(caller, keyspace)?;
             }
         }
     } else if load.fresh {
         bail!("--fresh would drop what is to be read");
     }
     Ok(match *kind {
-        Kind::Insert { indexed } => Box::new(single_rows::Insert::prepare(session, load, indexed)?),
-        Kind::Find => Box::new(single_rows::Find::prepare(session, load)?),
-        Kind::Count => Box::new(single_rows::Count::prepare(session, load)?),
-        Kind::Read => Box::new(single_rows::Read::prepare(session, load)?),
-        Kind::Load { table, batch } => Box::new(wide_rows::Load::prepare(session, load, table.order, batch)?),
+        Kind::Insert { indexed } => Box::new(single_rows::Insert::prepare(caller, load, indexed)?),
+        Kind::Find => Box::new(single_rows::Find::prepare(caller, load)?),
+        Kind::Count => Box::new(single_rows::Count::prepare(caller, load)?),
+        Kind::Read => Box::new(single_rows::Read::prepare(caller, load)?),
+        Kind::Load { table, batch } => Box::new(wide_rows::Load::prepare(caller, load, table.order, batch)?),
         Kind::Slice { table, start, reversed, limit } => {
             let shape = wide_rows::SliceShape { start, reversed, limit };
-            Box::new(wide_rows::Slice::prepare(session, load, table.order, shape)?)
+            Box::new(wide_rows::Slice::prepare(caller, load, table.order, shape)?)
         }
         Kind::Mailings(_) => bail!("the mailings are no workload of single requests"),
         Kind::Names { table, names, pages } => {
-            Box::new(wide_rows::Names::prepare(session, load, table.order, (names, pages))?)
+            Box::new(wide_rows::Names::prepare(caller, load, table.order, (names, pages))?)
         }
     })
 }
 
+/// Makes the keyspace if it is not there, anew if that is asked for.
+pub(super) fn make_keyspace(caller: &mut Caller, load: &LoadOptions) -> Result<()> {
+    let keyspace = &load.keyspace;
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    ensure!(is_name(keyspace), "--keyspace: small letters, digits and underscores only");
+    if load.fresh {
+        caller.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+    }
+    caller.run(&format!(
+        "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
+         'replication_factor': 1}}"
+    ))
+}
+
 /// The connections, with the requests in flight shared out among them.
-pub(super) fn lanes<'w>(
-    load: &LoadOptions,
-    version: Version,
-    workload: &'w dyn Workload,
-) -> Result<Vec<Lane<'w>>> {
+pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Result<Vec<Lane<'w>>> {
+    let door = load.door()?;
     let in_flight = load.in_flight;
     let count = u32::from(load.connections).min(in_flight);
     let again = load.duration.is_some();
@@ -99,9 +100,9 @@ pub(super) fn lanes<'w>(
         .map(|number| {
             let streams =
                 i16::try_from(share(number)).ok().context("at most 32,767 in flight a connection")?;
-            let connection = Session::open(&load.host, version)?.into_connection();
+            let line = Line::open(door, &load.keyspace)?;
             let operations = Operations::share(workload.extent(), u64::from(number), u64::from(count), again);
-            Ok(Lane::new(connection, workload, operations, streams))
+            Ok(Lane::new(line, workload, operations, streams))
         })
         .collect()
 }
@@ -145,8 +146,8 @@ pub(super) fn measure(
     let ended = driven.iter().map(|part| part.ended).max().unwrap_or(measure_from);
     Ok(Figures {
         name,
-        address: load.host.clone(),
-        protocol: load.protocol,
+        address: load.door()?.address().to_owned(),
+        protocol: if load.rpc.is_some() { "RPC".into() } else { format!("protocol v{}", load.protocol) },
         connections,
         in_flight: load.in_flight,
         seconds: ended.saturating_duration_since(measure_from).as_secs_f64(),

@@ -2,10 +2,10 @@
 
 use super::content::{NAME, WIDE_VALUE, below, mix, name, wide_value};
 use super::options::{LoadOptions, Order, Start};
-use super::workload::{Extent, Workload, Wrong, check_cell, check_rows, check_void};
-use crate::commands::client::{Session, Template};
+use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_void};
+use crate::commands::client::{Answered, Caller, Template, calls};
 use anyhow::{Result, ensure};
-use helenus_wire::native::{ResultMessage, Rows};
+use helenus_wire::thrift::SlicePredicate;
 
 /// Rows of a page of the old texts: 64 KiB of columns of 50 bytes.
 const PAGE_ROWS: u64 = 1_310;
@@ -18,22 +18,24 @@ struct Partition {
 }
 
 /// Makes both tables if they are not there.
-pub(super) fn make_tables(session: &mut Session, keyspace: &str) -> Result<()> {
+pub(super) fn make_tables(caller: &mut Caller, keyspace: &str) -> Result<()> {
+    let is_compact = caller.sees_compact_tables_alone();
     for order in [Order::Asc, Order::Desc] {
-        session.run(&create_table(keyspace, order))?;
+        caller.run(&create_table(keyspace, order, is_compact))?;
     }
     Ok(())
 }
 
 /// The statement that makes the table of an order if it is not there.
-pub fn create_table(keyspace: &str, order: Order) -> String {
+pub fn create_table(keyspace: &str, order: Order, is_compact: bool) -> String {
+    let storage = if is_compact { "COMPACT STORAGE AND " } else { "" };
     let direction = match order {
         Order::Asc => "ASC",
         Order::Desc => "DESC",
     };
     format!(
         "CREATE TABLE IF NOT EXISTS {keyspace}.{} (key text, name text, value text, PRIMARY KEY (key, name)) WITH \
-         CLUSTERING ORDER BY (name {direction}) AND caching = {{'keys': 'NONE', 'rows_per_partition': 'NONE'}}",
+         {storage}CLUSTERING ORDER BY (name {direction}) AND caching = {{'keys': 'NONE', 'rows_per_partition': 'NONE'}}",
         order.table()
     )
 }
@@ -59,17 +61,18 @@ impl Partition {
         format!("row-{}", self.width).into_bytes()
     }
 
-    /// The rows must be the `count` that `number` gives, in this order, with their values.
-    fn check(&self, rows: &Rows<'_>, number: impl Fn(u64) -> u64) -> Result<u64, Wrong> {
-        let mut checked = 0;
-        for (at, row) in (0..).zip(rows.iter()) {
-            let mut cells = row.map_err(|_| Wrong::Cut)?.cells();
+    /// The answer must be so many rows, those that `number` gives, in this order, with their values.
+    fn check(
+        &self,
+        answer: &Answered<'_>,
+        expected: u64,
+        number: impl Fn(u64) -> u64,
+    ) -> Result<u64, Wrong> {
+        check_columns(answer, expected, |at, found| {
             let row = number(at);
-            check_cell((at, 0), cells.next().flatten(), &name(row))?;
-            check_cell((at, 1), cells.next().flatten(), &wide_value(self.width, row))?;
-            checked += 1;
-        }
-        if checked == rows.row_count as u64 { Ok(checked) } else { Err(Wrong::Cut) }
+            check_cell((at, 0), found.name, &name(row))?;
+            check_cell((at, 1), found.value, &wide_value(self.width, row))
+        })
     }
 }
 
@@ -83,13 +86,23 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn prepare(session: &mut Session, load: &LoadOptions, order: Order, batch: u16) -> Result<Load> {
+    pub fn prepare(caller: &mut Caller, load: &LoadOptions, order: Order, batch: u16) -> Result<Load> {
         let partition = Partition::new(order, load, u64::from(batch))?;
         let table = order.table();
-        let query = format!("INSERT INTO {}.{table} (key, name, value) VALUES (?, ?, ?)", load.keyspace);
-        let statement = session.prepare(&query)?;
-        let values: [&[u8]; 3] = [&partition.key(), &[b'0'; NAME], &[b'0'; WIDE_VALUE]];
-        let template = |rows: u64| Template::batch(session.version(), &statement, &values, rows as usize);
+        let (key, name, value) = (partition.key(), [b'0'; NAME], [b'0'; WIDE_VALUE]);
+        let template: Box<dyn Fn(u64) -> Result<Template>> = match caller {
+            Caller::Cql(session) => {
+                let query =
+                    format!("INSERT INTO {}.{table} (key, name, value) VALUES (?, ?, ?)", load.keyspace);
+                let (statement, version) = (session.prepare(&query)?, session.version());
+                Box::new(move |rows| {
+                    Template::batch(version, &statement, &[&key, &name, &value], rows as usize)
+                })
+            }
+            Caller::Rpc(_) => Box::new(move |rows| {
+                calls::write_columns(table, &key, &vec![(&name[..], &value[..]); rows as usize])
+            }),
+        };
         let batch = u64::from(batch);
         let rest = partition.width % batch;
         let last = if rest == 0 { None } else { Some(template(rest)?) };
@@ -123,9 +136,9 @@ impl Workload for Load {
         }
     }
 
-    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
         let rows = self.rows(operation);
-        check_void(result).map(|()| rows.end - rows.start)
+        check_void(answer).map(|()| rows.end - rows.start)
     }
 }
 
@@ -148,7 +161,7 @@ pub(super) struct SliceShape {
 
 impl Slice {
     pub fn prepare(
-        session: &mut Session,
+        caller: &mut Caller,
         load: &LoadOptions,
         order: Order,
         shape: SliceShape,
@@ -156,15 +169,27 @@ impl Slice {
         let SliceShape { start, reversed, limit } = shape;
         let partition = Partition::new(order, load, u64::from(limit))?;
         let (keyspace, table) = (&load.keyspace, order.table());
-        let (operator, direction) = if reversed { ("<=", "DESC") } else { (">=", "ASC") };
-        let bound = if start == Start::First { String::new() } else { format!("AND name {operator} ? ") };
-        let statement = session.prepare(&format!(
-            "SELECT name, value FROM {keyspace}.{table} WHERE key = ? {bound}ORDER BY name {direction} LIMIT {limit}"
-        ))?;
-        let key = partition.key();
-        let values: [&[u8]; 2] = [&key, &[b'0'; NAME]];
-        let values = if start == Start::First { &values[..1] } else { &values[..] };
-        let template = Template::execute(session.version(), &statement, values, true)?;
+        let (key, from) = (partition.key(), [b'0'; NAME]);
+        let template = match caller {
+            Caller::Cql(session) => {
+                let (operator, direction) = if reversed { ("<=", "DESC") } else { (">=", "ASC") };
+                let bound =
+                    if start == Start::First { String::new() } else { format!("AND name {operator} ? ") };
+                let statement = session.prepare(&format!(
+                    "SELECT name, value FROM {keyspace}.{table} WHERE key = ? {bound}ORDER BY name {direction} LIMIT \
+                     {limit}"
+                ))?;
+                let values: [&[u8]; 2] = [&key, &from];
+                let values = if start == Start::First { &values[..1] } else { &values[..] };
+                Template::execute(session.version(), &statement, values, true)?
+            }
+            Caller::Rpc(_) => {
+                // Against the order of the table.
+                let turned = reversed != (order == Order::Desc);
+                let from = if start == Start::First { &[][..] } else { &from };
+                calls::get_slice(table, &key, calls::range(from, &[], turned, i32::from(limit)))?
+            }
+        };
         Ok(Slice { partition, start, reversed, limit: u64::from(limit), template })
     }
 
@@ -199,10 +224,9 @@ impl Workload for Slice {
         }
     }
 
-    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong> {
-        let rows = check_rows(result, self.limit)?;
+    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
         let first = self.first(operation);
-        self.partition.check(rows, |at| if self.reversed { first - at } else { first + at })
+        self.partition.check(answer, self.limit, |at| if self.reversed { first - at } else { first + at })
     }
 }
 
@@ -213,11 +237,13 @@ pub(super) struct Names {
     /// Pages a request, at most as many as names.
     pages: u64,
     template: Template,
+    /// Where the first name lies in the template's second value.
+    names_at: usize,
 }
 
 impl Names {
     pub fn prepare(
-        session: &mut Session,
+        caller: &mut Caller,
         load: &LoadOptions,
         order: Order,
         (names, pages): (u16, u16),
@@ -225,17 +251,27 @@ impl Names {
         let names = u64::from(names);
         let partition = Partition::new(order, load, names)?;
         let (keyspace, table) = (&load.keyspace, order.table());
-        let statement = session
-            .prepare(&format!("SELECT name, value FROM {keyspace}.{table} WHERE key = ? AND name IN ?"))?;
-        // A list: its count, then each element with its length.
-        let mut list = (names as i32).to_be_bytes().to_vec();
-        for _ in 0..names {
-            list.extend_from_slice(&(NAME as i32).to_be_bytes());
-            list.extend_from_slice(&[b'0'; NAME]);
-        }
-        let template = Template::execute(session.version(), &statement, &[&partition.key(), &list], true)?;
+        let (key, some) = (partition.key(), [b'0'; NAME]);
+        let (template, names_at) = match caller {
+            Caller::Cql(session) => {
+                let query = format!("SELECT name, value FROM {keyspace}.{table} WHERE key = ? AND name IN ?");
+                let statement = session.prepare(&query)?;
+                // A list: its count, then each element with its length.
+                let mut list = (names as i32).to_be_bytes().to_vec();
+                for _ in 0..names {
+                    list.extend_from_slice(&(NAME as i32).to_be_bytes());
+                    list.extend_from_slice(&some);
+                }
+                (Template::execute(session.version(), &statement, &[&key, &list], true)?, 8)
+            }
+            Caller::Rpc(_) => {
+                let column_names = Some(vec![&some[..]; names as usize]);
+                let predicate = SlicePredicate { column_names, slice_range: None };
+                (calls::get_slice(table, &key, predicate)?, 0)
+            }
+        };
         let pages = u64::from(pages).min(names).min((partition.width / PAGE_ROWS).max(1));
-        Ok(Names { partition, names, pages, template })
+        Ok(Names { partition, names, pages, template, names_at })
     }
 
     /// The row of a name, ascending in `at`. Each of the request's pages is drawn from a share of the partition of its
@@ -273,13 +309,12 @@ impl Workload for Names {
         for at in 0..self.names {
             // Not in order: clients rarely sort them.
             let place = if at % 2 == 0 { half - 1 - at / 2 } else { half + at / 2 };
-            copy.set(1, 4 + place as usize * (4 + NAME) + 4, &name(self.row(operation, at)));
+            copy.set(1, self.names_at + place as usize * (4 + NAME), &name(self.row(operation, at)));
         }
     }
 
-    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong> {
-        let rows = check_rows(result, self.names)?;
-        self.partition.check(rows, |at| match self.partition.order {
+    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+        self.partition.check(answer, self.names, |at| match self.partition.order {
             Order::Asc => self.row(operation, at),
             Order::Desc => self.row(operation, self.names - 1 - at),
         })
@@ -298,7 +333,7 @@ mod tests {
         {
             let partition = Partition { order: Order::Asc, width };
             let template = Template::default();
-            let names = Names { partition, names, pages, template };
+            let names = Names { partition, names, pages, template, names_at: 0 };
             for operation in (0..50).map(mix) {
                 let rows: Vec<u64> = (0..names.names).map(|at| names.row(operation, at)).collect();
                 assert!(rows.is_sorted_by(|a, b| a < b), "{width} {rows:?}");

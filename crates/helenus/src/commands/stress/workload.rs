@@ -1,7 +1,9 @@
 //! What a workload is: requests by number, and what their answers must be.
 
 use super::content::mix;
+use crate::commands::client::{Answered, Pair, columns};
 use helenus_wire::native::{ResultMessage, Rows};
+use helenus_wire::thrift::{ThriftError, Type};
 use std::fmt;
 
 /// Makes requests and judges answers. Shared by all connections, so it keeps nothing between calls: the number of an
@@ -11,10 +13,10 @@ pub(super) trait Workload: Sync {
     fn name(&self) -> String;
     /// Which operations there are.
     fn extent(&self) -> Extent;
-    /// Appends the request of an operation.
+    /// Appends the request of an operation; `stream` is the number that its answer carries back.
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>);
     /// Holds an answer against what the operation must be answered; gives the rows it wrote or read.
-    fn check(&self, operation: u64, result: &ResultMessage<'_>) -> Result<u64, Wrong>;
+    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong>;
 }
 
 /// Which operations a workload has.
@@ -57,24 +59,56 @@ impl fmt::Display for Wrong {
     }
 }
 
+impl From<ThriftError> for Wrong {
+    fn from(_error: ThriftError) -> Wrong {
+        Wrong::Cut
+    }
+}
+
 /// An answer to a write must be empty.
-pub(super) fn check_void(result: &ResultMessage<'_>) -> Result<(), Wrong> {
-    match result {
-        ResultMessage::Void => Ok(()),
+pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
+    match answer {
+        Answered::Result(ResultMessage::Void) | Answered::Done => Ok(()),
         _ => Err(Wrong::Kind { expected: "Void" }),
     }
 }
 
 /// An answer to a read must have so many rows.
-pub(super) fn check_rows<'r, 'a>(
-    result: &'r ResultMessage<'a>,
-    expected: u64,
-) -> Result<&'r Rows<'a>, Wrong> {
-    match result {
-        ResultMessage::Rows(rows) if rows.row_count as u64 == expected => Ok(rows),
-        ResultMessage::Rows(rows) => Err(Wrong::Count { expected, found: rows.row_count as u64 }),
+pub(super) fn check_rows<'r, 'a>(answer: &'r Answered<'a>, expected: u64) -> Result<&'r Rows<'a>, Wrong> {
+    match answer {
+        Answered::Result(ResultMessage::Rows(rows)) if rows.row_count as u64 == expected => Ok(rows),
+        Answered::Result(ResultMessage::Rows(rows)) => {
+            Err(Wrong::Count { expected, found: rows.row_count as u64 })
+        }
         _ => Err(Wrong::Kind { expected: "Rows" }),
     }
+}
+
+/// An answer must be so many columns; hands each to `check`: a row of name and value, or a column of the old interface.
+#[inline]
+pub(super) fn check_columns(
+    answer: &Answered<'_>,
+    expected: u64,
+    mut check: impl FnMut(u64, Pair<'_>) -> Result<(), Wrong>,
+) -> Result<u64, Wrong> {
+    let mut checked = 0;
+    if let Answered::Value(Type::List, reader) = answer {
+        let (found, columns) = columns(reader.clone())?;
+        if found != expected {
+            return Err(Wrong::Count { expected, found });
+        }
+        for column in columns {
+            check(checked, column?)?;
+            checked += 1;
+        }
+        return Ok(checked);
+    }
+    for row in check_rows(answer, expected)?.iter() {
+        let mut cells = row.map_err(|_| Wrong::Cut)?.cells();
+        check(checked, Pair { name: cells.next().flatten(), value: cells.next().flatten() })?;
+        checked += 1;
+    }
+    if checked == expected { Ok(checked) } else { Err(Wrong::Cut) }
 }
 
 /// A cell must have these bytes. `place` is its row and column.

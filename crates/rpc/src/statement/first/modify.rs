@@ -62,10 +62,10 @@ impl Rpc {
         }
         let mut ticket = Ticket::ready();
         if !counting.updates.is_empty() {
-            ticket = self.database().count(&counting, work.read(), None)?;
+            ticket = self.count_all(&counting, work.manner)?;
         }
         if !plain.updates.is_empty() {
-            ticket = self.database().write(&plain)?;
+            ticket = self.write_changes(&plain, work.manner)?;
         }
         let void = CqlResult { kind: CqlResultType::Void, rows: None, num: None, schema: None };
         work.reply.success(&void, work.out);

@@ -45,7 +45,7 @@ impl Rpc {
         let limit = select.limit.unwrap_or(ROWS);
         let mut bytes = Vec::new();
         if !found.keys.is_empty() {
-            self.rows_by_key(&family, &found.keys, &wanted, (work.may_block, &mut bytes))?;
+            self.rows_by_key(&family, &found.keys, &wanted, (work.manner, &mut bytes))?;
         } else {
             let range = range(&found);
             let names: Vec<(Vec<u8>, IndexOperator, Vec<u8>)> = expressions(&family, &found, variables)?;
@@ -56,7 +56,7 @@ impl Rpc {
             let limit = if limit <= 0 { 0 } else { limit };
             if limit > 0 {
                 let asked = RowRange { range, expressions: &expressions, count: limit };
-                self.rows_of_range(&family, asked, &wanted, (work.may_block, &mut bytes))?;
+                self.rows_of_range(&family, asked, &wanted, (work.manner, &mut bytes))?;
             }
         }
         let mut reader = Reader::new(&bytes);
@@ -210,9 +210,8 @@ fn wanted(select: &Select, family: &Arc<Family>, variables: &Variables<'_>) -> R
     };
     let count = select.first.unwrap_or(COLUMNS);
     let range = SliceRange { start: &start, finish: &finish, reversed: select.reversed, count };
-    check_range(family, None, &range)?;
-    let predicate = helenus_wire::thrift::SlicePredicate { column_names: None, slice_range: Some(range) };
-    Wanted::new(family, None, &predicate)
+    let slice = check_range(family, None, &range)?;
+    Wanted::range(family, None, &range, slice)
 }
 
 /// A class's name without its package and parameters (`TypeParser.getShortName`).

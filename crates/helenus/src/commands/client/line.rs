@@ -1,0 +1,254 @@
+//! A pipelined connection through either door, and what its answers are.
+
+use super::{Connection, Received, RpcClient, Session, exception_text};
+use anyhow::{Context, Result};
+use helenus_wire::native::{Response, ResultMessage, Version, decode_response};
+use helenus_wire::thrift::{
+    ColumnOrSuperColumn, CounterColumn, Exception, Field, MessageHead, MessageKind, Method, Reader, ReplyBody,
+    ThriftError, Type, read_reply,
+};
+use std::net::TcpStream;
+
+/// A server's door.
+#[derive(Clone, Copy, Debug)]
+pub enum DoorAt<'a> {
+    /// The native protocol, in a version, at IP:PORT.
+    Cql(&'a str, Version),
+    /// The old RPC interface at IP:PORT.
+    Rpc(&'a str),
+}
+
+impl<'a> DoorAt<'a> {
+    /// IP:PORT.
+    pub fn address(self) -> &'a str {
+        match self {
+            DoorAt::Cql(address, _) | DoorAt::Rpc(address) => address,
+        }
+    }
+}
+
+/// A client with one request in flight: what prepares a run.
+pub enum Caller {
+    Cql(Session),
+    Rpc(RpcClient),
+}
+
+impl Caller {
+    /// Connects.
+    pub fn open(door: DoorAt<'_>) -> Result<Caller> {
+        Ok(match door {
+            DoorAt::Cql(address, version) => Caller::Cql(Session::open(address, version)?),
+            DoorAt::Rpc(address) => Caller::Rpc(RpcClient::open(address)?),
+        })
+    }
+
+    /// Runs a statement of CQL 3 whose result does not matter; both doors take them.
+    pub fn run(&mut self, query: &str) -> Result<()> {
+        match self {
+            Caller::Cql(session) => session.run(query),
+            Caller::Rpc(client) => client.run(query),
+        }
+    }
+
+    /// Whether the tables that it makes must be of COMPACT STORAGE: the old interface sees no others.
+    pub fn sees_compact_tables_alone(&self) -> bool {
+        matches!(self, Caller::Rpc(_))
+    }
+}
+
+/// A connection for many requests in flight. Each has a number below 32,768, which its answer carries back.
+pub enum Line {
+    Cql(Connection),
+    Rpc(RpcClient),
+}
+
+impl Line {
+    /// Connects. Calls of the old interface are about `keyspace`.
+    pub fn open(door: DoorAt<'_>, keyspace: &str) -> Result<Line> {
+        Ok(match door {
+            DoorAt::Cql(address, version) => Line::Cql(Session::open(address, version)?.into_connection()),
+            DoorAt::Rpc(address) => {
+                let mut client = RpcClient::open(address)?;
+                client.use_keyspace(keyspace)?;
+                Line::Rpc(client)
+            }
+        })
+    }
+
+    /// The socket, to wait for.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Line::Cql(connection) => &connection.socket,
+            Line::Rpc(client) => &client.socket,
+        }
+    }
+
+    /// Appends requests to what will be written.
+    pub fn put<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        match self {
+            Line::Cql(connection) => connection.put(fill),
+            Line::Rpc(client) => client.put_bytes(fill),
+        }
+    }
+
+    /// Writes what the socket takes now. Whether something is left.
+    pub fn write(&mut self) -> Result<bool> {
+        match self {
+            Line::Cql(connection) => connection.write(),
+            Line::Rpc(client) => client.write(),
+        }
+    }
+
+    /// Reads once.
+    pub fn read(&mut self) -> Result<Received> {
+        match self {
+            Line::Cql(connection) => connection.read(),
+            Line::Rpc(client) => client.read(),
+        }
+    }
+
+    /// Hands every whole answer that has arrived to `each`, with its request's number.
+    pub fn answers(
+        &mut self,
+        mut each: impl FnMut(i32, Result<Answered<'_>, Refusal>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Line::Cql(connection) => connection.envelopes(|envelope| {
+                let header = envelope.header;
+                let message = decode_response(header.version, header.opcode, header.flags, envelope.body)?;
+                each(i32::from(header.stream), of_response(message.response))
+            }),
+            Line::Rpc(client) => client.messages(|message| {
+                let head = MessageHead::read(&mut Reader::new(message))?;
+                each(head.number, of_reply(message)?)
+            }),
+        }
+    }
+}
+
+/// What is no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its kind: the name of an error code, or of an exception.
+    pub kind: &'static str,
+    /// What it says.
+    pub text: String,
+}
+
+/// The result of a request.
+#[derive(Clone, Debug)]
+pub enum Answered<'a> {
+    /// A statement's.
+    Result(ResultMessage<'a>),
+    /// A call's that has none.
+    Done,
+    /// A call's: the type of the value, and its bytes next in the reader.
+    Value(Type, Reader<'a>),
+}
+
+fn of_response(response: Response<'_>) -> Result<Answered<'_>, Refusal> {
+    match response {
+        Response::Result(result) => Ok(Answered::Result(result)),
+        Response::Error(error) => {
+            Err(Refusal { kind: error.detail.code().name(), text: error.message.to_string() })
+        }
+        other => Err(Refusal { kind: "WRONG_ANSWER", text: format!("{other:?}") }),
+    }
+}
+
+/// The answer of a call, its frame taken off. What is no answer at all is an error.
+pub fn of_reply(message: &[u8]) -> Result<Result<Answered<'_>, Refusal>> {
+    let mut reader = Reader::new(message);
+    let head = MessageHead::read(&mut reader)?;
+    if head.kind == MessageKind::Reply {
+        match reader.field()? {
+            None => return Ok(Ok(Answered::Done)),
+            Some((ty, 0)) => return Ok(Ok(Answered::Value(ty, reader))),
+            Some(_) => {}
+        }
+    }
+    let method = Method::of_name(head.name).context("an answer to no call")?;
+    let (kind, text) = match read_reply::<i32>(method, message)?.1 {
+        ReplyBody::Exception(exception) => {
+            let kind = match exception {
+                Exception::NotFound => "NotFoundException",
+                Exception::InvalidRequest(_) => "InvalidRequestException",
+                Exception::Unavailable => "UnavailableException",
+                Exception::TimedOut => "TimedOutException",
+                Exception::Authentication(_) => "AuthenticationException",
+                Exception::Authorization(_) => "AuthorizationException",
+            };
+            (kind, exception_text(&exception))
+        }
+        ReplyBody::Failure(text) => ("TApplicationException", text),
+        ReplyBody::Success(_) | ReplyBody::Void => ("WRONG_ANSWER", "an answer that does not fit".to_owned()),
+    };
+    Ok(Err(Refusal { kind, text }))
+}
+
+/// A column of an answer: its name, and its value or what it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<'a> {
+    pub name: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+}
+
+/// The columns of the list of `ColumnOrSuperColumn` that the reader is at; their number first.
+///
+/// # Errors
+/// When it is no such list.
+pub fn columns<'a>(
+    mut reader: Reader<'a>,
+) -> Result<(u64, impl Iterator<Item = Result<Pair<'a>, ThriftError>>), ThriftError> {
+    let (_, count) = reader.list()?;
+    let columns = (0..count).map(move |_| column(&mut reader));
+    Ok((count as u64, columns))
+}
+
+/// The `ColumnOrSuperColumn` that the reader is at.
+///
+/// # Errors
+/// When it is none.
+pub fn column<'a>(reader: &mut Reader<'a>) -> Result<Pair<'a>, ThriftError> {
+    let found = ColumnOrSuperColumn::read(reader)?;
+    Ok(match (found.column, found.counter_column) {
+        (Some(column), _) => Pair { name: Some(column.name), value: column.value },
+        (None, Some(CounterColumn { name, .. })) => Pair { name: Some(name), value: None },
+        (None, None) => Pair { name: None, value: None },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_wire::thrift::{Call, Column, Framing, Reply};
+
+    fn reply(method: Method, write: impl FnOnce(Reply, &mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        let reply = Reply::begin(Call { method, number: 7, framing: Framing::Unframed }, &mut out);
+        write(reply, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_result_nothing_and_an_exception_are_told_apart() {
+        let column = Column { name: b"n", value: Some(b"v"), timestamp: Some(1), ttl: None };
+        let held = ColumnOrSuperColumn {
+            column: Some(column),
+            super_column: None,
+            counter_column: None,
+            counter_super_column: None,
+        };
+        let message = reply(Method::GetSlice, |reply, out| reply.success(&vec![held], out));
+        let Ok(Answered::Value(Type::List, reader)) = of_reply(&message).unwrap() else { panic!() };
+        let (count, mut pairs) = columns(reader).unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(pairs.next(), Some(Ok(Pair { name: Some(b"n"), value: Some(b"v") })));
+        let message = reply(Method::BatchMutate, Reply::end);
+        assert!(matches!(of_reply(&message).unwrap(), Ok(Answered::Done)));
+        let why = Exception::InvalidRequest("why".to_owned());
+        let message = reply(Method::GetSlice, |reply, out| reply.exception(&why, out));
+        let refusal = Refusal { kind: "InvalidRequestException", text: "why".to_owned() };
+        assert_eq!(of_reply(&message).unwrap().unwrap_err(), refusal);
+    }
+}
