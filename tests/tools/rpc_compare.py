@@ -22,7 +22,15 @@ ONE = c.ConsistencyLevel.ONE
 KS = "rpc_compare"
 
 # What differs and is meant: (call, part of what the old one says, part of what Helenus says, why).
-ACCEPTED = []
+ACCEPTED = [
+    ("*", "TTransportException", "", "an error that 3.11 does not catch closes the connection; here it is refused or answered"),
+    ("*", "TimedOutException", "= ", "3.11 runs into its own timeout for a count of 0"),
+    ("get_paged_slice", "= ", "= ", "3.11 counts rows where 2.x, and this, count columns"),
+    ("get_multi_slice", "Reversed column slice at index", "= ", "3.11 refuses open ends of reversed slices"),
+    ("get_multi_slice", "Reversed column slice at index", "Reversed column slice at index", "the same"),
+    ("get_count", "= 0", "Key may not be empty", "3.11 does not look at the key where it reads nothing"),
+    ("get_indexed_slices", "Not enough bytes to read a map", "No indexed columns", "3.11 takes names of a super family for its map"),
+]
 
 
 def u8(text):
@@ -119,12 +127,23 @@ class Sides:
             if call in (name, "*") and theirs in answers[0] and ours in answers[1]:
                 self.accepted += 1
                 return answers[0]
+        if turned(name, args, answers):
+            self.accepted += 1
+            return answers[0]
         self.different += 1
         kind = (name, shape(answers[0]), shape(answers[1]))
         self.seen[kind] = self.seen.get(kind, 0) + 1
         if self.seen[kind] <= 3:
             print(f"DIFFERENT {name}{tuple(map(show, args))}\n  old {answers[0]}\n  new {answers[1]}", flush=True)
         return answers[0]
+
+
+def turned(name, args, answers):
+    """Whether a reversed slice of a family with declared columns has the same columns in another order: 3.11 gives them
+    ascending there, 2.x and this descending."""
+    asked = [arg for arg in args if isinstance(arg, c.SlicePredicate)]
+    return ("fixed" in repr(args) and asked and asked[0].slice_range is not None and asked[0].slice_range.reversed
+            and sorted(answers[0]) == sorted(answers[1]))
 
 
 def shape(text):
@@ -264,7 +283,7 @@ class Draws:
         draw = self.draw
         mutations = []
         for _ in range(draw.randint(1, 4)):
-            if draw.random() < (0.1 if counts(name) else 0.3):
+            if draw.random() < (0 if counts(name) else 0.3):
                 mutations.append(c.Mutation(deletion=self.deletion(name)))
             else:
                 mutations.append(c.Mutation(column_or_supercolumn=self.held(name)))
@@ -502,6 +521,8 @@ def described(sides, name):
         fields.get("column_metadata", []).sort(key=repr)
         found.append(fields)
     for field in sorted(set(found[0]) | set(found[1])):
+        if field == "column_metadata" and is_super(name):
+            continue  # 3.11 shows the map that holds the columns
         if found[0].get(field) != found[1].get(field):
             sides.different += 1
             print(f"DIFFERENT describe_keyspace {name}.{field}\n  old {found[0].get(field)!r}\n  new {found[1].get(field)!r}", flush=True)

@@ -76,6 +76,8 @@ struct Addition {
     /// Index among the rows; `None` for the static row.
     row: Option<usize>,
     column: ColumnId,
+    /// Its place in a map of counters: those in a super column of the old interface.
+    path: Option<Vec<u8>>,
     by: i64,
     clock: i64,
     count: i64,
@@ -108,11 +110,13 @@ impl Additions {
             let index = key.and_then(|key| additions.rows.binary_search_by(|row| row[..].cmp(key)).ok());
             for cell in &row.row.cells {
                 let Some(by) = number(row.value(cell)).filter(|_| !cell.is_tombstone()) else { continue };
-                match additions.find(index, cell.column) {
+                let path = cell.path.get(row.data);
+                match additions.find(index, (cell.column, path)) {
                     Some(addition) => addition.by = addition.by.wrapping_add(by),
                     None => additions.all.push(Addition {
                         row: index,
                         column: cell.column,
+                        path: path.map(<[u8]>::to_vec),
                         by,
                         clock: 0,
                         count: 0,
@@ -125,8 +129,15 @@ impl Additions {
         Ok(additions)
     }
 
-    fn find(&mut self, row: Option<usize>, column: ColumnId) -> Option<&mut Addition> {
-        self.all.iter_mut().find(|addition| addition.row == row && addition.column == column)
+    fn find(
+        &mut self,
+        row: Option<usize>,
+        (column, path): (ColumnId, Option<&[u8]>),
+    ) -> Option<&mut Addition> {
+        let is_it = |addition: &&mut Addition| {
+            addition.row == row && addition.column == column && addition.path.as_deref() == path
+        };
+        self.all.iter_mut().find(is_it)
     }
 
     fn command(&self, update: &PartitionUpdate, now_s: i64) -> ReadCommand {
@@ -146,7 +157,12 @@ impl Additions {
     /// Notes what this server's shards in a row have counted.
     fn note(&mut self, row: Option<usize>, found: RowView<'_>, id: &[u8; 16]) {
         for addition in self.all.iter_mut().filter(|addition| addition.row == row) {
-            let cell = found.cells_of(addition.column).first().filter(|cell| !cell.is_tombstone());
+            let mut cells = found.cells_of(addition.column).iter();
+            let cell = match addition.path.as_deref() {
+                None => cells.next(),
+                path => cells.find(|cell| cell.path.get(found.data) == path),
+            };
+            let cell = cell.filter(|cell| !cell.is_tombstone());
             if let Some(shard) = cell.and_then(|cell| counter_context::shard_of(found.value(cell), id)) {
                 (addition.clock, addition.count) = (shard.clock, shard.count);
             }
@@ -196,7 +212,7 @@ impl Additions {
     ) {
         for cell in &from.row.cells {
             let addition = match number(from.value(cell)).filter(|_| !cell.is_tombstone()) {
-                Some(_) => self.find(row, cell.column),
+                Some(_) => self.find(row, (cell.column, cell.path.get(from.data))),
                 None => None,
             };
             match addition {
@@ -206,7 +222,8 @@ impl Additions {
                     addition.is_written = true;
                     let clock = now_us.max(addition.clock.saturating_add(1));
                     let count = addition.count.wrapping_add(addition.by);
-                    writer.cell(cell, None, &counter_context::global(id, clock, count));
+                    let path = cell.path.get(from.data);
+                    writer.cell(cell, path, &counter_context::global(id, clock, count));
                 }
             }
         }

@@ -121,6 +121,13 @@ impl Rpc {
         let count_at = work.out.len() - 4;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
+        let is_serial =
+            matches!(asked.consistency_level, ConsistencyLevel::Serial | ConsistencyLevel::LocalSerial);
+        if is_serial && asked.keys.len() > 1 {
+            return invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            );
+        }
         let mut keys: Vec<PartitionKey> = Vec::with_capacity(asked.keys.len());
         for key in &asked.keys {
             check_key(&family.table, key)?;

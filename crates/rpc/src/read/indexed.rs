@@ -35,9 +35,6 @@ impl Rpc {
         if search_of(&family, &clause.expressions)?.is_none() {
             return invalid("No indexed columns present in index clause with operator EQ");
         }
-        if clause.count <= 0 {
-            return invalid("maxRows must be positive");
-        }
         let spans = vec![from_key(clause.start_key)];
         self.rows_of(&family, spans, (&clause.expressions, clause.count), &wanted, work)
     }

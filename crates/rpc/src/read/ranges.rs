@@ -36,8 +36,8 @@ impl Rpc {
     pub(crate) fn get_paged_slice(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         let asked = args::GetPagedSlice::read(reader)?;
         let family = self.family(work.session, asked.column_family)?;
-        check_read_level(asked.consistency_level)?;
         check_key_range(&asked.range)?;
+        check_read_level(asked.consistency_level)?;
         if asked.range.row_filter.as_ref().is_some_and(|filter| !filter.is_empty()) {
             return invalid("Cross-row paging is not supported along with index clauses");
         }

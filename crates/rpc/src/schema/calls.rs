@@ -70,7 +70,7 @@ impl Rpc {
                 let definition = args::WithCfDef::read(reader)?.cf_def;
                 let keyspace = session_keyspace(work.session)?;
                 if *definition.keyspace != *keyspace && !definition.keyspace.is_empty() {
-                    self.check_keyspace(&definition.keyspace)?;
+                    self.check_keyspace(&definition)?;
                 }
                 self.add_family(&definition, work)?;
             }
@@ -91,11 +91,14 @@ impl Rpc {
         Ok(Left::Result)
     }
 
-    fn check_keyspace(&self, name: &str) -> Result<()> {
-        if self.database().schema().keyspaces.contains_key(name) {
+    fn check_keyspace(&self, definition: &CfDef<'_>) -> Result<()> {
+        if self.database().schema().keyspaces.contains_key(&*definition.keyspace) {
             return Ok(());
         }
-        invalid(format!("Keyspace {name} does not exist"))
+        invalid(format!(
+            "Cannot add table '{}' to non existing keyspace '{}'.",
+            definition.name, definition.keyspace
+        ))
     }
 
     /// Makes a keyspace with its column families.
@@ -109,6 +112,8 @@ impl Rpc {
                 definition.name
             ));
         }
+        texts::check_name("Keyspace", &definition.name)?;
+        texts::check_replicas(definition)?;
         for family in &definition.cf_defs {
             if family.keyspace != definition.name {
                 return invalid(format!(
@@ -132,6 +137,8 @@ impl Rpc {
     /// Makes a column family: a compact table of its name with its options, whose columns are then put in the place of the
     /// one that CQL gave it.
     pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+        texts::check_name("ColumnFamily", &definition.name)?;
+        self.check_index_names(definition)?;
         let text = format!(
             "CREATE TABLE {}.{} (key blob PRIMARY KEY, value blob) WITH COMPACT STORAGE AND {}",
             quote_identifier(&definition.keyspace),
@@ -139,6 +146,21 @@ impl Rpc {
             texts::family(definition)?
         );
         self.edit(&text, definition, Box::new(|base, made_us| new_table(base, definition, made_us)), work)
+    }
+
+    /// Names of indexes are one of their keyspace.
+    fn check_index_names(&self, definition: &CfDef<'_>) -> Result<()> {
+        let schema = self.database().schema();
+        let Some(keyspace) = schema.keyspaces.get(&*definition.keyspace) else { return Ok(()) };
+        let columns = definition.column_metadata.as_deref().unwrap_or_default();
+        let wanted = columns.iter().filter(|column| column.index_type.is_some());
+        for name in wanted.filter_map(|column| column.index_name.as_deref()) {
+            let others = keyspace.tables.values().filter(|table| *table.name != *definition.name);
+            if others.flat_map(|table| table.indexes.keys()).any(|known| **known == *name) {
+                return invalid(format!("Duplicate index name {name}"));
+            }
+        }
+        Ok(())
     }
 
     /// The definition of a column family.
@@ -151,7 +173,7 @@ impl Rpc {
     pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
         let schema = self.database().schema();
         let Some(table) = schema.table(&definition.keyspace, &definition.name) else {
-            return invalid("Could not find table definition to modify.");
+            return invalid(format!("unconfigured table {}", definition.name));
         };
         if !table.is_compact() {
             return invalid(format!(
@@ -159,6 +181,7 @@ impl Rpc {
                 table.name
             ));
         }
+        self.check_index_names(definition)?;
         let text = format!(
             "ALTER TABLE {}.{} WITH {}",
             quote_identifier(&definition.keyspace),

@@ -256,11 +256,15 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
             ));
         }
         let found = column(&value_text(names, name), kind, plain(Some(validation_class))?);
-        if (found.ty == CqlType::Counter) != (types.value == CqlType::Counter) {
-            return invalid(format!(
-                "Cannot mix counters and non counter columns in the same table: default_validation_class and {}",
-                found.name
-            ));
+        let name = &found.name;
+        match (found.ty == CqlType::Counter, types.value == CqlType::Counter) {
+            (true, false) => {
+                return invalid(format!("Cannot add a counter column ({name}) in a non counter column family"));
+            }
+            (false, true) => {
+                return invalid(format!("Cannot add a non counter column ({name}) in a counter column family"));
+            }
+            _ => {}
         }
         if columns.iter().any(|other| other.name == found.name) {
             return invalid(format!("Duplicate column {}", found.name));

@@ -7,6 +7,34 @@ use std::fmt::Write as _;
 /// What an old definition says when it leaves compaction to the server.
 const THRESHOLDS: (i32, i32) = (4, 32);
 
+/// `TableParams.DEFAULT_GC_GRACE_SECONDS`.
+const GC_GRACE_S: i32 = 864_000;
+
+/// Longest name of a keyspace or column family (`SchemaConstants.NAME_LENGTH`).
+const NAME_LENGTH_MAX: usize = 48;
+
+/// Checks the name of a keyspace or column family, as `what` calls it.
+pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !name.is_empty() && name.len() <= NAME_LENGTH_MAX && is_word {
+        return Ok(());
+    }
+    invalid(format!(
+        "{what} name must not be empty, more than {NAME_LENGTH_MAX} characters long, or contain \
+         non-alphanumeric-underscore characters (got \"{name}\")"
+    ))
+}
+
+/// Checks that the strategy that needs a number of replicas has one.
+pub(super) fn check_replicas(definition: &KsDef<'_>) -> Result<()> {
+    let has_factor = definition.replication_factor.is_some()
+        || pairs(&definition.strategy_options).any(|(name, _)| name == "replication_factor");
+    if definition.strategy_class.ends_with("SimpleStrategy") && !has_factor {
+        return invalid("SimpleStrategy requires a replication_factor strategy option.");
+    }
+    Ok(())
+}
+
 /// A string of CQL.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -44,7 +72,8 @@ pub(super) fn keyspace(definition: &KsDef<'_>) -> String {
 pub(super) fn family(definition: &CfDef<'_>) -> Result<String> {
     let mut out = format!("comment = {}", quoted(definition.comment.as_deref().unwrap_or_default()));
     let numbers = [
-        ("gc_grace_seconds", definition.gc_grace_seconds),
+        // What is not said is as in a new family.
+        ("gc_grace_seconds", definition.gc_grace_seconds.or(Some(GC_GRACE_S))),
         ("memtable_flush_period_in_ms", definition.memtable_flush_period_in_ms),
         ("default_time_to_live", definition.default_time_to_live),
         ("min_index_interval", definition.min_index_interval.or(definition.index_interval)),

@@ -24,7 +24,6 @@ impl Rpc {
         if family.is_super() {
             return invalid("CAS does not support supercolumns");
         }
-        check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
         let now_s = self.database().now_s();
         let (expected, updates) = (asked.expected.unwrap_or_default(), asked.updates.unwrap_or_default());
         for column in &updates {
@@ -34,6 +33,7 @@ impl Rpc {
         for column in &expected {
             check_name(&family, None, column.name)?;
         }
+        check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
         let partition = (family.table.id, Token::of_key(asked.key));
         let _turn = self.database().turn([partition].into_iter(), work.manner.may_block)?;
         let bytes = self.present(&family, asked.key, &expected, work.manner)?;
