@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{Client, Server, root};
+use serde_json::Value;
 
 /// A server with the interface, and where it serves it.
 fn server() -> (Server, String) {
@@ -41,6 +42,110 @@ fn a_python_client_passes_framed_and_not_strict_and_not() {
 fn the_generated_java_client_and_hector_pass() {
     let (_server, address) = server();
     Client::ThriftJava.passes(&address, &[]);
+}
+
+#[test]
+fn astyanax_passes() {
+    let (_server, address) = server();
+    Client::Astyanax.passes(&address, &[]);
+}
+
+#[test]
+fn the_old_command_line_client_runs_the_texts_scripts_and_a_session_as_on_cassandra() {
+    let (_server, address) = server();
+    for name in ["reversed_comparators.cli", "query_plans.cli"] {
+        let printed = Client::cassandra_cli(&address, &text(name));
+        let made = printed.matches("schemas agree across the cluster").count();
+        assert_eq!(made, if name.starts_with("rev") { 3 } else { 2 }, "{name}: {printed}");
+        assert!(!printed.contains("=>"), "{name}: {printed}");
+    }
+    let printed = Client::cassandra_cli(&address, &text("mailings.cli"));
+    assert!(printed.contains("=> (column=send_dates_2009-09-30, value=2245, timestamp="), "{printed}");
+    let session = root().join("tests/drivers/cassandra-cli/session.cli");
+    let expected = std::fs::read_to_string(session.with_extension("expected")).expect("what 3.11.19 had printed");
+    let printed = comparable(&Client::cassandra_cli(&address, &session));
+    for (at, (found, expected)) in printed.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "line {at} of\n{printed}");
+    }
+    assert_eq!(printed.lines().count(), expected.lines().count(), "{printed}");
+}
+
+/// What cassandra-cli prints without what no two runs have in common: ids, times, addresses, and the default length of
+/// chunks, which grew between versions.
+fn comparable(printed: &str) -> String {
+    let is_id = |word: &str| word.len() == 36 && word.bytes().filter(|byte| *byte == b'-').count() == 4;
+    let mut lines: Vec<String> = Vec::new();
+    for line in printed.lines() {
+        if line.starts_with("Elapsed time") || line.starts_with("Connected to") || line.contains("chunk_length_kb") {
+            continue;
+        }
+        let mut line = line.to_owned();
+        while let Some(at) = line.find("timestamp=1") {
+            let digits = line[at + 10..].bytes().take_while(u8::is_ascii_digit).count();
+            line.replace_range(at + 10..at + 10 + digits, "T");
+        }
+        let word = line.trim().trim_end_matches(": [127.0.0.1]").to_owned();
+        lines.push(if is_id(&word) { line.replace(&word, "ID") } else { line });
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn profile_and_stress_load_and_check_the_same_tables_over_both_doors() {
+    let (server, rpc) = server();
+    let run = |args: &[&str]| {
+        let output = Command::new(end_to_end::binary()).args(args).output().expect("run helenus");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {errors}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let data = server.data();
+    let data = data.to_str().expect("a path in UTF-8");
+    let rows = ["--rows", "small-row,no-col-index,ten-thousand", "--repeats", "5"];
+    let told = run(&[&["profile", "--rpc", &rpc, "--server-data", data, "--json", "-"][..], &rows].concat());
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!((&told["reached"], told["cases"].as_array().map(Vec::len)), (&"rpc".into(), Some(18 * 3)));
+    assert_eq!(told["settled"]["sstables"], 2);
+    let both = run(&[&["profile", "--rpc", &rpc, "--cql", server.address()][..], &rows].concat());
+    assert!(both.contains("A  CQL on") && both.contains("B  RPC on") && both.contains("over 54 lines"), "{both}");
+
+    let stress = |args: &[&str]| -> Value {
+        let told = run(&[&["stress"], args, &["--json"]].concat());
+        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"))
+    };
+    let small = ["--rows", "2000", "--in-flight", "16"];
+    for (kind, keyspace) in [
+        (&["insert"][..], "single"),
+        (&["read"], "single"),
+        (&["insert", "--indexed"], "indexed"),
+        (&["find"], "indexed"),
+        (&["count"], "counters"),
+        (&["load"], "single"),
+        (&["slice"], "single"),
+        (&["slice", "--reversed", "--limit", "7"], "single"),
+        (&["names", "--names", "9", "--pages", "1"], "single"),
+    ] {
+        let reads = !["insert", "load"].contains(&kind[0]);
+        let short = if reads { &["--duration", "0.2"][..] } else { &[] };
+        for door in [["--rpc", &rpc], ["--host", server.address()]] {
+            let told = stress(&[kind, &door, &small, &["--keyspace", keyspace], short].concat());
+            assert!(told["operations"].as_u64() > Some(0), "{kind:?} {door:?}: {told}");
+        }
+    }
+    let wide = stress(&["load", "--order", "desc", "--rpc", &rpc, "--rows", "2000", "--keyspace", "single"]);
+    assert_eq!(wide["rows"], 2000);
+    for reversed in [&["--reversed"][..], &[]] {
+        let slice = ["slice", "--order", "desc", "--rpc", &rpc, "--rows", "2000", "--keyspace", "single"];
+        stress(&[&slice[..], reversed, &["--duration", "0.2"]].concat());
+    }
+    for (door, keyspace) in [(["--rpc", &rpc], "mailings_rpc"), (["--host", server.address()], "mailings_cql")] {
+        let users = ["--users", "3000", "--second-day", "1000", "--keyspace", keyspace, "--server-data", data];
+        let told = stress(&[&["mailings", "--fresh"], &door[..], &users].concat());
+        assert_eq!(told["slice"]["matches"], serde_json::json!([4, 1996, 1000]));
+        assert!(told["settled"]["disk_bytes_after"].as_u64() > Some(0), "{told}");
+        let again = stress(&[&["mailings", "--parts", "get,slice"], &door[..], &users[..6]].concat());
+        assert_eq!(again["get"]["operations"], 2996, "{again}");
+    }
 }
 
 #[test]

@@ -8,6 +8,8 @@ The expected answers are those of Cassandra 3.11's CassandraServer.
 import os
 import struct
 import sys
+import time
+import uuid
 import zlib
 
 import thriftpy2
@@ -98,9 +100,11 @@ def defining(client):
                                            default_validation_class="CounterColumnType"))
     client.system_add_column_family(family("ks", "Super", column_type="Super", comparator_type="UTF8Type",
                                            subcomparator_type="LongType"))
+    client.system_add_column_family(family("ks", "SuperCounts", column_type="Super", comparator_type="UTF8Type",
+                                           subcomparator_type="UTF8Type", default_validation_class="CounterColumnType"))
     keyspace = client.describe_keyspace("ks")
     found = {family.name: family for family in keyspace.cf_defs}
-    assert sorted(found) == ["Composite", "Counts", "Down", "Super", "Users", "Wide"], sorted(found)
+    assert sorted(found) == ["Composite", "Counts", "Down", "Super", "SuperCounts", "Users", "Wide"], sorted(found)
     package = "org.apache.cassandra.db.marshal."
     assert found["Down"].comparator_type == f"{package}ReversedType({package}AsciiType)"
     assert found["Composite"].comparator_type == f"{package}CompositeType({package}UTF8Type,{package}LongType)"
@@ -277,6 +281,13 @@ def counters(client):
         "invalid operation for non commutative table Wide"
     assert why(client.atomic_batch_mutate, {b"r": {"Counts": [adding]}}, ONE) == \
         "Counter mutations are not allowed in atomic batches"
+    # In a super family each super column has counters of its own.
+    for name, number in ((b"x", 2), (b"y", 5), (b"x", 1)):
+        client.add(b"r", c.ColumnParent("SuperCounts", super_column=b"s1"), c.CounterColumn(name=name, value=number), ONE)
+    whole = client.get_slice(b"r", c.ColumnParent("SuperCounts"), between(), ONE)[0].counter_super_column
+    assert [(b(found.name), found.value) for found in whole.columns] == [(b"x", 3), (b"y", 5)]
+    path = c.ColumnPath("SuperCounts", super_column=b"s1", column=b"y")
+    assert client.get(b"r", path, ONE).counter_column.value == 5
     client.remove_counter(b"r", c.ColumnPath("Counts", column=b"n"), ONE)
     raises(c.NotFoundException, client.get, b"r", c.ColumnPath("Counts", column=b"n"), ONE)
 
@@ -340,6 +351,20 @@ def cql3(client):
     assert b(found.rows[0].columns[0].value) == b"y"
     assert why(client.execute_cql3_query, b"SELEC", none, ONE)
     assert "not found" in why(client.execute_prepared_cql3_query, 1, [], ONE)
+
+
+def tracing(client):
+    session = b(client.trace_next_query())
+    assert len(session) == 16
+    client.get_slice(b"r", c.ColumnParent("wide3"), between(), ONE)
+    none = c.Compression.NONE
+    asked = f"SELECT request FROM system_traces.sessions WHERE session_id = {uuid.UUID(bytes=session)}"
+    deadline = time.monotonic() + 20
+    while not (found := client.execute_cql3_query(asked.encode(), none, ONE).rows):
+        assert time.monotonic() < deadline, "no session"
+    assert b(found[0].columns[0].value) == b"get_slice"
+    events = f"SELECT activity FROM system_traces.events WHERE session_id = {uuid.UUID(bytes=session)}"
+    assert client.execute_cql3_query(events.encode(), none, ONE).rows
 
 
 def first_dialect(client):
@@ -433,7 +458,7 @@ def main():
     host, port = sys.argv[1].rsplit(":", 1)
     for kind in sys.argv[2:] or ["framed", "buffered", "old"]:
         client = connect(host, int(port), kind)
-        for part in (describing, defining, dynamic, ranges, static, composite, counters, supers, cas, cql3,
+        for part in (describing, defining, dynamic, ranges, static, composite, counters, supers, cas, cql3, tracing,
                      first_dialect, refusals, dropping):
             part(client)
             print(f"ok {kind} {part.__name__}", flush=True)

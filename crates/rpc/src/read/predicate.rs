@@ -27,11 +27,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Everything of a row, undeclared columns alone.
-    pub(crate) fn everything() -> Wanted {
-        Wanted::undeclared(ClusteringFilter::Slices(vec![Slice::all()]))
-    }
-
+    /// Columns that are rows of the table: no declared ones.
     fn undeclared(filter: ClusteringFilter) -> Wanted {
         let filter = Arc::new(filter);
         Wanted { filter, reversed: false, declared: Vec::new(), limit: u64::MAX, within: None }

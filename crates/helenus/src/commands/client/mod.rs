@@ -9,7 +9,7 @@ mod session;
 mod template;
 
 pub use connection::{Connection, PATIENCE, Received};
-pub use line::{Answered, Caller, DoorAt, Line, Pair, Refusal, column, columns, of_reply};
+pub use line::{Answered, Caller, DoorAt, Line, Pair, column, columns, of_reply};
 pub use rpc::{RpcClient, exception_text, nothing};
 pub use session::Session;
 pub use template::Template;
