@@ -62,7 +62,8 @@ fn the_old_command_line_client_runs_the_texts_scripts_and_a_session_as_on_cassan
     let printed = Client::cassandra_cli(&address, &text("mailings.cli"));
     assert!(printed.contains("=> (column=send_dates_2009-09-30, value=2245, timestamp="), "{printed}");
     let session = root().join("tests/drivers/cassandra-cli/session.cli");
-    let expected = std::fs::read_to_string(session.with_extension("expected")).expect("what 3.11.19 had printed");
+    let expected =
+        std::fs::read_to_string(session.with_extension("expected")).expect("what 3.11.19 had printed");
     let printed = comparable(&Client::cassandra_cli(&address, &session));
     for (at, (found, expected)) in printed.lines().zip(expected.lines()).enumerate() {
         assert_eq!(found, expected, "line {at} of\n{printed}");
@@ -76,7 +77,10 @@ fn comparable(printed: &str) -> String {
     let is_id = |word: &str| word.len() == 36 && word.bytes().filter(|byte| *byte == b'-').count() == 4;
     let mut lines: Vec<String> = Vec::new();
     for line in printed.lines() {
-        if line.starts_with("Elapsed time") || line.starts_with("Connected to") || line.contains("chunk_length_kb") {
+        if line.starts_with("Elapsed time")
+            || line.starts_with("Connected to")
+            || line.contains("chunk_length_kb")
+        {
             continue;
         }
         let mut line = line.to_owned();
@@ -107,7 +111,10 @@ fn profile_and_stress_load_and_check_the_same_tables_over_both_doors() {
     assert_eq!((&told["reached"], told["cases"].as_array().map(Vec::len)), (&"rpc".into(), Some(18 * 3)));
     assert_eq!(told["settled"]["sstables"], 2);
     let both = run(&[&["profile", "--rpc", &rpc, "--cql", server.address()][..], &rows].concat());
-    assert!(both.contains("A  CQL on") && both.contains("B  RPC on") && both.contains("over 54 lines"), "{both}");
+    assert!(
+        both.contains("A  CQL on") && both.contains("B  RPC on") && both.contains("over 54 lines"),
+        "{both}"
+    );
 
     let stress = |args: &[&str]| -> Value {
         let told = run(&[&["stress"], args, &["--json"]].concat());
@@ -138,8 +145,11 @@ fn profile_and_stress_load_and_check_the_same_tables_over_both_doors() {
         let slice = ["slice", "--order", "desc", "--rpc", &rpc, "--rows", "2000", "--keyspace", "single"];
         stress(&[&slice[..], reversed, &["--duration", "0.2"]].concat());
     }
-    for (door, keyspace) in [(["--rpc", &rpc], "mailings_rpc"), (["--host", server.address()], "mailings_cql")] {
-        let users = ["--users", "3000", "--second-day", "1000", "--keyspace", keyspace, "--server-data", data];
+    for (door, keyspace) in
+        [(["--rpc", &rpc], "mailings_rpc"), (["--host", server.address()], "mailings_cql")]
+    {
+        let users =
+            ["--users", "3000", "--second-day", "1000", "--keyspace", keyspace, "--server-data", data];
         let told = stress(&[&["mailings", "--fresh"], &door[..], &users].concat());
         assert_eq!(told["slice"]["matches"], serde_json::json!([4, 1996, 1000]));
         assert!(told["settled"]["disk_bytes_after"].as_u64() > Some(0), "{told}");

@@ -28,6 +28,12 @@ ACCEPTED = [
     ("get_paged_slice", "= ", "= ", "3.11 counts rows where 2.x, and this, count columns"),
     ("get_multi_slice", "Reversed column slice at index", "= ", "3.11 refuses open ends of reversed slices"),
     ("get_multi_slice", "Reversed column slice at index", "Reversed column slice at index", "the same"),
+    ("get_multi_slice", "Reversed column slice at index", "Key may not be empty", "the same"),
+    ("get_indexed_slices", "No indexed columns", "ANY ConsistencyLevel", "both are wrong, and looked at in another order"),
+    ("*", "TimedOutException", "ANY ConsistencyLevel", "3.11 runs into its own timeout for a count of 1 and a level for writes"),
+    ("system_add_column_family", "a version", "where the comparator is a CompositeType", "docs/decisions"),
+    ("system_update_column_family", "a version", "comparators do not match", "2.x refuses it; 3.11 leaves the comparator as it is"),
+    ("system_update_column_family", "Cannot add a non counter column (value)", "comparators do not match", "the same"),
     ("get_count", "= 0", "Key may not be empty", "3.11 does not look at the key where it reads nothing"),
     ("get_indexed_slices", "Not enough bytes to read a map", "No indexed columns", "3.11 takes names of a super family for its map"),
 ]
@@ -139,10 +145,10 @@ class Sides:
 
 
 def turned(name, args, answers):
-    """Whether a reversed slice of a family with declared columns has the same columns in another order: 3.11 gives them
-    ascending there, 2.x and this descending."""
+    """Whether a reversed slice has the same columns in another order. 3.11 gives those of a family with declared columns
+    ascending, and those in some super columns of counters; 2.x and this descending."""
     asked = [arg for arg in args if isinstance(arg, c.SlicePredicate)]
-    return ("fixed" in repr(args) and asked and asked[0].slice_range is not None and asked[0].slice_range.reversed
+    return (("fixed" in repr(args) or "supercounts" in repr(args)) and asked and asked[0].slice_range is not None and asked[0].slice_range.reversed
             and sorted(answers[0]) == sorted(answers[1]))
 
 
@@ -503,7 +509,10 @@ def same_kind(sides, name, *args):
     sides.asked += 1
     answers = [said(client, name, args) for client in sides.clients]
     answers = ["= a version" if answer.startswith("= b'") else answer for answer in answers]
-    if answers[0] != answers[1]:
+    known = [name for call, theirs, ours, _ in ACCEPTED if call in (name, "*") and theirs in answers[0] and ours in answers[1]]
+    if answers[0] != answers[1] and known:
+        sides.accepted += 1
+    elif answers[0] != answers[1]:
         sides.different += 1
         print(f"DIFFERENT {name}{tuple(map(show, args))}\n  old {answers[0]}\n  new {answers[1]}", flush=True)
 

@@ -193,6 +193,18 @@ impl Request<'_> {
     }
 }
 
+/// A statement that changes the schema, and what goes on with the schema that it makes, in the same step: what CQL has no
+/// words for.
+pub struct SchemaStep<'a> {
+    /// The statement.
+    pub query: String,
+    /// Changes the schema further; with the timestamp of the change.
+    pub beyond: Box<SchemaBeyond<'a>>,
+}
+
+/// A further change of a schema, and the timestamp it is made at.
+pub type SchemaBeyond<'a> = dyn Fn(&mut Schema, i64) -> Result<(), CqlError> + 'a;
+
 /// A session id for a request that began at `wall_us`, a time UUID as Cassandra's. `noise` is random, and stands for node and
 /// clock sequence.
 pub fn tracing_id(wall_us: i64, noise: [u8; 8]) -> Uuid {

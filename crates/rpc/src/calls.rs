@@ -1,10 +1,10 @@
 //! A message comes in, its answer is appended: which call it is, and what its failures become.
 
 use crate::error::{Result, RpcError};
-use crate::trace;
 use crate::node::Node;
 use crate::prepared::PreparedStatements;
 use crate::session::Session;
+use crate::trace;
 use helenus_cql::LocalBackend;
 use helenus_engine::read::Probe;
 use helenus_engine::{Database, ReadRequest, Ticket};

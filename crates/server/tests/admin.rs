@@ -15,6 +15,7 @@ fn facts() -> Facts {
     Facts {
         version: "1.2.3",
         listening: "127.0.0.1:9042".parse().unwrap(),
+        rpc: None,
         directory: Some("/somewhere".into()),
         sync: Some("group"),
         connections: Box::new(|| 3),

@@ -8,7 +8,8 @@ use super::statements::Statements;
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
-    Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, StatementId, Trace,
+    Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, SchemaStep,
+    StatementId, Trace,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
@@ -204,23 +205,37 @@ impl LocalBackend {
         })
     }
 
-    /// Runs a statement that changes the schema and, in the same step, a change of what it makes that CQL has no words for:
-    /// column families of the old interface are made so, with the options and checks of tables.
+    /// Runs statements that change the schema, each with what goes beyond it, as one change: the keyspaces and column
+    /// families of the old interface are made so, with the options and checks of tables.
     ///
     /// # Errors
     /// As `query`; those of `beyond`. Nothing has changed then.
-    pub fn change_schema_beyond(
-        &self,
-        query: &str,
-        request: &Request<'_>,
-        beyond: &dyn Fn(&mut Schema, i64) -> Result<()>,
-    ) -> Result<Answer> {
-        let statement = self.analysed(query, request.keyspace)?;
-        authorize(request.identity, &statement.plan)?;
-        match &statement.plan {
-            Plan::Ddl(plan) => self.change_schema(plan, request, Some(beyond)),
-            _ => Err(CqlError::Invalid("this statement does not change the schema".to_owned())),
+    pub fn change_schema_in_steps(&self, steps: &[SchemaStep<'_>], request: &Request<'_>) -> Result<Answer> {
+        let mut statements = Vec::with_capacity(steps.len());
+        for step in steps {
+            let statement = self.analysed(&step.query, request.keyspace)?;
+            authorize(request.identity, &statement.plan)?;
+            statements.push((statement, step));
         }
+        let mut plans = Vec::with_capacity(steps.len());
+        for (statement, step) in &statements {
+            match &statement.plan {
+                Plan::Ddl(plan) => plans.push((plan, *step)),
+                _ => return Err(CqlError::Invalid("this statement does not change the schema".to_owned())),
+            }
+        }
+        let Some(((first, step), rest)) = plans.split_first() else {
+            return Err(CqlError::Invalid("a change of the schema without a statement".to_owned()));
+        };
+        let beyond = |schema: &mut Schema, made_us: i64| {
+            (step.beyond)(schema, made_us)?;
+            for (plan, step) in rest {
+                plan.apply_after(schema, &self.ddl, made_us)?;
+                (step.beyond)(schema, made_us)?;
+            }
+            Ok(())
+        };
+        self.change_schema(first, request, Some(&beyond))
     }
 
     fn change_schema(

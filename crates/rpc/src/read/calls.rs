@@ -45,8 +45,7 @@ impl Rpc {
     ) -> Result<()> {
         let view = self.database().view(&command.table)?;
         let mut probe = manner.probe.map(Mutex::lock);
-        let _complete =
-            self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut())?;
+        let _complete = self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut())?;
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use super::ranges::{RowRange, from_key};
 use crate::calls::{Left, Manner, Rpc, Work};
 use crate::error::{Result, invalid};
 use crate::family::Family;
-use helenus_engine::read::{Partitions, ReadCommand, RowSink, Taken};
 use helenus_engine::Result as EngineResult;
+use helenus_engine::read::{Partitions, ReadCommand, RowSink, Taken};
 use helenus_model::filter::Limits;
 use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
 use helenus_model::row::RowView;
@@ -70,7 +70,13 @@ impl Rpc {
         match &search {
             Some(search) => {
                 let searches = std::slice::from_ref(search);
-                self.database().read_indexed(&command, searches, manner.read(), &mut sink, probe.as_deref_mut())?;
+                self.database().read_indexed(
+                    &command,
+                    searches,
+                    manner.read(),
+                    &mut sink,
+                    probe.as_deref_mut(),
+                )?;
             }
             None => {
                 let view = self.database().view(&command.table)?;

@@ -7,7 +7,7 @@ use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::validate::session_keyspace;
 use helenus_cql::CqlError;
-use helenus_cql::backend::{Outcome, Request};
+use helenus_cql::backend::{Outcome, Request, SchemaStep};
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{Keyspace, Schema};
 use helenus_model::types::quote_identifier;
@@ -123,20 +123,24 @@ impl Rpc {
             }
         }
         let name = quote_identifier(&definition.name);
-        self.run_statement(&format!("CREATE KEYSPACE {name} {}", texts::keyspace(definition)), work)?;
+        let mut steps = vec![SchemaStep {
+            query: format!("CREATE KEYSPACE {name} {}", texts::keyspace(definition)),
+            beyond: Box::new(|_, _| Ok(())),
+        }];
         for family in &definition.cf_defs {
-            if let Err(error) = self.add_family(family, work) {
-                // The keyspace comes with all of its families or not at all.
-                self.run_statement(&format!("DROP KEYSPACE {name}"), work)?;
-                return Err(error);
-            }
+            steps.push(self.family_step(family)?);
         }
-        Ok(())
+        self.change(&steps, work)
     }
 
-    /// Makes a column family: a compact table of its name with its options, whose columns are then put in the place of the
-    /// one that CQL gave it.
+    /// Makes a column family.
     pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+        self.change(&[self.family_step(definition)?], work)
+    }
+
+    /// A compact table of the family's name with its options, whose columns are then put in the place of the one that CQL
+    /// gave it.
+    fn family_step<'d>(&self, definition: &'d CfDef<'_>) -> Result<SchemaStep<'d>> {
         texts::check_name("ColumnFamily", &definition.name)?;
         self.check_index_names(definition)?;
         let text = format!(
@@ -145,7 +149,7 @@ impl Rpc {
             quote_identifier(&definition.name),
             texts::family(definition)?
         );
-        self.edit(&text, definition, Box::new(|base, made_us| new_table(base, definition, made_us)), work)
+        Ok(step(text, definition, Box::new(|base, made_us| new_table(base, definition, made_us))))
     }
 
     /// Names of indexes are one of their keyspace.
@@ -188,29 +192,36 @@ impl Rpc {
             quote_identifier(&definition.name),
             texts::family(definition)?
         );
-        self.edit(&text, definition, Box::new(|base, made_us| updated_table(base, definition, made_us)), work)
+        let edit: FamilyEdit<'_> = Box::new(|base, made_us| updated_table(base, definition, made_us));
+        self.change(&[step(text, definition, edit)], work)
     }
 
-    fn edit(&self, text: &str, definition: &CfDef<'_>, edit: FamilyEdit<'_>, work: &Work<'_>) -> Result<()> {
-        let beyond = |schema: &mut Schema, made_us: i64| {
-            let Some(keyspace) = schema.keyspaces.get_mut(&*definition.keyspace) else { return Ok(()) };
-            let Some(table) = keyspace.tables.get(&*definition.name) else { return Ok(()) };
-            let table = edit(table, made_us).map_err(|error| match error {
-                RpcError::Thrown(Exception::InvalidRequest(why)) => CqlError::Invalid(why),
-                other => CqlError::Invalid(other.to_string()),
-            })?;
-            let mut changed = Keyspace::clone(keyspace);
-            changed.tables.insert(table.name.clone(), Arc::new(table));
-            *keyspace = Arc::new(changed);
-            Ok(())
-        };
-        let request = Request { may_block: work.manner.may_block, ..Request::plain(&work.session.identity, &[]) };
-        let answer = self.backend().change_schema_beyond(text, &request, &beyond)?;
+    fn change(&self, steps: &[SchemaStep<'_>], work: &Work<'_>) -> Result<()> {
+        let request =
+            Request { may_block: work.manner.may_block, ..Request::plain(&work.session.identity, &[]) };
+        let answer = self.backend().change_schema_in_steps(steps, &request)?;
         match answer.outcome {
             Outcome::SchemaChanged(_, ticket) => Ok(ticket.wait()?),
             _ => Ok(()),
         }
     }
+}
+
+/// A statement about a family, whose table is then edited.
+fn step<'d>(query: String, definition: &'d CfDef<'_>, edit: FamilyEdit<'d>) -> SchemaStep<'d> {
+    let beyond = move |schema: &mut Schema, made_us: i64| {
+        let Some(keyspace) = schema.keyspaces.get_mut(&*definition.keyspace) else { return Ok(()) };
+        let Some(table) = keyspace.tables.get(&*definition.name) else { return Ok(()) };
+        let table = edit(table, made_us).map_err(|error| match error {
+            RpcError::Thrown(Exception::InvalidRequest(why)) => CqlError::Invalid(why),
+            other => CqlError::Invalid(other.to_string()),
+        })?;
+        let mut changed = Keyspace::clone(keyspace);
+        changed.tables.insert(table.name.clone(), Arc::new(table));
+        *keyspace = Arc::new(changed);
+        Ok(())
+    };
+    SchemaStep { query, beyond: Box::new(beyond) }
 }
 
 fn check_not_system(keyspace: &str) -> Result<()> {

@@ -259,10 +259,14 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
         let name = &found.name;
         match (found.ty == CqlType::Counter, types.value == CqlType::Counter) {
             (true, false) => {
-                return invalid(format!("Cannot add a counter column ({name}) in a non counter column family"));
+                return invalid(format!(
+                    "Cannot add a counter column ({name}) in a non counter column family"
+                ));
             }
             (false, true) => {
-                return invalid(format!("Cannot add a non counter column ({name}) in a counter column family"));
+                return invalid(format!(
+                    "Cannot add a non counter column ({name}) in a counter column family"
+                ));
             }
             _ => {}
         }

@@ -62,10 +62,10 @@ impl Rpc {
             return Err(ThriftError::Missing { field: "consistency_level", of }.into());
         };
         if let Some(family) = &batch.counts {
+            check_write_level(level, Some(&family.table))?;
             if !allows_counters {
                 return invalid("Counter mutations are not allowed in atomic batches");
             }
-            check_write_level(level, Some(&family.table))?;
         }
         check_write_level(level, None)?;
         self.write_all(&batch, work)

@@ -128,7 +128,11 @@ impl Rpc {
     /// Runs a statement of CQL 3 that gives no rows, and waits until it is as safe as it will be.
     pub(crate) fn run_statement(&self, text: &str, work: &Work<'_>) -> Result<()> {
         let none: &[BoundValue<'_>] = &[];
-        let request = Request { may_block: work.manner.may_block, probe: work.manner.probe, ..Request::plain(&work.session.identity, none) };
+        let request = Request {
+            may_block: work.manner.may_block,
+            probe: work.manner.probe,
+            ..Request::plain(&work.session.identity, none)
+        };
         let answer = self.backend().query(text, &request, &mut crate::statement::NoRows)?;
         match answer.outcome {
             helenus_cql::backend::Outcome::Done(ticket)

@@ -74,7 +74,12 @@ impl Rpc {
             [] => Wanted { limit: 1, ..Wanted::slices(family, vec![Slice::all()]) },
             expected => {
                 let names: Vec<&[u8]> = expected.iter().map(|column| column.name).collect();
-                Wanted::names(family, None, &names)?
+                let mut wanted = Wanted::names(family, None, &names)?;
+                if !wanted.declared.is_empty() {
+                    // One declared column brings all (`ThriftCASRequest.readCommand`).
+                    wanted.declared = (0..family.declared.len()).collect();
+                }
+                wanted
             }
         };
         let mut bytes = Vec::new();

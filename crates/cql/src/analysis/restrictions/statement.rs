@@ -71,7 +71,7 @@ impl Restrictions {
             token: None,
             clustering: RestrictionSet::new(),
             other: RestrictionSet::new(),
-            everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+            everything: Arc::new(everything(table)),
             is_key_range: false,
             indexes: Indexes::of(table),
             chosen: Vec::new(),
@@ -399,6 +399,14 @@ pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bo
         *position = restriction.last().position + 1;
     }
     false
+}
+
+/// The rows of a partition where the statement names none. A compact table without clustering has one as far as CQL is
+/// concerned, its static row: others are columns of the old interface that no statement sees
+/// (`StatementRestrictions.getClusteringColumns`).
+fn everything(table: &Table) -> ClusteringFilter {
+    let all = (!table.is_static_compact()).then(Slice::all);
+    ClusteringFilter::Slices(all.into_iter().collect())
 }
 
 fn refuse_unsupported(relation: &Relation<'_>, typing: &mut Typing<'_, '_>, table: &Table) -> Result<()> {

@@ -168,6 +168,21 @@ impl DdlPlan {
         Ok(DdlOutcome { event, changes, ticket, warnings })
     }
 
+    /// Applies it to a schema that another statement has made, in the step of that one. Its warnings are nobody's.
+    ///
+    /// # Errors
+    /// What is wrong with it under that schema.
+    pub(crate) fn apply_after(
+        &self,
+        schema: &mut Schema,
+        settings: &DdlSettings,
+        timestamp_us: i64,
+    ) -> Result<()> {
+        let statement = parse(&self.text)?;
+        self.check_keyspace()?;
+        self.apply(&statement.kind, schema, (settings, timestamp_us), &mut Vec::new())
+    }
+
     /// What goes with a keyspace that is dropped: listeners hear of it first (`SchemaChangeNotifier`).
     fn dropped_within(&self, schema: &Schema) -> Vec<SchemaChange> {
         let drops_keyspace = self.event.name.is_none() && self.event.kind == SchemaChangeKind::Dropped;

@@ -85,8 +85,7 @@ pub fn get(family: &str, key: &[u8], column: &[u8]) -> Result<Template> {
 
 /// get_slice. Its values: the key, and the start or the first of the names.
 pub fn get_slice(family: &str, key: &[u8], predicate: SlicePredicate<'_>) -> Result<Template> {
-    let asked =
-        args::GetSlice { key, column_parent: parent(family), predicate, consistency_level: LEVEL };
+    let asked = args::GetSlice { key, column_parent: parent(family), predicate, consistency_level: LEVEL };
     Template::call(
         Method::GetSlice,
         |out| asked.write(out),

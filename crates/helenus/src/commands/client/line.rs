@@ -4,8 +4,8 @@ use super::{Connection, Received, RpcClient, Session, exception_text};
 use anyhow::{Context, Result};
 use helenus_wire::native::{Response, ResultMessage, Version, decode_response};
 use helenus_wire::thrift::{
-    ColumnOrSuperColumn, CounterColumn, Exception, Field, MessageHead, MessageKind, Method, Reader, ReplyBody,
-    ThriftError, Type, read_reply,
+    ColumnOrSuperColumn, CounterColumn, Exception, Field, MessageHead, MessageKind, Method, Reader,
+    ReplyBody, ThriftError, Type, read_reply,
 };
 use std::net::TcpStream;
 

@@ -93,9 +93,7 @@ impl Shape {
         let order = if self.descending { Order::Desc } else { Order::Asc };
         let some = [b'0'; NAME];
         let predicate = match self.names {
-            Some(names) => {
-                SlicePredicate { column_names: Some(vec![&some[..]; names]), slice_range: None }
-            }
+            Some(names) => SlicePredicate { column_names: Some(vec![&some[..]; names]), slice_range: None },
             None => {
                 let start = if self.has_start { &some[..] } else { &[] };
                 calls::range(start, &[], self.reversed, i32::try_from(self.count)?)

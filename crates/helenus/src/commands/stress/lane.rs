@@ -31,12 +31,7 @@ struct Slot {
 
 impl<'w> Lane<'w> {
     /// A lane of `streams` requests in flight.
-    pub fn new(
-        line: Line,
-        workload: &'w dyn Workload,
-        operations: Operations,
-        streams: i16,
-    ) -> Lane<'w> {
+    pub fn new(line: Line, workload: &'w dyn Workload, operations: Operations, streams: i16) -> Lane<'w> {
         let slots = vec![Slot { operation: 0, since: None }; usize::try_from(streams).unwrap_or(0)];
         let free = (0..streams).rev().collect();
         Lane { line, workload, operations, slots, free, fresh: Vec::new(), unsent: false }

@@ -132,7 +132,8 @@ impl Work {
             _ => (read(caller, keyspace, job)?, &[(0, BEFORE_DIGITS)]),
         };
         let has = |user: &u64| job.has(users.mails(*user));
-        let some = (job != Job::Slice).then(|| (0..users.count).filter(has).map(|user| user as u32).collect());
+        let some =
+            (job != Job::Slice).then(|| (0..users.count).filter(has).map(|user| user as u32).collect());
         Ok(Work { job, users, some, template, digits, matches: Default::default() })
     }
 
@@ -342,7 +343,9 @@ fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::V
             mib(after)
         );
     }
-    Ok(json!({"flush_s": flush, "compact_s": compact, "disk_bytes_before": before, "disk_bytes_after": after}))
+    Ok(
+        json!({"flush_s": flush, "compact_s": compact, "disk_bytes_before": before, "disk_bytes_after": after}),
+    )
 }
 
 #[cfg(test)]

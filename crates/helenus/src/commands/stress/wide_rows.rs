@@ -62,12 +62,7 @@ impl Partition {
     }
 
     /// The answer must be so many rows, those that `number` gives, in this order, with their values.
-    fn check(
-        &self,
-        answer: &Answered<'_>,
-        expected: u64,
-        number: impl Fn(u64) -> u64,
-    ) -> Result<u64, Wrong> {
+    fn check(&self, answer: &Answered<'_>, expected: u64, number: impl Fn(u64) -> u64) -> Result<u64, Wrong> {
         check_columns(answer, expected, |at, found| {
             let row = number(at);
             check_cell((at, 0), found.name, &name(row))?;
