@@ -62,6 +62,12 @@ pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     is_refused(theirs) && !is_refused(ours)
 }
 
+/// Whether Helenus refuses what no file can hold, by the entry `deletion-of-a-partition-before-1970`.
+pub(crate) fn is_early_deletion(theirs: &Answer, ours: &Answer) -> bool {
+    let refused = "the deletion of a partition cannot have a timestamp below 0";
+    theirs.error().is_none() && ours.error().is_some_and(|(_, text)| text.contains(refused))
+}
+
 /// Rows with one value for all that are no number, by the entry `bits-of-nan`.
 pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
     let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {

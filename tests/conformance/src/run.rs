@@ -204,7 +204,7 @@ impl Runner {
         if accepted::is_unbuilt(&ours) && !accepted::is_unbuilt(&theirs) {
             self.unbuilt += 1;
             self.diverged |= matches!(theirs.outcome, Outcome::Void);
-        } else if accepted::is_server_error(&theirs) {
+        } else if accepted::is_server_error(&theirs) || accepted::is_early_deletion(&theirs, &ours) {
             self.diverged = true;
         } else if accepted::is_cast_of_descending(&theirs, &ours)
             || found.sorts_json && theirs.error().is_none() && ours.error().is_none()

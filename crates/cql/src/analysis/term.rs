@@ -188,7 +188,11 @@ impl Term {
                     check_count(ty, bytes).and_then(|()| ty.validate(bytes)).map_err(|error| {
                         CqlError::Invalid(format!("{error} (column {})", bindings.values.name(*index)))
                     })?;
-                    Ok(Bound::Bytes(normalise(ty, bytes)))
+                    Ok(Bound::Bytes(match ty {
+                        // Bytes to Cassandra, unless it is inside a collection.
+                        CqlType::Vector { .. } => Cow::Borrowed(bytes),
+                        _ => normalise(ty, bytes),
+                    }))
                 }
             },
             Term::Json(row, column) => row.bind(*column, bindings),

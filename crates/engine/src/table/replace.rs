@@ -104,13 +104,16 @@ impl TableStore {
         }
     }
 
-    /// Removes the folder of a dropped table if nothing is left in it.
+    /// Removes the folder of a dropped table if nothing is left in it. The drop does so, and a compaction that was under way.
     pub(crate) fn remove_empty_folder(&self, shared: &Shared) -> Result<()> {
         let disk = &shared.host.disk;
-        if disk.is_dir(&self.folder) && disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
-            disk.remove_dir(&self.folder).map_err(Error::io("remove", &self.folder))?;
+        if !disk.is_dir(&self.folder) || !disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
+            return Ok(());
         }
-        Ok(())
+        match disk.remove_dir(&self.folder) {
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io("remove", &self.folder)),
+        }
     }
 }
 

@@ -152,9 +152,9 @@ pub(super) fn compare(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
     count_a.cmp(&count_b)
 }
 
-/// Puts sets and maps inside a value into the order and uniqueness that storage needs, at every depth. Of equal map
-/// keys the last value wins. `bytes` must be valid; they come back borrowed if nothing had to change, which is the
-/// usual case.
+/// Puts sets and maps inside a value into the order and uniqueness that storage needs, at every depth of lists, sets, maps
+/// and vectors. What a tuple or a user type holds stays as it was sent: Cassandra takes these as bytes. Of equal map keys the
+/// last value wins. `bytes` must be valid; they come back borrowed if nothing had to change, which is the usual case.
 pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     if !needs_normalising(ty) || bytes.is_empty() {
         return Cow::Borrowed(bytes);
@@ -165,8 +165,6 @@ pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         }
         CqlType::Set { element, .. } => normalise_sorted(bytes, element, None),
         CqlType::Map { key, value, .. } => normalise_sorted(bytes, key, Some(value)),
-        CqlType::Tuple(types) => normalise_fields(bytes, &mut types.iter()),
-        CqlType::Udt(udt) => normalise_fields(bytes, &mut udt.fields.iter().map(|(_, ty)| ty)),
         CqlType::Vector { element, dimension } => super::vector::normalise(bytes, element, *dimension),
         _ => Cow::Borrowed(bytes),
     }
@@ -177,8 +175,6 @@ pub(super) fn needs_normalising(ty: &CqlType) -> bool {
     match ty {
         CqlType::Set { .. } | CqlType::Map { .. } => true,
         CqlType::List { element, .. } | CqlType::Vector { element, .. } => needs_normalising(element),
-        CqlType::Tuple(types) => types.iter().any(needs_normalising),
-        CqlType::Udt(udt) => udt.fields.iter().any(|(_, ty)| needs_normalising(ty)),
         _ => false,
     }
 }
@@ -196,19 +192,6 @@ fn rebuild_if_changed<'a>(
     }
     let mut out = Vec::with_capacity(bytes.len());
     pack(count, values.iter().map(|value| value.as_deref()), &mut out);
-    Cow::Owned(out)
-}
-
-fn normalise_fields<'a>(bytes: &'a [u8], types: &mut dyn Iterator<Item = &CqlType>) -> Cow<'a, [u8]> {
-    let mut rest = bytes;
-    let values: Vec<_> = types
-        .map_while(|ty| take_value(&mut rest).map(|value| value.map(|value| normalise(ty, value))))
-        .collect();
-    if all_borrowed(&values) {
-        return Cow::Borrowed(bytes);
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    values.iter().for_each(|value| put_value(value.as_deref(), &mut out));
     Cow::Owned(out)
 }
 

@@ -30,7 +30,7 @@ const WORDS: &[&str] = &[
     ">",
     "DESC",
     "IF EXISTS",
-    "now()",
+    "minTimeuuid(0)",
     "\"Q\"",
     "-",
 ];

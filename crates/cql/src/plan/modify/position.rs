@@ -33,7 +33,7 @@ impl Filter {
     pub(super) fn partition_keys(&self, table: &Table, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
         if let [Restriction { test: Test::Equal(Values::One(term)), names, .. }] = &self.keys[..] {
-            let value = value_of(term, (names, 0, Side::Bound), bindings)?;
+            let value = value_of(term, (names, 0, Side::Alone), bindings)?;
             check_length(value.len(), value.len())?;
             keys.push(value.into_owned());
         } else {
@@ -306,7 +306,7 @@ fn push_values<'a>(
     out: &mut Clustering<'a>,
 ) -> Result<()> {
     match values {
-        Values::One(term) => out.push(value_of(term, (names, 0, Side::Bound), bindings)?),
+        Values::One(term) => out.push(value_of(term, (names, 0, Side::Alone), bindings)?),
         Values::Each(terms) => {
             for (at, term) in terms.iter().enumerate() {
                 out.push(value_of(term, (names, at, side), bindings)?);
@@ -337,16 +337,17 @@ fn value_of<'a>(
     match term.bind(bindings)? {
         Bound::Bytes(bytes) => Ok(bytes),
         Bound::Null => Err(null_value(names, at, side)),
-        Bound::Unset if side != Side::Bound || names.len() > 1 => {
-            invalid(format!("Invalid unset value for tuple field number {at}"))
+        Bound::Unset if side == Side::Alone => {
+            invalid(format!("Invalid unset value for column {}", joined(names)))
         }
-        Bound::Unset => invalid(format!("Invalid unset value for column {}", joined(names))),
+        Bound::Unset => invalid(format!("Invalid unset value for tuple field number {at}")),
     }
 }
 
-/// Where a value of a tuple of columns stands: Cassandra refuses null in its own words at each.
+/// Where a value stands, alone or in a tuple of columns: Cassandra refuses null and unset in its own words at each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
+    Alone,
     Equal,
     In,
     Bound,
@@ -358,7 +359,7 @@ fn null_value(names: &[Arc<str>], at: usize, side: Side) -> CqlError {
     CqlError::Invalid(match side {
         Side::Equal => format!("Invalid null value for column {name}"),
         Side::In => format!("Invalid null value in condition for columns: [{}]", joined(names)),
-        Side::Bound => null_text(name),
+        Side::Alone | Side::Bound => null_text(name),
     })
 }
 
