@@ -11,6 +11,8 @@ fn inputs_of(name: &str) -> u64 {
             "statistics" => 50_000,
             "partition-index" | "row-index" | "big-index" | "big-summary" => 1500,
             "compression-info" | "data" | "filter" => 600,
+            "scrub" => 150,
+            "transaction-log" | "schema-text" => 3000,
             _ => 100_000,
         }
 }

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::statistics::{Header, HeaderColumn};
+use crate::version::Version;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
 use std::collections::BTreeMap;
@@ -16,12 +17,17 @@ const PARTITION_KEY: &str = "PartitionKey";
 /// Name of the first clustering column; a number follows for the others.
 const CLUSTERING: &str = "clustering";
 
-/// The table that a file's header describes, under names that the caller knows or makes up. `file` is the component that
-/// the header is from.
+/// The table that the header of a file of a version describes, under names that the caller knows or makes up. `file` is the
+/// component that the header is from.
 ///
 /// # Errors
 /// `Corrupt` for a type that cannot be read.
-pub fn table_of_header(header: &Header, (keyspace, name): (&str, &str), file: &Path) -> Result<Table> {
+pub fn table_of_header(
+    header: &Header,
+    version: Version,
+    (keyspace, name): (&str, &str),
+    file: &Path,
+) -> Result<Table> {
     let read = |class: &str| {
         parse_class_name(class).map_err(|problem| Error::Corrupt {
             file: file.to_owned(),
@@ -31,6 +37,11 @@ pub fn table_of_header(header: &Header, (keyspace, name): (&str, &str), file: &P
     };
     let plain = |class: &str| {
         Ok(match read(class)? {
+            // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035). From `mc` on
+            // 3.11 writes too, which says what it means.
+            ParsedClass::Plain { ty: ty @ CqlType::Udt(_), reversed } if version < Version::Mc => {
+                (ty.freeze(), reversed)
+            }
             ParsedClass::Plain { ty, reversed } => (ty, reversed),
             ParsedClass::Composite(_) => (CqlType::Custom(class.into()), false),
         })
@@ -98,7 +109,7 @@ mod tests {
             statics: Vec::new(),
             regulars: vec![HeaderColumn { name: b"v".to_vec(), type_name: format!("{P}CounterColumnType") }],
         };
-        let table = table_of_header(&header, ("ks", "t"), Path::new("Statistics.db")).unwrap();
+        let table = table_of_header(&header, Version::Da, ("ks", "t"), Path::new("Statistics.db")).unwrap();
         let names: Vec<_> = table.columns().map(|column| (&*column.name, column.reversed)).collect();
         let expected = [
             ("PartitionKey", false),
@@ -110,6 +121,6 @@ mod tests {
         assert_eq!(names, expected);
         assert!(table.is_counter());
         let broken = Header { key_type: "org.apache.cassandra.db.marshal.ListType(".into(), ..header };
-        assert!(table_of_header(&broken, ("ks", "t"), Path::new("x")).is_err());
+        assert!(table_of_header(&broken, Version::Da, ("ks", "t"), Path::new("x")).is_err());
     }
 }

@@ -16,6 +16,7 @@ pub mod intake;
 pub mod names;
 pub mod page_checksums;
 pub mod recent_blocks;
+pub mod scrub;
 pub mod sequential_writer;
 pub mod statistics;
 pub mod stopwatch;

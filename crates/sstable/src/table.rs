@@ -8,7 +8,9 @@
 mod alone;
 mod index;
 mod opener;
+mod parts;
 mod verify;
+mod verify_blocks;
 
 use crate::block::{BlockCache, ReadContext};
 use crate::component::Component;
@@ -29,6 +31,7 @@ use std::sync::Arc;
 
 pub(crate) use index::{Blocks, BlocksMemory, Index, wide};
 pub use index::{PartitionPosition, RowIndex};
+pub(crate) use parts::Parts;
 pub use verify::Verified;
 
 /// What opening a table needs beside its files.

@@ -29,6 +29,8 @@ pub enum Operation {
     Write,
     /// SSTables go: a drop, a truncate.
     Remove,
+    /// A damaged SSTable is written anew.
+    Scrub,
 }
 
 impl Operation {
@@ -39,6 +41,7 @@ impl Operation {
             Operation::Compaction => "compaction",
             Operation::Write => "write",
             Operation::Remove => "unknowncompactiontype",
+            Operation::Scrub => "scrub",
         }
     }
 }
@@ -119,7 +122,15 @@ impl Record {
             _ => return None,
         };
         let record = Record { kind, path, modified_ms, files };
-        (crc.parse() == Ok(record.checksum()) && record.path.is_empty() == record.is_last()).then_some(record)
+        let is_whole = if record.is_last() { record.path.is_empty() } else { record.names_an_sstable() };
+        (is_whole && crc.parse() == Ok(record.checksum())).then_some(record)
+    }
+
+    /// Files that begin with the prefix are removed: one that is no SSTable's could be that of any file. Of any version: a
+    /// compaction of Cassandra 3.0 removes those of 2.2.
+    fn names_an_sstable(&self) -> bool {
+        let prefix = self.prefix();
+        prefix.ends_with('-') && prefix.split('-').filter(|part| !part.is_empty()).count() >= 3
     }
 
     /// What the names of the SSTable's files begin with.

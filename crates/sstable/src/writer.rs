@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod as_written;
 mod files;
 mod index;
 mod times;

@@ -3,6 +3,8 @@
 mod cql;
 mod log;
 mod native;
+mod scrub;
+mod small;
 mod sstable;
 mod thrift;
 
@@ -35,6 +37,12 @@ targets! {
     "data", "Data.db without checksums, read by slices in both directions and scanned", sstable::data,
         sstable::run_data;
     "filter", "Filter.db", sstable::filter, sstable::run_filter;
+    "scrub", "a table with one damaged component, scrubbed: what comes out is sound", scrub::corpus, scrub::run;
+    "toc", "TOC.txt", small::tocs, small::run_toc;
+    "digest", "Digest.crc32", small::digests, small::run_digest;
+    "transaction-log", "a transaction log beside SSTables: what it makes useless, and nothing else, goes",
+        small::logs, small::run_log;
+    "schema-text", "schema.cql", small::schemas, small::run_schema;
     "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
         thrift::run;
 }

@@ -93,14 +93,14 @@ pub(super) fn put(host: &Host, path: &Path, bytes: &[u8]) {
 }
 
 /// A sound SSTable in memory.
-struct Sound {
+pub(super) struct Sound {
     schema: Arc<Table>,
-    descriptor: Descriptor,
-    folder: PathBuf,
-    files: Vec<(Component, Vec<u8>)>,
+    pub(super) descriptor: Descriptor,
+    pub(super) folder: PathBuf,
+    pub(super) files: Vec<(Component, Vec<u8>)>,
 }
 
-static SOUND: LazyLock<Vec<Sound>> = LazyLock::new(|| {
+pub(super) static SOUND: LazyLock<Vec<Sound>> = LazyLock::new(|| {
     let host = memory::host();
     let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/db") };
     let (database, _) = Database::open(host.clone(), options).unwrap_or_else(|error| panic!("{error}"));

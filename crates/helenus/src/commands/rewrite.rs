@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use helenus_host::Disk;
 use helenus_model::filter::AFTER_ALL;
-use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Source;
 use helenus_sstable::block::ReadContext;
@@ -12,7 +11,6 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::{SsTable, compression_of};
 use helenus_sstable::version::Version;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +38,13 @@ pub fn rewrite(
     how: &mut Rewriting<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Descriptor>> {
-    let options = options(&**disk, (table, from), how)?;
+    let compression = compression_of(&**disk, from, *table.descriptor())?;
+    let options = WriterOptions::as_written(
+        table.schema(),
+        table.statistics(),
+        (compression, table.uncompressed_bytes()),
+    );
+    let options = WriterOptions { page_checksums: how.page_checksums, ..options.for_version(how.version) };
     let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
     let mut scan = table.scan(&KeyRange::all(), &mut cx)?;
     let (mut written, mut writer, mut last) = (Vec::new(), None::<SsTableWriter>, Vec::new());
@@ -87,26 +91,4 @@ fn partition(scan: &mut Scan, writer: &mut SsTableWriter, cx: &mut ReadContext) 
         writer.add(scan.current())?;
     }
     Ok(writer.end_partition()?)
-}
-
-/// As the file was written, as far as it tells.
-fn options(
-    disk: &dyn Disk,
-    (table, from): (&Arc<SsTable>, &Path),
-    how: &Rewriting<'_>,
-) -> Result<WriterOptions> {
-    let mut schema = Table::clone(table.schema());
-    schema.options.bloom_filter_fp_chance = table.statistics().validation.bloom_filter_fp_chance;
-    schema.options.compression = match compression_of(disk, from, *table.descriptor())? {
-        None => BTreeMap::from([("enabled".to_owned(), "false".to_owned())]),
-        Some(compression) => BTreeMap::from([
-            ("class".to_owned(), compression.class),
-            ("chunk_length_in_kb".to_owned(), (compression.chunk_bytes / 1024).to_string()),
-        ]),
-    };
-    let (keys, encoding) = (table.partition_count(), table.statistics().header.encoding);
-    let mut options = WriterOptions::of_table(Arc::new(schema), keys, encoding).for_version(how.version);
-    options.page_checksums = how.page_checksums;
-    options.host_id = table.stats().originating_host_id;
-    Ok(options)
 }

@@ -18,6 +18,8 @@ mod position;
 mod scan;
 mod skip;
 mod slice;
+mod validity;
+mod walk;
 mod window;
 
 pub use encode::Encoder;
@@ -25,3 +27,5 @@ pub use helenus_model::partitions::KeyRange;
 pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
 pub use partition::{PartitionReader, SpareReaders};
 pub use scan::Scan;
+pub(crate) use validity::Validity;
+pub(crate) use walk::Walk;

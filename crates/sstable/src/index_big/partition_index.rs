@@ -7,7 +7,7 @@ use super::promoted::PromotedIndex;
 use super::summary::{Sample, Summary};
 use crate::block::{BlockFile, ReadContext};
 use crate::deletion_time::DeletionTimeForm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::version::Version;
 use helenus_model::byte_comparable::{NEXT_COMPONENT, decorated_key};
 use helenus_model::token::{KeyHash, Token};
@@ -114,17 +114,43 @@ impl BigIndex {
         Ok(None)
     }
 
-    /// Calls `each` with the key and the place of every partition in order: what `verify` compares the data with.
+    /// Calls `each` with the key and the place of every partition in order: what `verify` compares the data with. Every
+    /// sample of the summary must lead to the entry that it names.
     pub fn for_each(
         &self,
         cx: &mut ReadContext,
         mut each: impl FnMut(&[u8], u64) -> Result<()>,
     ) -> Result<()> {
         let mut entries = Entries::from(&self.file, 0);
-        while let Some(entry) = entries.next(cx)? {
+        let (mut sample, mut last) = (0, Vec::new());
+        loop {
+            let at = entries.position();
+            let Some(entry) = entries.next(cx)? else { break };
+            match self.summary.is_sample(sample, at, entry.key) {
+                Some(true) => sample += 1,
+                Some(false) => return Err(self.wrong_sample(at)),
+                None => {}
+            }
             each(entry.key, entry.data)?;
+            last.clear();
+            last.extend_from_slice(entry.key);
         }
-        Ok(())
+        let is_whole = sample == self.summary.len() && last == self.summary.last_key;
+        if is_whole { Ok(()) } else { Err(self.wrong_sample(self.file.size())) }
+    }
+
+    /// The entry at a position of Index.db: key, place, and where the next entry stands; `None` at the end.
+    pub(crate) fn entry_at(
+        &self,
+        at: u64,
+        cx: &mut ReadContext,
+    ) -> Result<Option<(Vec<u8>, BigPosition, u64)>> {
+        let mut entries = Entries::from(&self.file, at);
+        let Some(entry) = entries.next(cx)? else { return Ok(None) };
+        let (key, data) = (entry.key.to_vec(), entry.data);
+        let place = (entry.promoted_at, entry.promoted_bytes);
+        let next = entries.position();
+        Ok(Some((key, self.position(data, place, cx)?, next)))
     }
 
     fn position(&self, data: u64, (at, bytes): (u64, u64), cx: &mut ReadContext) -> Result<BigPosition> {
@@ -140,7 +166,11 @@ impl BigIndex {
         if KeyHash::of(entry.key).token == sample.token {
             return Ok(());
         }
-        Err(self.file.corrupt(sample.position, "the summary has another partition here: remove Summary.db"))
+        Err(self.wrong_sample(sample.position))
+    }
+
+    fn wrong_sample(&self, at: u64) -> Error {
+        self.file.corrupt(at, "the summary has another partition here: remove Summary.db")
     }
 }
 

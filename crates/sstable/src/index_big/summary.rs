@@ -108,6 +108,17 @@ impl Summary {
         self.tokens.len() * size_of::<Token>() + self.positions.len() * size_of::<u64>()
     }
 
+    /// Number of samples.
+    pub(crate) fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Whether the sample with this number stands at a place of Index.db, and if so whether it is that of the key there.
+    pub(crate) fn is_sample(&self, number: usize, at: u64, key: &[u8]) -> Option<bool> {
+        let is_here = self.positions.get(number) == Some(&at);
+        is_here.then(|| self.tokens.get(number) == Some(&KeyHash::of(key).token))
+    }
+
     fn push(&mut self, token: Token, position: u64) {
         self.tokens.push(token);
         self.positions.push(position);

@@ -23,7 +23,7 @@ impl SsTable {
     ) -> Result<Arc<SsTable>> {
         let statistics = read_statistics(disk, folder, descriptor)?;
         let file = descriptor.path(folder, Component::Statistics);
-        let schema = Arc::new(table_of_header(&statistics.header, names, &file)?);
+        let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &file)?);
         SsTable::open(disk, folder, descriptor, OpenOptions { schema, cache, file_numbers })
     }
 }

@@ -37,6 +37,17 @@ impl<'a> Opener<'a> {
         Ok(opener)
     }
 
+    /// Without page checksums, whether or not there are any.
+    pub(super) fn unchecked(
+        disk: &'a dyn Disk,
+        folder: &'a Path,
+        descriptor: Descriptor,
+        cache: &'a Arc<dyn BlockCache>,
+    ) -> Opener<'a> {
+        let checksums = PageChecksumTable::default();
+        Opener { disk, folder, descriptor, cache, checksums, size_on_disk: 0 }
+    }
+
     pub(super) fn exists(&self, component: Component) -> bool {
         self.disk.exists(&self.path(component))
     }
@@ -78,6 +89,17 @@ impl<'a> Opener<'a> {
             None
         };
         Ok(DataBlocks::Plain(PlainBlocks::new(data, crcs)))
+    }
+
+    /// Data.db of which a part may be gone, and CRC.db with it: blocks that are not there are errors when they are read.
+    pub(super) fn data_as_it_is(&mut self, number: u64) -> Result<DataBlocks> {
+        let data = self.paged(Component::Data, number)?;
+        if !self.exists(Component::CompressionInfo) {
+            return Ok(DataBlocks::Plain(PlainBlocks::new(data, None)));
+        }
+        let info = self.paged(Component::CompressionInfo, number)?;
+        let info = CompressionInfo::read(&info, u64::MAX, self.descriptor.version)?;
+        Ok(DataBlocks::Compressed(CompressedBlocks::new(data, info)))
     }
 
     fn file(&mut self, component: Component) -> Result<(PathBuf, Arc<dyn File>, Option<PageChecksums>)> {

@@ -1,14 +1,18 @@
 //! Checks a whole table: every checksum, every order, and that the indexes lead to every partition.
 //!
-//! What `sstableverify -e` checks, and the balance of range tombstones, statistics and filter beside it.
+//! What `sstableverify -e` checks, and beside it the balance of range tombstones, the filter, that values are of their
+//! columns' types, that the summary leads to the entries that it names, and the indexes of wide partitions to their rows.
 
+use super::verify_blocks::BlockCheck;
 use super::{Index, SsTable};
 use crate::block::{BlockFile, ReadContext};
 use crate::checksum::Crc32;
 use crate::component::Component;
-use crate::data::KeyRange;
+use crate::data::{KeyRange, Validity};
 use crate::digest;
 use crate::error::{Error, Result};
+use crate::index_big::Summary;
+use crate::table::read_whole;
 use helenus_host::Disk;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
@@ -33,8 +37,9 @@ pub struct Verified {
 
 impl SsTable {
     /// Reads everything and checks it: Digest.crc32, the checksums of blocks and pages, the order of partitions and
-    /// rows, the balance of range tombstones, and that filter and index know every partition. The first thing wrong
-    /// is the error. `folder` is where the table lies. Waits for the disk.
+    /// rows, the balance of range tombstones, values against the types of the schema, and that filter, summary and indexes
+    /// know every partition and every block of rows. The first thing wrong is the error. `folder` is where the table lies.
+    /// Waits for the disk.
     pub fn verify(self: &Arc<SsTable>, disk: &dyn Disk, folder: &Path) -> Result<Verified> {
         let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
         self.verify_digest(disk, folder, &mut cx)?;
@@ -43,6 +48,7 @@ impl SsTable {
                 file.block(number, &mut cx)?;
             }
         }
+        self.verify_summary(disk, folder)?;
         self.verify_entries(&mut cx)?;
         self.verify_content(&mut cx)
     }
@@ -76,6 +82,21 @@ impl SsTable {
         }
     }
 
+    /// A summary that cannot be that of Index.db is made anew when a table is opened, and nobody would hear of it.
+    fn verify_summary(&self, disk: &dyn Disk, folder: &Path) -> Result<()> {
+        let path = self.descriptor.path(folder, Component::Summary);
+        let Index::Big(index) = &self.index else { return Ok(()) };
+        if !disk.exists(&path) {
+            return Ok(());
+        }
+        let bytes = read_whole(disk, &path)?;
+        if Summary::parse(&bytes, index.file().size()).is_some() {
+            return Ok(());
+        }
+        let problem = "it is not the summary of Index.db: remove it, and it is made anew".into();
+        Err(Error::Corrupt { file: path, offset: 0, problem })
+    }
+
     /// Compares the keys and places of Index.db with what stands there, and their order. Tries are walked by looking up
     /// every partition that the data has.
     fn verify_entries(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<()> {
@@ -98,38 +119,64 @@ impl SsTable {
     fn verify_content(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<Verified> {
         let mut verified = Verified::default();
         let mut scan = self.scan(&KeyRange::all(), cx)?;
+        let validity = Validity::of(&self.schema);
         // The pages of the index come again and again; those of the data once.
         let mut index_cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let mut last = Vec::new();
-        let corrupt = |partition: u64, problem: &str| {
-            self.data.file().corrupt(0, format!("partition {partition} of the file: {problem}"))
-        };
         while scan.next_partition(cx)? {
-            let number = verified.partitions;
+            let start = scan.start();
+            let corrupt = |problem: &str| {
+                let number = verified.partitions;
+                self.data.file().corrupt(start, format!("partition {number} of the file: {problem}"))
+            };
             let hash = KeyHash::of(scan.key());
             if scan.decorated() <= last.as_slice() {
-                return Err(corrupt(number, "it comes before the partition that it follows"));
+                return Err(corrupt("it comes before the partition that it follows"));
             }
+            validity.key(scan.key()).map_err(|problem| corrupt(&problem))?;
+            scan.static_row().map_or(Ok(()), |row| validity.row(row)).map_err(|problem| corrupt(&problem))?;
             if !self.may_contain(&hash) {
-                return Err(corrupt(number, "the filter does not know it"));
+                return Err(corrupt("the filter does not know it"));
             }
-            if self.find(scan.key(), &hash, scan.decorated(), &mut index_cx)?.is_none() {
-                return Err(corrupt(number, "the index does not lead to it"));
+            let Some(found) = self.find(scan.key(), &hash, scan.decorated(), &mut index_cx)? else {
+                return Err(corrupt("the index does not lead to it"));
+            };
+            if found.data != start {
+                return Err(corrupt("the index leads elsewhere"));
             }
+            let mut blocks = match &found.index {
+                Some(entry) => {
+                    let may_miss = !self.schema.dropped.is_empty();
+                    let of = (&self.index, &self.layout);
+                    Some(BlockCheck::new(of, (start, entry), may_miss, &mut index_cx)?)
+                }
+                None => None,
+            };
             last.clear();
             last.extend_from_slice(scan.decorated());
             let mut order = Order::default();
-            while scan.advance(cx)? {
+            loop {
+                let (at, open) = (scan.position(), order.open);
+                if !scan.advance(cx)? {
+                    break;
+                }
                 // Made by the reader: the file has no end for a range tombstone.
                 if scan.current().key() == AFTER_ALL {
-                    return Err(corrupt(number, "a range tombstone is not closed"));
+                    return Err(corrupt("a range tombstone is not closed"));
+                }
+                order.next(scan.current()).map_err(corrupt)?;
+                validity.element(scan.current()).map_err(|problem| {
+                    self.data.file().corrupt(at, format!("in partition {}: {problem}", verified.partitions))
+                })?;
+                if let Some(blocks) = &mut blocks {
+                    blocks.element((at, scan.position()), scan.current().key(), open, &mut index_cx)?;
                 }
                 match scan.current() {
                     Unfiltered::Row(_) => verified.rows += 1,
                     Unfiltered::Marker(_) => verified.markers += 1,
                 }
-                order.next(scan.current()).map_err(|problem| corrupt(number, problem))?;
             }
+            blocks.map_or(Ok(()), |blocks| blocks.finish(&mut index_cx))?;
             verified.partitions += 1;
         }
         // Of format BIG the number is an estimate's; its entries have been compared.
@@ -153,7 +200,7 @@ struct Order {
 impl Order {
     fn next(&mut self, element: Unfiltered<'_>) -> std::result::Result<(), &'static str> {
         if element.key() <= self.last.as_slice() {
-            return Err("rows are not in clustering order");
+            return Err("rows are not in clustering order (helenus sstable scrub puts them in order)");
         }
         self.last.clear();
         self.last.extend_from_slice(element.key());

@@ -1,6 +1,6 @@
 //! The command line of `helenus sstable`.
 
-use super::{anew, dump, ls, metadata, partitions, verify};
+use super::{anew, dump, ls, metadata, partitions, scrub, verify};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use helenus_host::Host;
@@ -27,6 +27,8 @@ pub fn command() -> Command {
             .about("Print the sizes of partitions, and name the large ones"),
         verify::VerifyOptions::augment_args(Command::new("verify"))
             .about("Read SSTables whole and say what is wrong"),
+        scrub::ScrubOptions::augment_args(Command::new("scrub"))
+            .about("Write damaged SSTables anew, with everything that can be read"),
         anew::UpgradeOptions::augment_args(Command::new("upgrade"))
             .about("Write SSTables anew, in another version"),
         anew::SplitOptions::augment_args(Command::new("split")).about("Write SSTables anew, in smaller ones"),
@@ -53,6 +55,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Some(("upgrade", matches)) => with(matches, &host, anew::upgrade),
         Some(("split", matches)) => with(matches, &host, anew::split),
         Some(("verify", matches)) => with(matches, &host, verify::run),
+        Some(("scrub", matches)) => with(matches, &host, scrub::run),
         _ => bail!("no command"),
     }
 }

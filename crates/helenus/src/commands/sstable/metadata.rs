@@ -115,7 +115,7 @@ fn print(out: &mut impl Write, field: &Field) -> Result<()> {
 fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64) -> Result<Vec<Field>> {
     let Statistics { validation, partitions, stats, header } = statistics;
     let data = found.data();
-    let table = table_of_header(header, ("keyspace", "table"), &data)?;
+    let table = table_of_header(header, found.descriptor.version, ("keyspace", "table"), &data)?;
     let version = found.descriptor.version;
     let mut fields = vec![
         field("SSTable", &data),

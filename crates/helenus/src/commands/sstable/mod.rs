@@ -9,6 +9,7 @@ mod found;
 mod ls;
 mod metadata;
 mod partitions;
+mod scrub;
 mod verify;
 
 pub use command::{command, run};

@@ -16,8 +16,9 @@ const EXAMPLES: &str = "Examples:
   helenus sstable verify --quick backup/shop
 
 Checked are: that every component of TOC.txt is there, the digest of Data.db, the checksums of chunks, pages and
-Statistics.db, the order of partitions and rows, that range tombstones are closed, and that filter and indexes lead to
-every partition. Exit code 1 when something is wrong.";
+Statistics.db, the order of partitions and rows, that range tombstones are closed, that values are of their columns' types,
+and that filter, summary and indexes lead to every partition and every block of rows. Exit code 1 when something is wrong;
+helenus sstable scrub saves what can be read.";
 
 /// Flags of the command.
 #[derive(Args, Debug, Clone)]

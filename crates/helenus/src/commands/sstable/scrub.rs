@@ -1,0 +1,362 @@
+//! `helenus sstable scrub`: SSTables written anew with everything of them that can be read, as Cassandra's sstablescrub does.
+
+use super::found::{Found, find};
+use crate::commands::progress::{Progress, size};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use helenus_host::{Disk, Host};
+use helenus_model::schema::Table;
+use helenus_model::types::key_text;
+use helenus_sstable::component::Component;
+use helenus_sstable::header_schema::table_of_header;
+use helenus_sstable::names::{Descriptor, SsTableId, SsTableIds};
+use helenus_sstable::scrub::{Loss, Scrubbed, Scrubbing, scrub};
+use helenus_sstable::table::read_statistics;
+use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
+use helenus_sstable::version::Version;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  helenus sstable scrub data/shop/orders-9ae6...             in place; the old files stay in snapshots/pre-scrub-TIME
+  helenus sstable scrub --output saved nb-12-big-Data.db     into another folder; the files that are read stay as they are
+  helenus sstable scrub --json data/shop | jq .lost
+
+Stop the server, or the Cassandra node, that uses the files first. Rows that can be read are kept, also behind damage, as far
+as the indexes lead there; what is lost is said. Partitions and rows that are out of order are put in order, in SSTables of
+their own. Statistics.db must be sound: without it nothing says what a row looks like. Indexes, filter and checksums are made
+anew. The version stays, or is the next that is written (ma to md become me, na becomes nb).";
+
+/// Losses of one SSTable that are put into JSON one by one.
+const LOSSES_TOLD: usize = 1000;
+/// Files that an SSTable has, about; a transaction log wants to know.
+const FILES: usize = 9;
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct ScrubOptions {
+    /// SSTables, by any of their files, or folders of SSTables
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A folder for the new ones, made if it is not there; without it they take the place of the old
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Go on in tables of counters too: what is lost makes their counts too small
+    #[arg(short, long)]
+    skip_corrupted: bool,
+    /// Keep rows with values that are none of their columns' types
+    #[arg(short, long)]
+    no_validate: bool,
+    /// A line of JSON an SSTable
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    data: PathBuf,
+    written: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<PathBuf>,
+    partitions: u64,
+    rows: u64,
+    empty_partitions: u64,
+    partitions_out_of_order: u64,
+    rows_out_of_order: u64,
+    losses: u64,
+    bytes_lost: u64,
+    /// The first of them.
+    lost: Vec<LostLine>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct LostLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    lost: &'static str,
+    position: u64,
+    bytes: u64,
+    problem: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Arguments that are no SSTables, files of which nothing can be read, failures of the disk.
+pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
+    let disk = &host.disk;
+    let mut all = find(&**disk, &options.files, false)?;
+    let mut place = Place::new(host, options)?;
+    let _held = place.prepare(&all)?;
+    // What an unfinished transaction left is gone now.
+    all.retain(|found| disk.exists(&found.data()));
+    let bytes: Vec<u64> = all.iter().map(|found| size_of(&**disk, found)).collect();
+    let total: u64 = bytes.iter().sum();
+    let mut progress = Progress::begin("scrub", total);
+    let (mut before, mut failed) = (0, 0);
+    for (found, bytes) in all.iter().zip(bytes) {
+        progress.name(format!("scrub {}", found.descriptor));
+        let scrubbed = one(&mut place, found, options, &mut |done, of| {
+            let share = done as f64 / of.max(1) as f64;
+            progress.at(before + (bytes as f64 * share) as u64);
+        });
+        before += bytes;
+        match scrubbed {
+            Ok(line) => print(&line, options.json)?,
+            Err(error) => {
+                failed += 1;
+                eprintln!("{}: {error:#}", found.data().display());
+            }
+        }
+    }
+    drop(progress);
+    if failed > 0 {
+        bail!("{failed} of {} SSTables were left as they are", all.len());
+    }
+    Ok(())
+}
+
+fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
+    disk.open(&found.data()).and_then(|file| file.size()).unwrap_or_default()
+}
+
+/// Where new SSTables go, and what they are called.
+struct Place<'a> {
+    host: &'a Host,
+    /// `None`: into the places of the old.
+    output: Option<PathBuf>,
+    ids: SsTableIds,
+    /// The number given last.
+    number: u32,
+    snapshot: String,
+}
+
+/// Locks on the databases that folders belong to.
+type Held = Vec<Box<dyn Send + Sync>>;
+
+impl<'a> Place<'a> {
+    fn new(host: &'a Host, options: &ScrubOptions) -> Result<Place<'a>> {
+        let mut random = [0; 8];
+        host.random.fill(&mut random);
+        let output = options.output.as_ref().map(std::path::absolute).transpose()?;
+        if let Some(output) = &output {
+            host.disk.create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+        }
+        let snapshot = format!("pre-scrub-{}", host.clock.wall_us() / 1000);
+        let ids = SsTableIds::new(u64::from_le_bytes(random));
+        Ok(Place { host, output, ids, number: 0, snapshot })
+    }
+
+    /// Before files are replaced: nobody may have them open, and no transaction may be half done.
+    fn prepare(&self, all: &[Found]) -> Result<Held> {
+        let disk = &*self.host.disk;
+        let folders: BTreeSet<&Path> = all.iter().map(|found| found.folder.as_path()).collect();
+        if let Some(output) = &self.output {
+            if folders.contains(output.as_path()) {
+                bail!("{}: give a folder with --output that is not the one read from", output.display());
+            }
+            return Ok(Vec::new());
+        }
+        let mut held = Held::new();
+        let databases: BTreeSet<&Path> = folders.iter().filter_map(|folder| folder.ancestors().nth(3)).collect();
+        for path in databases.iter().map(|database| database.join("helenus.lock")) {
+            if !disk.exists(&path) {
+                continue;
+            }
+            let holder = format!("process {} (sstable scrub)", std::process::id());
+            let lock = disk.lock(&path, &holder);
+            let lock = lock.with_context(|| {
+                format!("{} is in use: stop the server first, or give --output", path.display())
+            })?;
+            held.push(lock);
+        }
+        for folder in folders {
+            recover(disk, folder)?;
+        }
+        Ok(held)
+    }
+
+    /// Links the files of an SSTable into a snapshot.
+    fn snapshot(&self, found: &Found) -> Result<PathBuf> {
+        let disk = &*self.host.disk;
+        let folder = found.folder.join("snapshots").join(&self.snapshot);
+        disk.create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for path in files_of(disk, found)? {
+            let target = folder.join(path.file_name().unwrap_or_default());
+            disk.hard_link(&path, &target).with_context(|| format!("cannot link {}", target.display()))?;
+        }
+        disk.sync_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// A new name, of the kind that the old one has: numbers are what every version of Cassandra reads.
+    fn next(&mut self, version: Version, old: SsTableId, folder: &Path) -> std::io::Result<Descriptor> {
+        let id = match old {
+            SsTableId::Time { .. } => self.ids.next(self.host.clock.wall_us()),
+            SsTableId::Sequence(_) => {
+                let files = self.host.disk.list(folder)?;
+                let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+                let numbers = names.filter_map(|name| match Descriptor::parse(name)?.0.id {
+                    SsTableId::Sequence(number) => Some(number),
+                    SsTableId::Time { .. } => None,
+                });
+                self.number = numbers.max().unwrap_or_default().max(self.number) + 1;
+                SsTableId::Sequence(self.number)
+            }
+        };
+        Ok(Descriptor { version, id })
+    }
+}
+
+fn files_of(disk: &dyn Disk, found: &Found) -> Result<Vec<PathBuf>> {
+    let prefix = found.descriptor.prefix();
+    let is_its = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
+    };
+    let files = disk.list(&found.folder).with_context(|| format!("cannot list {}", found.folder.display()))?;
+    Ok(files.into_iter().filter(is_its).collect())
+}
+
+/// The version of the new files: the old one, or the next that is written.
+fn version_for(old: Version) -> Version {
+    Version::all().find(|version| *version >= old && version.is_written()).unwrap_or(Version::CURRENT)
+}
+
+fn one(
+    place: &mut Place<'_>,
+    found: &Found,
+    options: &ScrubOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Line> {
+    let host = place.host;
+    let disk: &Arc<dyn Disk> = &host.disk;
+    let (keyspace, table, _) = found.owner();
+    let statistics = read_statistics(&**disk, &found.folder, found.descriptor)?;
+    let schema = table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
+    let snapshot = match place.output {
+        Some(_) => None,
+        None => Some(place.snapshot(found)?),
+    };
+    let folder = place.output.clone().unwrap_or_else(|| found.folder.clone());
+    let version = version_for(found.descriptor.version);
+    let id = place.ids.next(host.clock.wall_us()).to_uuid().unwrap_or_default();
+    let mut log = TransactionLog::begin(disk.clone(), &folder, Operation::Scrub, id);
+    let mut lost = Vec::new();
+    let is_ours = version == Version::CURRENT && place.output.is_none();
+    let mut next = || {
+        let io = |source| helenus_sstable::Error::Io { file: folder.clone(), source };
+        let descriptor = place.next(version, found.descriptor.id, &folder).map_err(io)?;
+        log.add(&descriptor, FILES)?;
+        Ok(descriptor)
+    };
+    let how = Scrubbing {
+        folder: &folder,
+        names: (&keyspace, &table),
+        version,
+        validate: !options.no_validate,
+        skip_corrupted: options.skip_corrupted,
+        page_checksums: is_ours,
+        next: &mut next,
+        lost: &mut |loss| {
+            if lost.len() < LOSSES_TOLD {
+                lost.push(told(&schema, loss));
+            }
+        },
+        progress,
+    };
+    let scrubbed = match scrub(disk, (&found.folder, found.descriptor), how) {
+        Ok(scrubbed) => scrubbed,
+        Err(error) => {
+            log.abort()?;
+            log.finish()?;
+            return Err(error.into());
+        }
+    };
+    if snapshot.is_some() {
+        log.remove(&found.descriptor, files_of(&**disk, found)?.len(), 0)?;
+    }
+    log.commit()?;
+    log.finish()?;
+    Ok(line(found, &folder, scrubbed, (lost, snapshot)))
+}
+
+fn told(schema: &Table, loss: &Loss) -> LostLine {
+    let types: Vec<_> = schema.partition_key.iter().map(|column| &column.ty).collect();
+    LostLine {
+        partition: loss.key.as_ref().map(|key| key_text(&types, key)),
+        lost: loss.lost.name(),
+        position: loss.position,
+        bytes: loss.bytes,
+        problem: loss.problem.clone(),
+    }
+}
+
+fn line(
+    found: &Found,
+    folder: &Path,
+    scrubbed: Scrubbed,
+    (lost, snapshot): (Vec<LostLine>, Option<PathBuf>),
+) -> Line {
+    let data = |descriptor: &Descriptor| descriptor.path(folder, Component::Data);
+    Line {
+        data: found.data(),
+        written: scrubbed.written.iter().map(data).collect(),
+        snapshot,
+        partitions: scrubbed.partitions,
+        rows: scrubbed.rows,
+        empty_partitions: scrubbed.empty_partitions,
+        partitions_out_of_order: scrubbed.partitions_out_of_order,
+        rows_out_of_order: scrubbed.rows_out_of_order,
+        losses: scrubbed.losses,
+        bytes_lost: scrubbed.bytes_lost,
+        lost,
+        notes: scrubbed.notes,
+    }
+}
+
+fn print(line: &Line, json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer(&mut out, line)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    for lost in &line.lost {
+        let LostLine { partition, lost, position, bytes, problem } = lost;
+        let of = partition.as_ref().map_or("an unknown partition".to_owned(), |key| format!("partition {key}"));
+        let what = lost.replace('_', " ");
+        writeln!(out, "lost        {what} of {of}, {} at byte {position}: {problem}", size(*bytes))?;
+    }
+    let untold = line.losses - line.lost.len() as u64;
+    if untold > 0 {
+        writeln!(out, "lost        and {untold} more")?;
+    }
+    if line.partitions_out_of_order + line.rows_out_of_order > 0 {
+        let (partitions, rows) = (line.partitions_out_of_order, line.rows_out_of_order);
+        writeln!(out, "in order    {partitions} partitions and {rows} rows that were out of order")?;
+    }
+    for note in &line.notes {
+        writeln!(out, "note        {note}")?;
+    }
+    let lost = match line.losses {
+        0 => "nothing lost".to_owned(),
+        losses => format!("{losses} losses, {} of data", size(line.bytes_lost)),
+    };
+    let Line { data, partitions, rows, .. } = line;
+    writeln!(out, "scrubbed    {}: {partitions} partitions, {rows} rows kept, {lost}", data.display())?;
+    for path in &line.written {
+        writeln!(out, "written     {}", path.display())?;
+    }
+    if line.written.is_empty() {
+        writeln!(out, "written     nothing: no partition was left")?;
+    }
+    if let Some(snapshot) = &line.snapshot {
+        writeln!(out, "snapshot    {}: the files as they were", snapshot.display())?;
+    }
+    Ok(())
+}

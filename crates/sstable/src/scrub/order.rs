@@ -1,0 +1,50 @@
+//! Deals elements that are not in order out to runs that are: each goes to the first run that it can follow.
+//!
+//! A file that is in order is one run. Of another, the first run goes to the first new SSTable, the second to the second,
+//! and so on; dealing is the same each time the partition is read, so nothing but the end of each run is kept.
+
+/// The runs of a partition so far, each by its last position.
+#[derive(Default)]
+pub(super) struct Runs {
+    ends: Vec<Vec<u8>>,
+}
+
+impl Runs {
+    /// Begins a partition.
+    pub(super) fn clear(&mut self) {
+        self.ends.clear();
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The run that an element at this ordered position goes to.
+    pub(super) fn deal(&mut self, key: &[u8]) -> usize {
+        let run = self.ends.iter().take_while(|end| end.as_slice() >= key).count();
+        match self.ends.get_mut(run) {
+            Some(end) => {
+                end.clear();
+                end.extend_from_slice(key);
+            }
+            None => self.ends.push(key.to_vec()),
+        }
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_ascends_and_order_needs_one_run() {
+        let mut runs = Runs::default();
+        let dealt: Vec<usize> = [1, 2, 9, 3, 3, 4, 10].iter().map(|key| runs.deal(&[*key])).collect();
+        assert_eq!(dealt, [0, 0, 0, 1, 2, 1, 0]);
+        runs.clear();
+        assert!([1, 2, 3].iter().all(|key| runs.deal(&[*key]) == 0));
+        assert_eq!(runs.count(), 1);
+    }
+}

@@ -1,0 +1,106 @@
+//! Where partitions begin, by the index, in step with the data.
+
+use crate::block::ReadContext;
+use crate::error::Result;
+use crate::index_bti::{IndexPosition, PartitionIter, RowIndexEntry};
+use crate::table::{Index, RowIndex, wide};
+
+/// A partition as the index has it.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    /// Its key, where the index holds it whole.
+    pub(super) key: Option<Vec<u8>>,
+    /// Its own index, if it has one.
+    pub(super) index: Option<RowIndex>,
+}
+
+/// A walk along the index. It ends where the index is damaged, and `problem` says so.
+pub(super) struct Places<'a> {
+    index: Option<&'a Index>,
+    at: At,
+    ahead: Option<Place>,
+    pub(super) problem: Option<String>,
+}
+
+enum At {
+    Nowhere,
+    Bti(Box<PartitionIter>),
+    /// A position in Index.db.
+    Big(u64),
+}
+
+impl<'a> Places<'a> {
+    /// From the first partition on.
+    pub(super) fn new(index: Option<&'a Index>, cx: &mut ReadContext) -> Places<'a> {
+        let mut problem = None;
+        let at = match index {
+            None => At::Nowhere,
+            Some(Index::Big(_)) => At::Big(0),
+            Some(Index::Bti { partitions, .. }) => match partitions.iter_from(None, cx) {
+                Ok(iter) => At::Bti(Box::new(iter)),
+                Err(error) => {
+                    problem = Some(error.to_string());
+                    At::Nowhere
+                }
+            },
+        };
+        let mut places = Places { index, at, ahead: None, problem };
+        places.step(cx);
+        places
+    }
+
+    /// Goes past everything up to a position; the partition that begins there, if the index knows one.
+    pub(super) fn pass(&mut self, position: u64, cx: &mut ReadContext) -> Option<Place> {
+        let mut passed = None;
+        while self.ahead.as_ref().is_some_and(|ahead| ahead.start <= position) {
+            passed = self.step(cx);
+        }
+        passed.filter(|place| place.start == position)
+    }
+
+    /// Where the partition after those passed begins.
+    pub(super) fn next_start(&self) -> Option<u64> {
+        self.ahead.as_ref().map(|ahead| ahead.start)
+    }
+
+    /// Takes the place ahead and reads the next.
+    fn step(&mut self, cx: &mut ReadContext) -> Option<Place> {
+        let passed = self.ahead.take();
+        match self.read(cx) {
+            Ok(Some(next)) if passed.as_ref().is_none_or(|passed| passed.start < next.start) => {
+                self.ahead = Some(next);
+            }
+            Ok(Some(next)) => self.stop(format!("the index has partitions out of order at byte {}", next.start)),
+            Ok(None) => self.at = At::Nowhere,
+            Err(error) => self.stop(error.to_string()),
+        }
+        passed
+    }
+
+    fn stop(&mut self, problem: String) {
+        self.at = At::Nowhere;
+        self.problem = Some(problem);
+    }
+
+    fn read(&mut self, cx: &mut ReadContext) -> Result<Option<Place>> {
+        match (&mut self.at, self.index) {
+            (At::Bti(iter), Some(Index::Bti { rows, .. })) => match iter.next(cx)? {
+                None => Ok(None),
+                Some(IndexPosition::Data(start)) => Ok(Some(Place { start, key: None, index: None })),
+                Some(IndexPosition::Rows(at)) => {
+                    let (key, entry) = RowIndexEntry::read(rows, at, cx)?;
+                    let position = wide(entry);
+                    Ok(Some(Place { start: position.data, key: Some(key), index: position.index }))
+                }
+            },
+            (At::Big(at), Some(Index::Big(index))) => {
+                let Some((key, found, next)) = index.entry_at(*at, cx)? else { return Ok(None) };
+                *at = next;
+                let own = found.promoted.map(RowIndex::Big);
+                Ok(Some(Place { start: found.data, key: Some(key), index: own }))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Checks that the index of a wide partition leads to the rows that it should: part of `SsTable::verify`.
+//!
+//! The first and the last position of each block are looked up from both ends, as reads would; what is between them follows,
+//! for blocks ascend. The range deletion that a block says is open must be the one that is.
+
+use super::index::{Blocks, BlocksMemory, Index, RowIndex};
+use crate::block::ReadContext;
+use crate::data::RowLayout;
+use crate::error::{Error, Result};
+use crate::index_bti::IndexBlock;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::filter::AFTER_ALL;
+
+/// The blocks of the partition in hand, in step with its elements.
+pub(super) struct BlockCheck<'a> {
+    index: &'a Index,
+    layout: &'a RowLayout,
+    start: u64,
+    lookups: Blocks,
+    /// Ascending.
+    blocks: Vec<IndexBlock>,
+    /// Blocks that have begun.
+    begun: usize,
+    /// Ordered positions of the first and the last element of the block that began last.
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// Whether rows may be passed over unseen: those of dropped columns alone.
+    may_miss_rows: bool,
+}
+
+impl<'a> BlockCheck<'a> {
+    /// Reads all blocks of the partition that starts at `start` in the data.
+    pub(super) fn new(
+        (index, layout): (&'a Index, &'a RowLayout),
+        (start, entry): (u64, &RowIndex),
+        may_miss_rows: bool,
+        cx: &mut ReadContext,
+    ) -> Result<BlockCheck<'a>> {
+        let mut lookups = index.blocks(entry, &mut BlocksMemory::default(), cx)?;
+        let mut blocks = Vec::new();
+        let mut block = lookups.floor_reversed(layout, AFTER_ALL, cx)?;
+        while let Some(now) = block {
+            blocks.push(now);
+            block = lookups.previous(layout, cx)?;
+        }
+        blocks.reverse();
+        if blocks.is_empty() || !blocks.is_sorted_by(|a, b| a.end == b.offset) {
+            return Err(index.corrupt(&format!("the blocks of the partition at byte {start} leave gaps")));
+        }
+        let (first, last) = (Vec::new(), Vec::new());
+        Ok(BlockCheck { index, layout, start, lookups, blocks, begun: 0, first, last, may_miss_rows })
+    }
+
+    /// Takes the next element: where it stands and ends in the data, its ordered position, and what is open before it.
+    pub(super) fn element(
+        &mut self,
+        (at, end): (u64, u64),
+        key: &[u8],
+        open: Option<DeletionTime>,
+        cx: &mut ReadContext,
+    ) -> Result<()> {
+        let next = self.blocks.get(self.begun).map(|block| (self.start + block.offset, block.open));
+        let begins = match next {
+            Some((begin, _)) if begin == at => true,
+            Some((begin, _)) if begin < at => return Err(self.wrong(begin, "begins where no row does")),
+            Some((begin, _)) if begin < end && self.may_miss_rows => true,
+            Some((begin, _)) if begin < end => return Err(self.wrong(begin, "begins within a row")),
+            _ if self.begun == 0 => return Err(self.wrong(at, "is not the first, and no other is before it")),
+            _ => false,
+        };
+        if begins {
+            self.end_block(cx)?;
+            self.begun += 1;
+            self.first.clear();
+            self.first.extend_from_slice(key);
+            if next.is_some_and(|(_, stated)| stated != open) {
+                return Err(self.wrong(at, "says that another range deletion is open where it begins"));
+            }
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Ends the partition.
+    pub(super) fn finish(mut self, cx: &mut ReadContext) -> Result<()> {
+        self.end_block(cx)?;
+        if self.begun == self.blocks.len() {
+            return Ok(());
+        }
+        Err(self.wrong(self.start, "begins behind the last row"))
+    }
+
+    /// Looks up both ends of the block that was begun last.
+    fn end_block(&mut self, cx: &mut ReadContext) -> Result<()> {
+        let Some(number) = self.begun.checked_sub(1) else { return Ok(()) };
+        let Some(block) = self.blocks.get(number).copied() else { return Ok(()) };
+        let at = self.start + block.offset;
+        for bound in [&self.first, &self.last] {
+            let found = self.lookups.floor_start(self.layout, bound, cx)?;
+            if found != (block.offset, block.open) {
+                return Err(self.wrong(at, "is not found by its rows"));
+            }
+        }
+        let found = self.lookups.floor_reversed(self.layout, &self.last, cx)?;
+        let is_only = self.first == self.last;
+        let before = number.checked_sub(1).and_then(|before| self.blocks.get(before));
+        let is_right = found == Some(block) || (is_only && found == before.copied());
+        if is_right { Ok(()) } else { Err(self.wrong(at, "is not found backwards by its last row")) }
+    }
+
+    fn wrong(&self, at: u64, problem: &str) -> Error {
+        let start = self.start;
+        self.index.corrupt(&format!("of the partition at byte {start} the block at byte {at} {problem}"))
+    }
+}

@@ -1,0 +1,269 @@
+//! A table in memory of which every part can be damaged: partitions of one row, two wide ones with a range deletion, in any
+//! version that is written.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use super::render;
+use helenus_host::{Host, memory};
+use helenus_model::cell::{Cell, Span};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::filter::{ClusteringFilter, Slice};
+use helenus_model::partitions::{KeyRange, PartitionKey};
+use helenus_model::range_tombstone::MarkerBuf;
+use helenus_model::row::RowBuf;
+use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::types::CqlType;
+use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_sstable::block::NoCache;
+use helenus_sstable::data::PartitionReader;
+use helenus_sstable::names::{Descriptor, SsTableId};
+use helenus_sstable::statistics::EncodingStats;
+use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::version::Version;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use helenus_sstable::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+pub const FOLDER: &str = "/t";
+pub const VERSIONS: [Version; 4] = [Version::Da, Version::Oa, Version::Nb, Version::Me];
+
+/// A table with its components in memory, and what it holds.
+pub struct Sound {
+    pub schema: Arc<Table>,
+    pub descriptor: Descriptor,
+    pub files: Vec<(String, Vec<u8>)>,
+    /// All of it, an element a line, and where each partition's lines are, by key.
+    pub lines: Vec<String>,
+    pub partitions: BTreeMap<Vec<u8>, Vec<String>>,
+}
+
+pub fn schema() -> Table {
+    let column = |name: &str, kind, ty| Column {
+        name: name.into(),
+        kind,
+        position: 0,
+        ty,
+        reversed: false,
+        id: Table::UNNUMBERED,
+    };
+    let mut table = Table {
+        id: TableId(uuid::Uuid::nil()),
+        keyspace: "ks".into(),
+        name: "t".into(),
+        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Blob)],
+        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
+        statics: Vec::new(),
+        regulars: vec![column("v", ColumnKind::Regular, CqlType::Blob)],
+        options: TableOptions::default(),
+        dropped: Default::default(),
+        flags: Vec::new(),
+        indexes: Default::default(),
+        masks: Default::default(),
+        next_column_id: 0,
+    };
+    table.arrange();
+    table
+}
+
+/// 300 partitions, two of them wide, with a range deletion.
+pub fn write(version: Version, compressed: bool, page_checksums: bool) -> Sound {
+    let host = memory::host();
+    let schema = Arc::new(schema());
+    host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    let mut options = WriterOptions::of_table(schema.clone(), 300, EncodingStats::NONE).for_version(version);
+    options.page_checksums = page_checksums;
+    options.row_index_block_bytes = 1000;
+    options.compression.chunk_bytes = 4096;
+    if !compressed {
+        options.compression.class = None;
+    }
+    let descriptor = Descriptor { version, id: SsTableId::Sequence(1) };
+    let mut writer =
+        SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options).unwrap();
+    let mut keys: Vec<PartitionKey> =
+        (0..300_u32).map(|key| PartitionKey::new(key.to_be_bytes().to_vec())).collect();
+    keys.sort_by(|a, b| a.decorated.cmp(&b.decorated));
+    for (number, key) in keys.iter().enumerate() {
+        writer.begin_partition(&key.bytes, &key.hash, DeletionTime::LIVE, None).unwrap();
+        let rows = if number % 150 == 70 { 400 } else { 1 };
+        for row in 0..rows {
+            if rows > 1 && (row == 50 || row == 300) {
+                writer.add(Unfiltered::Marker(marker(&schema, row).view())).unwrap();
+            }
+            writer.add(Unfiltered::Row(self::row(&schema, row, number).view())).unwrap();
+        }
+        writer.end_partition().unwrap();
+    }
+    writer.finish().unwrap();
+    let mut files = Vec::new();
+    for path in host.disk.list(Path::new(FOLDER)).unwrap() {
+        let file = host.disk.open(&path).unwrap();
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes));
+    }
+    let mut sound = Sound { schema, descriptor, files, lines: Vec::new(), partitions: BTreeMap::new() };
+    let table = sound.open(&host).unwrap();
+    let (lines, end) = scanned(&table);
+    end.unwrap();
+    for key in &keys {
+        let (lines, end) = found(&table, key);
+        assert!(end.unwrap());
+        sound.partitions.insert(key.bytes.to_vec(), lines);
+    }
+    sound.lines = lines;
+    sound
+}
+
+pub fn ordered(schema: &Table, row: i32, bound: Option<bool>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let value = row.to_be_bytes();
+    let values = [Some(value.as_slice())];
+    match bound {
+        None => helenus_model::byte_comparable::clustering_key(values, &schema.clustering, &mut out),
+        Some(before) => {
+            helenus_model::byte_comparable::clustering_bound(values, &schema.clustering, before, &mut out)
+        }
+    }
+    .unwrap();
+    out
+}
+
+pub fn row(schema: &Table, number: i32, seed: usize) -> RowBuf {
+    let mut row = RowBuf { key: ordered(schema, number, None), ..RowBuf::default() };
+    let span = row.push_bytes(&number.to_be_bytes());
+    row.clustering.push(span);
+    row.liveness = Liveness::at(1_700_000_000_000_000 + i64::from(number));
+    let noise: Vec<u8> = (0..20 + number % 60).map(|at| (at * 31 + seed as i32 * 7) as u8).collect();
+    let value = row.push_bytes(&noise);
+    row.cells.push(Cell {
+        column: schema.regulars[0].id,
+        ttl_s: 0,
+        timestamp_us: row.liveness.timestamp_us,
+        local_deletion_s: NO_EXPIRY,
+        path: Span::NULL,
+        value,
+    });
+    row
+}
+
+/// Opens a range deletion before row 50 and closes it before row 300.
+pub fn marker(schema: &Table, row: i32) -> MarkerBuf {
+    let deletion = DeletionTime { timestamp_us: 5, local_s: 1_700_000_000 };
+    let (close, open) =
+        if row == 50 { (DeletionTime::LIVE, deletion) } else { (deletion, DeletionTime::LIVE) };
+    MarkerBuf {
+        key: ordered(schema, row, Some(true)),
+        before: true,
+        close,
+        open,
+        clustering: vec![Span { start: 0, len: 4 }],
+        data: row.to_be_bytes().to_vec(),
+    }
+}
+
+impl Sound {
+    pub fn open(&self, host: &Host) -> Result<Arc<SsTable>> {
+        let options =
+            OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        SsTable::open(&*host.disk, Path::new(FOLDER), self.descriptor, options)
+    }
+
+    /// A machine with the table's files, one of them with another content.
+    pub fn with(&self, name: &str, bytes: &[u8]) -> Host {
+        let host = memory::host();
+        host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+        for (file, sound) in &self.files {
+            let bytes = if file == name { bytes } else { sound };
+            host.disk.create(&Path::new(FOLDER).join(file)).unwrap().write_all_at(bytes, 0).unwrap();
+        }
+        host
+    }
+
+    /// The table with another content of one file.
+    pub fn damaged(&self, name: &str, bytes: &[u8]) -> Result<Arc<SsTable>> {
+        self.open(&self.with(name, bytes))
+    }
+}
+
+/// All rows by a scan, and how it ended.
+pub fn scanned(table: &Arc<SsTable>) -> (Vec<String>, Result<()>) {
+    let mut cx = render::cx();
+    let mut lines = Vec::new();
+    let mut scan = match table.scan(&KeyRange::all(), &mut cx) {
+        Ok(scan) => scan,
+        Err(error) => return (lines, Err(error)),
+    };
+    loop {
+        match scan.next_partition(&mut cx) {
+            Ok(true) => lines.push(render::hex(scan.key())),
+            Ok(false) => return (lines, Ok(())),
+            Err(error) => return (lines, Err(error)),
+        }
+        if let Err(error) = rest(&mut scan, table, &mut lines) {
+            return (lines, Err(error));
+        }
+    }
+}
+
+/// A partition forwards and backwards; whether it was there.
+pub fn found(table: &Arc<SsTable>, key: &PartitionKey) -> (Vec<String>, Result<bool>) {
+    let mut cx = render::cx();
+    let mut lines = Vec::new();
+    let mut reader = match PartitionReader::find(table, key, true, &mut cx) {
+        Ok(Some(reader)) => reader,
+        Ok(None) => return (lines, Ok(false)),
+        Err(error) => return (lines, Err(error)),
+    };
+    for reversed in [false, true] {
+        reader.select(Arc::new(ClusteringFilter::Slices(vec![Slice::all()])), reversed);
+        if let Err(error) = rest(&mut reader, table, &mut lines) {
+            return (lines, Err(error));
+        }
+    }
+    (lines, Ok(true))
+}
+
+pub fn rest<S>(source: &mut S, table: &SsTable, lines: &mut Vec<String>) -> Result<()>
+where
+    S: Source<helenus_sstable::block::ReadContext, Error = Error>,
+{
+    let mut cx = render::cx();
+    // Damage that leads in circles would not end.
+    let most = lines.len() + 5000;
+    while source.advance(&mut cx)? {
+        let mut line = String::new();
+        render::element(table.schema(), source.current(), &mut line);
+        lines.push(line);
+        assert!(lines.len() < most, "a read does not end");
+    }
+    Ok(())
+}
+
+/// Every cut at 4 KiB and some flipped bits of each file, told by name.
+pub fn each_damage(sound: &Sound, flips: u64, mut each: impl FnMut(&str, &[u8], &str)) {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for (name, bytes) in &sound.files {
+        let cuts = (0..bytes.len()).step_by(4096).chain([bytes.len().saturating_sub(1)]);
+        for cut in cuts {
+            each(name, &bytes[..cut], &format!("{name} cut at {cut}"));
+        }
+        if bytes.is_empty() {
+            continue;
+        }
+        for _ in 0..flips {
+            let (at, bit) = ((next() % bytes.len() as u64) as usize, next() % 8);
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            each(name, &damaged, &format!("{name} bit {bit} of byte {at}"));
+        }
+    }
+}
