@@ -155,3 +155,28 @@ impl Server {
         }
     }
 }
+
+/// Runs a statement on a backend and waits until it is written.
+pub fn run_on(backend: &LocalBackend, query: &str) {
+    let identity = Identity::default();
+    let request = Request { keyspace: None, ..Request::plain(&identity, &[]) };
+    let answer = backend.query(query, &request, &mut Collected::default());
+    match answer.unwrap_or_else(|error| panic!("{query}: {error}")).outcome {
+        Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().expect("written"),
+        _ => {}
+    }
+}
+
+/// The rows of a SELECT on a backend. One by an index that is being built is asked again.
+pub fn rows_of(backend: &LocalBackend, query: &str) -> Vec<Vec<Option<Vec<u8>>>> {
+    let identity = Identity::default();
+    let request = Request { keyspace: None, ..Request::plain(&identity, &[]) };
+    loop {
+        let mut out = Collected::default();
+        match backend.query(query, &request, &mut out) {
+            Ok(_) => return out.rows,
+            Err(error) if error.to_string().contains("is not yet available") => std::thread::yield_now(),
+            Err(error) => panic!("{query}: {error}"),
+        }
+    }
+}

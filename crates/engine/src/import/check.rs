@@ -8,6 +8,7 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
+use helenus_sstable::version::Version;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub fn check_source(
         Ok(statistics) => statistics,
         Err(error) => return vec![error.to_string()],
     };
-    let mut problems: Vec<String> = check_statistics(&statistics, table).into_iter().map(with_name).collect();
+    let mut problems: Vec<String> = check_statistics(&statistics, descriptor.version, table).into_iter().map(with_name).collect();
     if problems.is_empty() {
         let options = OpenOptions {
             schema: table.clone(),
@@ -46,18 +47,18 @@ pub fn check_source(
     problems
 }
 
-fn check_statistics(statistics: &Statistics, table: &Table) -> Vec<String> {
+fn check_statistics(statistics: &Statistics, version: Version, table: &Table) -> Vec<String> {
     let partitioner = &statistics.validation.partitioner;
     if partitioner != MURMUR3_PARTITIONER {
         return vec![format!(
             "its partitions are ordered by {partitioner}; only Murmur3Partitioner's order is read"
         )];
     }
-    check_header(&statistics.header, table)
+    check_header(&statistics.header, version, table)
 }
 
-/// Why a file with this header cannot be one of this table: every column that does not fit.
-pub fn check_header(header: &Header, table: &Table) -> Vec<String> {
+/// Why a file of a version with this header cannot be one of this table: every column that does not fit.
+pub fn check_header(header: &Header, version: Version, table: &Table) -> Vec<String> {
     let mut problems = Vec::new();
     let name = format!("{}.{}", table.keyspace, table.name);
     match key_types(&header.key_type) {
@@ -74,13 +75,18 @@ pub fn check_header(header: &Header, table: &Table) -> Vec<String> {
         [(&header.statics, &table.statics, "static"), (&header.regulars, &table.regulars, "regular")]
     {
         for column in columns {
-            problems.extend(check_column(column, of_table, (table, kind)));
+            problems.extend(check_column(column, version, of_table, (table, kind)));
         }
     }
     problems
 }
 
-fn check_column(column: &HeaderColumn, of_table: &[Column], (table, kind): (&Table, &str)) -> Option<String> {
+fn check_column(
+    column: &HeaderColumn,
+    version: Version,
+    of_table: &[Column],
+    (table, kind): (&Table, &str),
+) -> Option<String> {
     let name = String::from_utf8_lossy(&column.name);
     let found = match plain(&column.type_name) {
         Ok((found, _)) => found,
@@ -90,6 +96,11 @@ fn check_column(column: &HeaderColumn, of_table: &[Column], (table, kind): (&Tab
         None if table.dropped.contains_key(&*name) => None,
         None => Some(format!("{kind} column {name} ({found}) is not in {}.{}", table.keyspace, table.name)),
         Some(wanted) if fits(&found, &wanted.ty) => None,
+        // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035), under the same
+        // letters as 3.11, which says what it means. The table's word is taken; rows that do not bear it out are damage.
+        Some(wanted) if version < Version::Na && is_frozen(&wanted.ty) && fits(&found.freeze(), &wanted.ty) => {
+            None
+        }
         Some(wanted) => Some(format!(
             "column {name} is {found} in the file and {} in {}.{}",
             wanted.ty, table.keyspace, table.name
@@ -145,6 +156,10 @@ fn keys(
 fn fits(found: &CqlType, wanted: &CqlType) -> bool {
     let is_bytes = *wanted == CqlType::Blob && !found.is_multi_cell() && *found != CqlType::Counter;
     is_bytes || (found.is_multi_cell() == wanted.is_multi_cell() && is_same(found, wanted))
+}
+
+fn is_frozen(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Udt(udt) if udt.frozen)
 }
 
 /// Whether two types are one, whatever keyspace their user-defined types are from, and whether or not their parts are

@@ -190,10 +190,12 @@ fn load_dropped(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
         let dropped_ms = row.get("dropped_time").and_then(|value| value.first_chunk::<8>());
         let dropped_ms = i64::from_be_bytes(*dropped_ms.ok_or_else(|| row.damaged("dropped_time"))?);
         let name: Arc<str> = row.text("column_name")?.into();
+        // Cassandra 3.0 and 3.11 have no such column: static ones are taken for regular there, as Cassandra 5 does.
+        let kind = if row.get("kind").is_some() { row.kind()? } else { ColumnKind::Regular };
         let dropped = DroppedColumn {
             name: name.clone(),
             ty: row.ty(keyspace)?,
-            kind: row.kind()?,
+            kind,
             // The column holds milliseconds: what was written in the one of the drop was written before it.
             dropped_us: dropped_ms.saturating_mul(1000).saturating_add(999),
         };
