@@ -44,7 +44,8 @@ fn a_server_of_memory_takes_a_nodes_directory() {
     for version in ["ma", "oa"] {
         let node = node(version);
         let server = Server::start_with(&["--memory"]);
-        let socket = server.head().iter().find_map(|line| line.trim().strip_prefix("admin")).expect("the socket");
+        let socket =
+            server.head().iter().find_map(|line| line.trim().strip_prefix("admin")).expect("the socket");
         let socket = socket.split_whitespace().next().expect("a path").to_owned();
         let told = tool(&["import", text(&node.join("data")), "--socket", &socket]);
         assert!(told.contains("imported    fx.wide: 2 SSTables"), "{told}");
@@ -83,9 +84,16 @@ fn multiply(table: &Path, copies: u32) {
         let prefix = text(&path).strip_suffix("Data.db").expect("a data file").to_owned();
         let (before, _) = prefix.split_once("/nb-").expect("a file of version nb");
         let first = if prefix.contains("/nb-1-") { 100 } else { 10_000 };
-        for component in
-            ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CompressionInfo.db", "Digest.crc32", "TOC.txt"]
-        {
+        for component in [
+            "Data.db",
+            "Index.db",
+            "Summary.db",
+            "Filter.db",
+            "Statistics.db",
+            "CompressionInfo.db",
+            "Digest.crc32",
+            "TOC.txt",
+        ] {
             for number in first..first + copies {
                 fs::copy(format!("{prefix}{component}"), format!("{before}/nb-{number}-big-{component}"))
                     .expect("copy a component");
@@ -153,7 +161,6 @@ fn a_server_killed_in_the_middle_of_an_import_has_all_of_it_or_nothing() {
     assert!(none >= 2 && all >= 1, "{none} with nothing, {all} with all");
 }
 
-
 #[test]
 fn a_damaged_table_is_refused_scrubbed_and_then_taken() {
     let scratch = TempDir::with_prefix("helenus-scrub-").expect("a temporary directory");
@@ -166,7 +173,8 @@ fn a_damaged_table_is_refused_scrubbed_and_then_taken() {
     bytes[10] ^= 0x40;
     fs::write(&file, bytes).expect("damage it");
     let server = Server::start();
-    let import = ["import", text(&data), "--data", text(&server.data())];
+    let ours = server.data();
+    let import = ["import", text(&data), "--data", text(&ours)];
     let told = end_to_end::refused(&import);
     assert!(told.contains("nothing was imported") && told.contains("nb-1-big-Data.db"), "{told}");
     let told = tool(&["sstable", "scrub", "--json", text(&file)]);

@@ -39,9 +39,8 @@ fn answered(backend: &LocalBackend, expected: &[String]) -> Vec<String> {
     let rows = |table: &&str| {
         let rows = support::rows_of(backend, &format!("SELECT JSON * FROM fx.{table}"));
         let table = (*table).to_owned();
-        rows.into_iter().map(move |row| {
-            format!("{table} {}", String::from_utf8(row[0].clone().unwrap()).unwrap())
-        })
+        rows.into_iter()
+            .map(move |row| format!("{table} {}", String::from_utf8(row[0].clone().unwrap()).unwrap()))
     };
     tables.iter().flat_map(rows).collect()
 }
@@ -185,9 +184,8 @@ fn leave(disk: &dyn Disk, data: &Path, left: Left) -> Vec<(PathBuf, Descriptor)>
     let second = descriptors[1];
     let copied = Descriptor { id: next_id(&descriptors), ..second };
     let files: Vec<PathBuf> = disk.list(&folder).unwrap();
-    let of_second = |path: &&PathBuf| {
-        path.file_name().unwrap().to_str().unwrap().starts_with(&second.prefix())
-    };
+    let of_second =
+        |path: &&PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&second.prefix());
     let of_second: Vec<&PathBuf> = files.iter().filter(of_second).collect();
     for path in &of_second {
         let name = path.file_name().unwrap().to_str().unwrap().replace(&second.prefix(), &copied.prefix());
@@ -199,7 +197,8 @@ fn leave(disk: &dyn Disk, data: &Path, left: Left) -> Vec<(PathBuf, Descriptor)>
     let record = |kind, descriptor: Option<&Descriptor>| Record {
         kind,
         // The node's own path, not that of the copy.
-        path: descriptor.map_or(String::new(), |d| format!("/var/lib/cassandra/data/fx/wide-1/{}", d.prefix())),
+        path: descriptor
+            .map_or(String::new(), |d| format!("/var/lib/cassandra/data/fx/wide-1/{}", d.prefix())),
         modified_ms: if kind == RecordKind::Remove { 1_700_000_000_123 } else { 0 },
         files: if descriptor.is_some() { of_second.len() as i32 } else { 0 },
     };
@@ -226,7 +225,8 @@ fn leave(disk: &dyn Disk, data: &Path, left: Left) -> Vec<(PathBuf, Descriptor)>
         disk.remove(&second.path(&folder, Component::Data)).unwrap();
         disk.remove(&second.path(&folder, Component::Filter)).unwrap();
     }
-    let useless = if matches!(left, Left::Committed | Left::CommittedAndHalfRemoved) { second } else { copied };
+    let useless =
+        if matches!(left, Left::Committed | Left::CommittedAndHalfRemoved) { second } else { copied };
     vec![(folder, useless)]
 }
 
@@ -256,7 +256,10 @@ fn what_a_transaction_left_unfinished_counts_as_it_would_for_the_node() {
             for (folder, descriptor) in &useless {
                 for path in host.disk.list(folder).unwrap() {
                     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-                    assert!(!name.starts_with(&descriptor.prefix()) && !name.ends_with(".log"), "{what}: {name}");
+                    assert!(
+                        !name.starts_with(&descriptor.prefix()) && !name.ends_with(".log"),
+                        "{what}: {name}"
+                    );
                 }
             }
             database.close().unwrap();
@@ -275,10 +278,13 @@ fn what_a_transaction_left_unfinished_counts_as_it_would_for_the_node() {
 
 fn listing(disk: &dyn Disk, folder: &Path) -> Vec<PathBuf> {
     let entries = disk.list(folder).unwrap();
-    entries.iter().flat_map(|path| {
-        let below = if disk.is_dir(path) { listing(disk, path) } else { Vec::new() };
-        [path.clone()].into_iter().chain(below)
-    }).collect()
+    entries
+        .iter()
+        .flat_map(|path| {
+            let below = if disk.is_dir(path) { listing(disk, path) } else { Vec::new() };
+            [path.clone()].into_iter().chain(below)
+        })
+        .collect()
 }
 
 #[test]
@@ -325,7 +331,8 @@ fn an_import_that_is_cut_at_any_sync_is_there_whole_or_not_at_all() {
         let (mut none, mut all) = (0, 0);
         // Every cut near the steps that count, and some of the many of copying.
         let last = cuts.len().saturating_sub(80);
-        for (number, cut) in cuts.iter().enumerate().filter(|(number, _)| *number >= last || number % 9 == 0) {
+        for (number, cut) in cuts.iter().enumerate().filter(|(number, _)| *number >= last || number % 9 == 0)
+        {
             let survives = [Survives::OnlySynced, Survives::Torn { seed: number as u64 }][number % 2];
             let cut_off = cut.machine.crash_image(survives);
             let (database, backend) = opened(cut_off.host(), DatabaseOptions::new("/db"));

@@ -180,7 +180,10 @@ fn of_a_wide_partition_only_the_rows_of_the_damaged_chunk_are_lost() {
         let host = sound.with(&name, &damaged);
         let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sound.descriptor), false).unwrap();
         assert!(done.bytes_lost > 0 && done.bytes_lost < 4 * 4096, "{version}: {losses:?}");
-        assert!(done.rows as usize > all.len() - 200 && (done.rows as usize) < all.len(), "{version}: {done:?}");
+        assert!(
+            done.rows as usize > all.len() - 200 && (done.rows as usize) < all.len(),
+            "{version}: {done:?}"
+        );
         check(&sound, &all, &sound.with(&name, &damaged), "a chunk");
     }
 }
@@ -203,7 +206,10 @@ fn without_an_index_the_rows_before_the_damage_are_kept() {
         }
         let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sound.descriptor), false).unwrap();
         assert_eq!(losses.len(), 1, "{losses:?}");
-        assert!(matches!(losses[0].lost, Lost::RestOfPartition | Lost::Partition) && done.rows > 100, "{done:?}");
+        assert!(
+            matches!(losses[0].lost, Lost::RestOfPartition | Lost::Partition) && done.rows > 100,
+            "{done:?}"
+        );
         assert!(!done.notes.is_empty());
         outputs(&host, &done);
     }

@@ -58,7 +58,11 @@ pub(super) fn run(input: &[u8]) {
             let place = (Path::new(OUT), descriptor);
             let table = SsTable::open_alone(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]);
             let verified = table.and_then(|table| table.verify(&*host.disk, Path::new(OUT)));
-            assert!(verified.is_ok(), "{version}: {}", verified.err().map(|e| e.to_string()).unwrap_or_default());
+            assert!(
+                verified.is_ok(),
+                "{version}: {}",
+                verified.err().map(|e| e.to_string()).unwrap_or_default()
+            );
         }
     }
 }

@@ -33,7 +33,8 @@ pub fn check_source(
         Ok(statistics) => statistics,
         Err(error) => return vec![error.to_string()],
     };
-    let mut problems: Vec<String> = check_statistics(&statistics, descriptor.version, table).into_iter().map(with_name).collect();
+    let mut problems: Vec<String> =
+        check_statistics(&statistics, descriptor.version, table).into_iter().map(with_name).collect();
     if problems.is_empty() {
         let options = OpenOptions {
             schema: table.clone(),
@@ -98,7 +99,9 @@ fn check_column(
         Some(wanted) if fits(&found, &wanted.ty) => None,
         // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035), under the same
         // letters as 3.11, which says what it means. The table's word is taken; rows that do not bear it out are damage.
-        Some(wanted) if version < Version::Na && is_frozen(&wanted.ty) && fits(&found.freeze(), &wanted.ty) => {
+        Some(wanted)
+            if version < Version::Na && is_frozen(&wanted.ty) && fits(&found.freeze(), &wanted.ty) =>
+        {
             None
         }
         Some(wanted) => Some(format!(

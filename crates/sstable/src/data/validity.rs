@@ -94,7 +94,8 @@ impl Validity {
             }
             other => Ok(other),
         };
-        let ty_of_value = ty_of_value.map_err(|error| format!("column {name}: the path of a cell: {error}"))?;
+        let ty_of_value =
+            ty_of_value.map_err(|error| format!("column {name}: the path of a cell: {error}"))?;
         if cell.is_tombstone() {
             let problem = || format!("column {name}: a tombstone with a value");
             return if value.is_empty() { Ok(()) } else { Err(problem()) };

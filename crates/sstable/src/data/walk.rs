@@ -105,9 +105,8 @@ impl Walk {
     ) -> bool {
         let Some(end) = self.refused_end.take() else { return false };
         let found = self.cursor.extent(Rows { data, layout }, end, cx);
-        let is_next = found.is_ok_and(|found| {
-            found.head.kind == HeadKind::End || found.head.back == end - self.position
-        });
+        let is_next = found
+            .is_ok_and(|found| found.head.kind == HeadKind::End || found.head.back == end - self.position);
         if is_next {
             self.position = end;
         }

@@ -62,7 +62,11 @@ impl<'a> Output<'a> {
         partition.static_row.copy_from(static_row.view());
         partition.last.clear();
         (partition.is_begun, partition.pending, partition.open, partition.reopen) = (false, None, None, None);
-        if deletion.is_live() && static_row.view().is_empty() { Ok(()) } else { self.ensure_begun().map(|_| ()) }
+        if deletion.is_live() && static_row.view().is_empty() {
+            Ok(())
+        } else {
+            self.ensure_begun().map(|_| ())
+        }
     }
 
     /// Adds an element, which comes after the one before. Returns whether a part of a range tombstone was lost with it: it

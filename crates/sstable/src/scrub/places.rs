@@ -71,7 +71,9 @@ impl<'a> Places<'a> {
             Ok(Some(next)) if passed.as_ref().is_none_or(|passed| passed.start < next.start) => {
                 self.ahead = Some(next);
             }
-            Ok(Some(next)) => self.stop(format!("the index has partitions out of order at byte {}", next.start)),
+            Ok(Some(next)) => {
+                self.stop(format!("the index has partitions out of order at byte {}", next.start))
+            }
             Ok(None) => self.at = At::Nowhere,
             Err(error) => self.stop(error.to_string()),
         }

@@ -297,11 +297,7 @@ impl Run<'_, '_> {
 
     /// Goes through a partition's elements from where the walk stands; adds those of a run, or none. Returns where the next
     /// partition should stand.
-    fn content(
-        &mut self,
-        extent: &Extent,
-        mut to: Option<(usize, &mut Output<'_>)>,
-    ) -> Result<u64> {
+    fn content(&mut self, extent: &Extent, mut to: Option<(usize, &mut Output<'_>)>) -> Result<u64> {
         self.runs.clear();
         loop {
             self.tell_progress();

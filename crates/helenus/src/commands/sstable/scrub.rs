@@ -163,7 +163,8 @@ impl<'a> Place<'a> {
             return Ok(Vec::new());
         }
         let mut held = Held::new();
-        let databases: BTreeSet<&Path> = folders.iter().filter_map(|folder| folder.ancestors().nth(3)).collect();
+        let databases: BTreeSet<&Path> =
+            folders.iter().filter_map(|folder| folder.ancestors().nth(3)).collect();
         for path in databases.iter().map(|database| database.join("helenus.lock")) {
             if !disk.exists(&path) {
                 continue;
@@ -218,7 +219,8 @@ fn files_of(disk: &dyn Disk, found: &Found) -> Result<Vec<PathBuf>> {
     let is_its = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
     };
-    let files = disk.list(&found.folder).with_context(|| format!("cannot list {}", found.folder.display()))?;
+    let files =
+        disk.list(&found.folder).with_context(|| format!("cannot list {}", found.folder.display()))?;
     Ok(files.into_iter().filter(is_its).collect())
 }
 
@@ -237,7 +239,8 @@ fn one(
     let disk: &Arc<dyn Disk> = &host.disk;
     let (keyspace, table, _) = found.owner();
     let statistics = read_statistics(&**disk, &found.folder, found.descriptor)?;
-    let schema = table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
+    let schema =
+        table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
     let snapshot = match place.output {
         Some(_) => None,
         None => Some(place.snapshot(found)?),
@@ -328,7 +331,8 @@ fn print(line: &Line, json: bool) -> Result<()> {
     }
     for lost in &line.lost {
         let LostLine { partition, lost, position, bytes, problem } = lost;
-        let of = partition.as_ref().map_or("an unknown partition".to_owned(), |key| format!("partition {key}"));
+        let of =
+            partition.as_ref().map_or("an unknown partition".to_owned(), |key| format!("partition {key}"));
         let what = lost.replace('_', " ");
         writeln!(out, "lost        {what} of {of}, {} at byte {position}: {problem}", size(*bytes))?;
     }
