@@ -34,6 +34,14 @@ impl Cql {
         self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
+    /// Runs a statement that may be refused; the server's message if it was.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn try_run(&self, statement: &str) -> Result<(), String> {
+        self.ask(statement).map(|_| ())
+    }
+
     /// The rows of a SELECT, in order; absent values are `None`.
     ///
     /// # Panics

@@ -69,6 +69,26 @@ pub(super) fn to_i64(bytes: &[u8]) -> Option<i64> {
     }
 }
 
+/// Appends a number in decimal digits, without the machinery of formatting: what a dump of numbers spends most of its time on.
+pub fn write_integer(value: i64, out: &mut String) {
+    // 19 digits and a sign.
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    while let Some(free) = at.checked_sub(1) {
+        at = free;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push('-');
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
 pub(super) fn write_varint(bytes: &[u8], out: &mut String) {
     match small(bytes) {
         Some(value) => _ = write!(out, "{value}"),
@@ -140,6 +160,15 @@ pub(super) fn parse_big(text: &str) -> Option<BigInt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_written_as_formatting_writes_them() {
+        for value in [0, 1, -1, 9, 10, 99, 100, -12345, i64::MAX, i64::MIN, i64::MAX / 10, 1_000_000_000] {
+            let mut out = String::new();
+            write_integer(value, &mut out);
+            assert_eq!(out, value.to_string());
+        }
+    }
 
     #[test]
     fn varints_order_by_value_whatever_their_padding() {

@@ -4,6 +4,7 @@
 
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
+use super::integer::write_integer;
 use super::literal::{separate, write_plain};
 use super::text::write_hex;
 use super::vector::VectorElements;
@@ -22,13 +23,23 @@ pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
         out.push_str("null");
         return;
     };
-    if *ty == CqlType::Text {
-        // Validated once, where any other type is validated and then printed.
-        match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => write_json_string(text, out),
-            Err(_) => write_blob(bytes, out),
+    // Validated and printed in one, where any other type is validated first.
+    match (ty, bytes) {
+        (CqlType::Text, _) => {
+            match simdutf8::basic::from_utf8(bytes) {
+                Ok(text) => write_json_string(text, out),
+                Err(_) => write_blob(bytes, out),
+            }
+            return;
         }
-        return;
+        (CqlType::Int, [a, b, c, d]) => {
+            return write_integer(i64::from(i32::from_be_bytes([*a, *b, *c, *d])), out);
+        }
+        (CqlType::BigInt, [a, b, c, d, e, f, g, h]) => {
+            return write_integer(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), out);
+        }
+        (CqlType::Blob, _) => return write_blob(bytes, out),
+        _ => {}
     }
     if ty.validate(bytes).is_err() {
         write_blob(bytes, out);
@@ -104,10 +115,9 @@ pub fn write_json_string(text: &str, out: &mut String) {
 
 fn write_escaped(text: &str, out: &mut String) {
     use std::fmt::Write as _;
-    let needs_escape = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
     let mut rest = text;
     // What needs an escape is one byte, so a character; what stands between is copied in runs.
-    while let Some(at) = rest.as_bytes().iter().position(needs_escape) {
+    while let Some(at) = first_to_escape(rest.as_bytes()) {
         let (plain, from) = rest.split_at(at);
         out.push_str(plain);
         match from.as_bytes()[0] {
@@ -123,6 +133,17 @@ fn write_escaped(text: &str, out: &mut String) {
         rest = &from[1..];
     }
     out.push_str(rest);
+}
+
+/// Where the first byte is that needs an escape. Sixteen are looked at together, in a loop without a way out, which compilers turn
+/// into a few instructions.
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    let (runs, _) = bytes.as_chunks::<16>();
+    let plain = runs.iter().take_while(|run| !run.iter().fold(false, |any, byte| any | needs_escape(*byte)));
+    let from = plain.count() * 16;
+    let found = bytes[from..].iter().position(|byte| needs_escape(*byte))?;
+    Some(from + found)
 }
 
 fn write_array<'a>(element: &CqlType, values: impl Iterator<Item = Option<&'a [u8]>>, out: &mut String) {

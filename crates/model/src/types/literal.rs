@@ -3,8 +3,6 @@
 //! Bytes that are no value of their type print as a blob literal: printing serves error messages and tools, which
 //! must not fail on damage.
 
-use std::fmt::Write as _;
-
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
 use super::duration::{self, Duration};
@@ -84,7 +82,7 @@ pub(super) fn write_plain(ty: &CqlType, bytes: &[u8], separator: char, out: &mut
     match ty {
         CqlType::BigInt | CqlType::Counter | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt => {
             if let Some(value) = integer::to_i64(bytes) {
-                _ = write!(out, "{value}");
+                integer::write_integer(value, out);
             }
         }
         CqlType::Boolean => match bytes.first() {

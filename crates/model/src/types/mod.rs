@@ -40,6 +40,7 @@ pub use duration::{Duration, DurationTextError};
 pub use error::{ConstantKind, TypeError};
 pub use instant::{add_duration, floor_instant, floor_time};
 pub use iso_instant::write_instant;
+pub use integer::write_integer;
 pub use json::{to_json, write_json, write_json_string};
 pub use literal::{to_cql_literal, write_literal};
 pub use name::quote_identifier;

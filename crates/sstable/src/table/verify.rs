@@ -4,11 +4,11 @@
 //! columns' types, that the summary leads to the entries that it names, and the indexes of wide partitions to their rows.
 
 use super::verify_blocks::BlockCheck;
-use super::{Index, SsTable};
+use super::{Index, PartitionPosition, SsTable};
 use crate::block::{BlockFile, ReadContext};
 use crate::checksum::Crc32;
 use crate::component::Component;
-use crate::data::{KeyRange, Validity};
+use crate::data::{KeyRange, Scan, Validity};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::index_big::Summary;
@@ -124,59 +124,19 @@ impl SsTable {
         let mut index_cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let mut last = Vec::new();
         while scan.next_partition(cx)? {
+            let found = self.verify_front(&scan, &last, (&validity, verified.partitions), &mut index_cx)?;
             let start = scan.start();
-            let corrupt = |problem: &str| {
-                let number = verified.partitions;
-                self.data.file().corrupt(start, format!("partition {number} of the file: {problem}"))
-            };
-            let hash = KeyHash::of(scan.key());
-            if scan.decorated() <= last.as_slice() {
-                return Err(corrupt("it comes before the partition that it follows"));
-            }
-            validity.key(scan.key()).map_err(|problem| corrupt(&problem))?;
-            scan.static_row().map_or(Ok(()), |row| validity.row(row)).map_err(|problem| corrupt(&problem))?;
-            if !self.may_contain(&hash) {
-                return Err(corrupt("the filter does not know it"));
-            }
-            let Some(found) = self.find(scan.key(), &hash, scan.decorated(), &mut index_cx)? else {
-                return Err(corrupt("the index does not lead to it"));
-            };
-            if found.data != start {
-                return Err(corrupt("the index leads elsewhere"));
-            }
-            let mut blocks = match &found.index {
+            let blocks = match &found.index {
                 Some(entry) => {
-                    let may_miss = !self.schema.dropped.is_empty();
                     let of = (&self.index, &self.layout);
+                    let may_miss = !self.schema.dropped.is_empty();
                     Some(BlockCheck::new(of, (start, entry), may_miss, &mut index_cx)?)
                 }
                 None => None,
             };
             last.clear();
             last.extend_from_slice(scan.decorated());
-            let mut order = Order::default();
-            loop {
-                let (at, open) = (scan.position(), order.open);
-                if !scan.advance(cx)? {
-                    break;
-                }
-                // Made by the reader: the file has no end for a range tombstone.
-                if scan.current().key() == AFTER_ALL {
-                    return Err(corrupt("a range tombstone is not closed"));
-                }
-                order.next(scan.current()).map_err(corrupt)?;
-                validity.element(scan.current()).map_err(|problem| {
-                    self.data.file().corrupt(at, format!("in partition {}: {problem}", verified.partitions))
-                })?;
-                if let Some(blocks) = &mut blocks {
-                    blocks.element((at, scan.position()), scan.current().key(), open, &mut index_cx)?;
-                }
-                match scan.current() {
-                    Unfiltered::Row(_) => verified.rows += 1,
-                    Unfiltered::Marker(_) => verified.markers += 1,
-                }
-            }
-            blocks.map_or(Ok(()), |blocks| blocks.finish(&mut index_cx))?;
+            self.verify_rows(&mut scan, (&validity, blocks), &mut verified, (cx, &mut index_cx))?;
             verified.partitions += 1;
         }
         // Of format BIG the number is an estimate's; its entries have been compared.
@@ -187,6 +147,69 @@ impl SsTable {
             return Err(self.data.file().corrupt(0, problem));
         }
         Ok(verified)
+    }
+
+    /// Checks the order, the key, the static row of the partition that a scan stands in, and that filter and index lead there.
+    fn verify_front(
+        &self,
+        scan: &Scan,
+        last: &[u8],
+        (validity, number): (&Validity, u64),
+        cx: &mut ReadContext,
+    ) -> Result<PartitionPosition> {
+        let corrupt = |problem: &str| {
+            self.data.file().corrupt(scan.start(), format!("partition {number} of the file: {problem}"))
+        };
+        let hash = KeyHash::of(scan.key());
+        if scan.decorated() <= last {
+            return Err(corrupt(
+                "it comes before the partition that it follows (helenus sstable scrub puts them in order)",
+            ));
+        }
+        validity.key(scan.key()).map_err(|problem| corrupt(&problem))?;
+        scan.static_row().map_or(Ok(()), |row| validity.row(row)).map_err(|problem| corrupt(&problem))?;
+        if !self.may_contain(&hash) {
+            return Err(corrupt("the filter does not know it"));
+        }
+        match self.find(scan.key(), &hash, scan.decorated(), cx)? {
+            Some(found) if found.data == scan.start() => Ok(found),
+            Some(_) => Err(corrupt("the index leads elsewhere")),
+            None => Err(corrupt("the index does not lead to it")),
+        }
+    }
+
+    /// Checks the rows of the partition that a scan stands in, and counts them.
+    fn verify_rows(
+        &self,
+        scan: &mut Scan,
+        (validity, mut blocks): (&Validity, Option<BlockCheck<'_>>),
+        verified: &mut Verified,
+        (cx, index_cx): (&mut ReadContext, &mut ReadContext),
+    ) -> Result<()> {
+        let number = verified.partitions;
+        let corrupt =
+            |at, problem: &str| self.data.file().corrupt(at, format!("partition {number} of the file: {problem}"));
+        let mut order = Order::default();
+        loop {
+            let (at, open) = (scan.position(), order.open);
+            if !scan.advance(cx)? {
+                break;
+            }
+            // Made by the reader: the file has no end for a range tombstone.
+            if scan.current().key() == AFTER_ALL {
+                return Err(corrupt(at, "a range tombstone is not closed"));
+            }
+            order.next(scan.current()).map_err(|problem| corrupt(at, problem))?;
+            validity.element(scan.current()).map_err(|problem| corrupt(at, &problem))?;
+            if let Some(blocks) = &mut blocks {
+                blocks.element((at, scan.position()), scan.current().key(), open, index_cx)?;
+            }
+            match scan.current() {
+                Unfiltered::Row(_) => verified.rows += 1,
+                Unfiltered::Marker(_) => verified.markers += 1,
+            }
+        }
+        blocks.map_or(Ok(()), |blocks| blocks.finish(index_cx))
     }
 }
 

@@ -349,6 +349,7 @@ fn print(line: &Line, json: bool) -> Result<()> {
     }
     let lost = match line.losses {
         0 => "nothing lost".to_owned(),
+        1 => format!("1 loss, {} of data", size(line.bytes_lost)),
         losses => format!("{losses} losses, {} of data", size(line.bytes_lost)),
     };
     let Line { data, partitions, rows, .. } = line;

@@ -11,8 +11,7 @@ use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::{CqlType, key_values, write_json, write_json_string};
-use std::fmt::Write as _;
+use helenus_model::types::{CqlType, key_values, write_integer, write_json, write_json_string};
 use std::sync::Arc;
 
 /// Writes lines about one table.
@@ -20,8 +19,8 @@ pub struct Lines {
     table: Arc<Table>,
     /// `"name":` of each clustering column.
     clustering: Vec<String>,
-    /// `"name":` of each other column, by its number.
-    names: Vec<String>,
+    /// Each other column with its `"name":`, by its number.
+    columns: Vec<Option<(Column, String)>>,
     /// The partition's part of each line.
     partition: String,
     path: String,
@@ -31,13 +30,13 @@ impl Lines {
     /// About a table.
     pub fn new(table: Arc<Table>) -> Lines {
         let clustering = table.clustering.iter().map(|column| member(&column.name)).collect();
-        let mut names = vec![String::new(); usize::from(table.next_column_id)];
+        let mut columns = vec![None; usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
-            if let Some(name) = names.get_mut(usize::from(column.id.0)) {
-                *name = member(&column.name);
+            if let Some(place) = columns.get_mut(usize::from(column.id.0)) {
+                *place = Some((column.clone(), member(&column.name)));
             }
         }
-        Lines { table, clustering, names, partition: String::new(), path: String::new() }
+        Lines { table, clustering, columns, partition: String::new(), path: String::new() }
     }
 
     /// Begins a partition; a line if it was deleted.
@@ -59,7 +58,10 @@ impl Lines {
     }
 
     fn begin(&self, kind: &str, position: u64, out: &mut String) {
-        _ = write!(out, "{{\"type\":\"{kind}\",{},\"position\":{position}", self.partition);
+        for part in ["{\"type\":\"", kind, "\",", &self.partition, ",\"position\":"] {
+            out.push_str(part);
+        }
+        write_integer(position as i64, out);
     }
 
     /// A row, or the static one.
@@ -70,9 +72,10 @@ impl Lines {
         }
         let liveness = row.row.liveness;
         if !liveness.is_none() {
-            _ = write!(out, ",\"liveness\":{{\"timestamp_us\":{}", liveness.timestamp_us);
+            number(",\"liveness\":{\"timestamp_us\":", liveness.timestamp_us, out);
             if liveness.ttl_s != 0 {
-                _ = write!(out, ",\"ttl_s\":{},\"expires_s\":{}", liveness.ttl_s, liveness.expires_s);
+                number(",\"ttl_s\":", i64::from(liveness.ttl_s), out);
+                number(",\"expires_s\":", liveness.expires_s, out);
             }
             out.push('}');
         }
@@ -97,7 +100,9 @@ impl Lines {
     }
 
     fn clustering<'v>(&self, name: &str, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
-        _ = write!(out, ",\"{name}\":{{");
+        for part in [",\"", name, "\":{"] {
+            out.push_str(part);
+        }
         for (index, ((column, member), value)) in
             self.table.clustering.iter().zip(&self.clustering).zip(values).enumerate()
         {
@@ -117,15 +122,21 @@ impl Lines {
         loop {
             let ids = [rest.first().map(|cell| cell.column), deletions.first().map(|(id, _)| *id)];
             let Some(id) = ids.into_iter().flatten().min() else { break };
-            let (cells, later) = rest.split_at(rest.partition_point(|cell| cell.column == id));
+            // Most columns have one cell.
+            let count = match rest {
+                [only] if only.column == id => 1,
+                [first, next, ..] if first.column == id && next.column != id => 1,
+                _ => rest.partition_point(|cell| cell.column == id),
+            };
+            let (cells, later) = rest.split_at(count);
             rest = later;
             let (deleted, later) = deletions.split_at(deletions.partition_point(|(of, _)| *of == id));
             deletions = later;
-            let Some(column) = self.table.column_by_id(id) else { continue };
+            let Some(Some((column, name))) = self.columns.get(usize::from(id.0)) else { continue };
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
-            out.push_str(self.names.get(usize::from(id.0)).map_or("", String::as_str));
+            out.push_str(name);
             match (column.ty.is_multi_cell(), cells) {
                 (false, [cell, ..]) => write_cell(&column.ty, cell, row, None, out),
                 _ => write_complex(
@@ -170,27 +181,38 @@ fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, o
         out.push(',');
     }
     if cell.is_tombstone() {
-        _ = write!(out, "\"deleted_s\":{}", cell.local_deletion_s);
+        number("\"deleted_s\":", cell.local_deletion_s, out);
     } else {
         out.push_str("\"value\":");
         match ty {
-            CqlType::Counter => _ = write!(out, "{}", counter_context::total(row.value(cell))),
+            CqlType::Counter => write_integer(counter_context::total(row.value(cell)), out),
             CqlType::Empty => out.push_str("null"),
             _ => write_json(ty, Some(row.value(cell)), out),
         }
     }
     if cell.timestamp_us != row.row.liveness.timestamp_us {
-        _ = write!(out, ",\"timestamp_us\":{}", cell.timestamp_us);
+        number(",\"timestamp_us\":", cell.timestamp_us, out);
     }
     if cell.is_expiring() && cell.local_deletion_s != NO_EXPIRY {
-        _ = write!(out, ",\"ttl_s\":{},\"expires_s\":{}", cell.ttl_s, cell.local_deletion_s);
+        number(",\"ttl_s\":", i64::from(cell.ttl_s), out);
+        number(",\"expires_s\":", cell.local_deletion_s, out);
     }
     out.push('}');
 }
 
 fn write_deletion(name: &str, deletion: DeletionTime, out: &mut String) {
     let DeletionTime { timestamp_us, local_s } = deletion;
-    _ = write!(out, ",\"{name}\":{{\"timestamp_us\":{timestamp_us},\"deleted_s\":{local_s}}}");
+    for part in [",\"", name, "\":{"] {
+        out.push_str(part);
+    }
+    number("\"timestamp_us\":", timestamp_us, out);
+    number(",\"deleted_s\":", local_s, out);
+    out.push('}');
+}
+
+fn number(name: &str, value: i64, out: &mut String) {
+    out.push_str(name);
+    write_integer(value, out);
 }
 
 fn member(name: &str) -> String {
