@@ -36,7 +36,13 @@ fn make_keyspace(cql: &Cql, keyspace: &str) {
 }
 
 /// Makes random tables and writes into them, with flushes in between. `more` is added to the options of each.
-fn fill(oracle: &Oracle, cql: &Cql, (keyspace, seed): (&str, u64), count: u64, more: &str) -> Vec<GeneratedTable> {
+fn fill(
+    oracle: &Oracle,
+    cql: &Cql,
+    (keyspace, seed): (&str, u64),
+    count: u64,
+    more: &str,
+) -> Vec<GeneratedTable> {
     make_keyspace(cql, keyspace);
     let mut draws: Vec<Draw> = (0..count).map(|number| Draw::new(seed, number)).collect();
     let mut tables = Vec::new();
@@ -146,7 +152,8 @@ fn a_compaction_of_cassandras_and_ours_are_compared() {
     let keyspace = format!("compacted_{seed}");
     let oracle = Oracle::shared();
     let theirs = Cql::connect(oracle.address());
-    let options = "compression = {'enabled': false} AND compaction = {'class': 'SizeTieredCompactionStrategy'}";
+    let options =
+        "compression = {'enabled': false} AND compaction = {'class': 'SizeTieredCompactionStrategy'}";
     let tables = fill(&oracle, &theirs, (&keyspace, seed), count, options);
     oracle.nodetool(&["snapshot", "-t", "before", &keyspace]);
     oracle.nodetool(&["compact", &keyspace]);

@@ -187,8 +187,9 @@ impl SsTable {
         (cx, index_cx): (&mut ReadContext, &mut ReadContext),
     ) -> Result<()> {
         let number = verified.partitions;
-        let corrupt =
-            |at, problem: &str| self.data.file().corrupt(at, format!("partition {number} of the file: {problem}"));
+        let corrupt = |at, problem: &str| {
+            self.data.file().corrupt(at, format!("partition {number} of the file: {problem}"))
+        };
         let mut order = Order::default();
         loop {
             let (at, open) = (scan.position(), order.open);
