@@ -88,7 +88,10 @@ impl Maker<'_> {
 
     fn remake(&mut self, table: usize) -> Option<Op> {
         let of = &self.tables[table];
-        let is_free = |column: &usize| of.indexes.iter().all(|index| index.column != *column);
+        let is_free = |column: &usize| {
+            // What is in fields of its own cannot be dropped, as in Cassandra.
+            !matches!(of.columns[*column].ty, Type::Fields(_)) && of.indexes.iter().all(|index| index.column != *column)
+        };
         let columns: Vec<usize> = of.of(|place| matches!(place, Place::Static | Place::Regular));
         let columns: Vec<usize> = columns.into_iter().filter(is_free).collect();
         // What was written before the drop has a smaller timestamp only where the server gives them.
@@ -174,7 +177,8 @@ impl Maker<'_> {
                 let some = self.random.some_below(columns.len(), count);
                 Action::Update(some.into_iter().map(|at| self.assign(number, columns[at as usize], in_batch)).collect())
             }
-            78..86 if !columns.is_empty() => {
+            // A counter whose cell was deleted counts nothing until the tombstone is purged (`Cells.resolveCounter`).
+            78..86 if !columns.is_empty() && !table.is_counter() => {
                 // Static columns are named without a clustering or with it; others only with it.
                 let column = columns[self.random.below(columns.len())];
                 Action::DeleteParts(vec![self.part(number, column)])
@@ -185,7 +189,9 @@ impl Maker<'_> {
                 Action::DeleteRows(preds)
             }
         };
-        self.drop_clustering_of_statics(number, &mut write);
+        if write.is_static(table) {
+            write.clustering = None;
+        }
         let takes_ttl = matches!(write.action, Action::Insert(_) | Action::Update(_)) && !table.is_counter();
         if takes_ttl && self.random.chance(18) {
             write.ttl_s = Some(*self.random.pick(&[3, 20, 100]));
@@ -194,20 +200,6 @@ impl Maker<'_> {
             write.condition = self.condition(number, &write);
         }
         write
-    }
-
-    /// A statement of static columns alone names no row.
-    fn drop_clustering_of_statics(&mut self, number: usize, write: &mut Write) {
-        let table = &self.tables[number];
-        let all_static = match &write.action {
-            Action::Update(assigns) | Action::DeleteParts(assigns) => {
-                assigns.iter().all(|assign| table.columns[assign.column()].place == Place::Static)
-            }
-            _ => false,
-        };
-        if all_static {
-            write.clustering = None;
-        }
     }
 
     /// A partition, a row of it or a range of rows.

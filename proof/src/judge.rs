@@ -230,7 +230,7 @@ impl Judge {
         let prior: Vec<_> = prior.collect();
         let is_delete = matches!(write.action, Action::DeleteParts(_));
         let is_insert = matches!(write.action, Action::Insert(_));
-        let Judge { table, partitions, places } = self;
+        let Judge { table, partitions, places, .. } = self;
         let (_, partition) = partitions.entry(place).or_insert_with(|| (write.key.clone(), Partition::default()));
         if let Action::DeleteRows(preds) = &write.action {
             match (&write.clustering, position) {
@@ -309,7 +309,12 @@ impl Noting<'_> {
             Assign::Count(_, by) => {
                 let total = prior.first().map_or(0, |(_, version)| total(version)) + by;
                 let counted = version(Some(0), &total.to_be_bytes(), self.at, 0);
-                cells.note((column, Path::Whole), counted);
+                // A batch may count twice at one timestamp; only a deletion of that timestamp is stronger.
+                if prior.is_empty() {
+                    cells.note((column, Path::Whole), counted);
+                } else {
+                    cells.cells.insert((column, Path::Whole), counted);
+                }
             }
         }
     }

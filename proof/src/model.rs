@@ -115,7 +115,9 @@ fn without_part(op: &Op, part: usize) -> Option<Op> {
         Op::Write(write) => {
             let mut write = write.clone();
             match &mut write.action {
-                Action::Insert(cells) if part < cells.len() => drop(cells.remove(part)),
+                Action::Insert(cells) if part < cells.len() && (cells.len() > 1 || write.clustering.is_some()) => {
+                    drop(cells.remove(part));
+                }
                 Action::Update(assigns) if assigns.len() > 1 && part < assigns.len() => drop(assigns.remove(part)),
                 _ => return None,
             }

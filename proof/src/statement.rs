@@ -1,6 +1,6 @@
 //! Statements as values, and their CQL.
 
-use crate::table::{Column, Table, Type};
+use crate::table::{Column, Place, Table, Type};
 use crate::values::Pool;
 use std::fmt::Write as _;
 
@@ -280,9 +280,19 @@ fn key_cql(table: &Table, key: &[u8]) -> Vec<String> {
 }
 
 impl Write {
+    /// Whether it changes nothing but static columns: then it names no row.
+    pub(crate) fn is_static(&self, table: &Table) -> bool {
+        match &self.action {
+            Action::Update(assigns) | Action::DeleteParts(assigns) => {
+                assigns.iter().all(|assign| table.columns[assign.column()].place == Place::Static)
+            }
+            Action::Insert(_) | Action::DeleteRows(_) => false,
+        }
+    }
+
     fn place(&self, table: &Table) -> String {
         let mut relations = key_cql(table, &self.key);
-        if let Some(clustering) = &self.clustering {
+        if let Some(clustering) = self.clustering.as_ref().filter(|_| !self.is_static(table)) {
             let equal = |(at, value): (usize, &u8)| Pred::One(at, Compare::Equal, *value).cql(table);
             relations.extend(clustering.iter().enumerate().map(equal));
         }
@@ -367,7 +377,7 @@ impl Select {
         }
         if self.reversed {
             let first = table.clusterings()[0];
-            let desc = table.columns[first].place == crate::table::Place::Clustering { desc: true };
+            let desc = table.columns[first].place == Place::Clustering { desc: true };
             _ = write!(text, " ORDER BY {} {}", table.columns[first].name, if desc { "ASC" } else { "DESC" });
         }
         if let Some(most) = self.per_partition {

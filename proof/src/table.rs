@@ -94,10 +94,6 @@ impl Table {
         self.of(|place| place == Place::Static)
     }
 
-    pub(crate) fn regulars(&self) -> Vec<usize> {
-        self.of(|place| place == Place::Regular)
-    }
-
     pub(crate) fn is_counter(&self) -> bool {
         self.columns.iter().any(|column| matches!(column.ty, Type::Counter))
     }
@@ -239,19 +235,21 @@ fn indexes(random: &mut Random, table: &Table) -> Vec<IndexOn> {
         if !random.chance(if of.place == Place::Regular { 25 } else { 8 }) || of.place == Place::Key {
             continue;
         }
-        let is_attached = random.chance(50);
+        let pools: &[&Arc<Pool>] = match &of.ty {
+            Type::Simple(pool) | Type::Set(pool) | Type::List(pool) => &[pool],
+            Type::Map(keys, values) => &[keys, values],
+            Type::Fields(_) | Type::Counter => continue,
+        };
+        // Types that Cassandra's storage-attached indexes do not take.
+        let is_taken = |pool: &&Arc<Pool>| pool.cql != "blob" && !pool.cql.starts_with("frozen");
+        let is_attached = random.chance(50) && pools.iter().all(is_taken);
         let target = match &of.ty {
-            // A storage-attached index takes no value of over 8 KiB, the other none of over 64 KiB.
+            Type::Simple(pool) if pool.cql.starts_with("frozen<list") => format!("full({})", of.name),
             Type::Simple(_) => of.name.clone(),
             Type::Set(_) | Type::List(_) => format!("values({})", of.name),
             Type::Map(..) => format!("{}({})", random.pick(&["keys", "values", "entries"]), of.name),
             Type::Fields(_) | Type::Counter => continue,
         };
-        if let Type::Simple(pool) = &of.ty
-            && (pool.cql.starts_with("frozen") || pool.cql == "boolean")
-        {
-            continue;
-        }
         found.push(IndexOn { name: format!("i_{}_{}", table.name, of.name), column, target, is_attached });
     }
     found

@@ -318,6 +318,8 @@ impl World {
 
     fn export_and_import(&mut self, table: usize) -> Result<(), Failure> {
         let store = self.store()?;
+        // While an index is being built nothing is imported.
+        store.machine.run_until_idle();
         let name = &self.tables[table].name;
         let schema = store.database().schema();
         let present = schema.table("ks", name).cloned().ok_or_else(|| format!("table {name} is not there"))?;
@@ -389,7 +391,14 @@ pub(crate) fn compare(store: &Store, judges: &[Judge], select: &Select) -> Resul
     let judge = &judges[select.table];
     let now_s = store.database().now_s();
     let text = select.text(&judge.table);
-    let mut found = store.pages(&text, select.page)?;
+    let mut found = match store.pages(&text, select.page) {
+        Err(failure) if failure.contains("is not yet available") => {
+            // An index is being built.
+            store.machine.run_until_idle();
+            store.pages(&text, select.page)?
+        }
+        other => other?,
+    };
     let mut expected = judge.select(select, now_s);
     if matches!(select.keys, Keys::In(_)) {
         // The order of partitions that are named is not the ring's.

@@ -2,14 +2,14 @@
 //!
 //! 1. The folder `<uuid>.staging` is renamed to `<uuid>.ready`, durably. From here on everything counts.
 //! 2. For each table, under its lock: a transaction log in its folder, the files linked there, COMMIT, the view swapped, and
-//!    its part of the `.ready` folder removed. No compaction can replace the files before that last step, so what is found
+//!    its part of the `.ready` folder retired, durably. No compaction can replace the files before that last step, so what is found
 //!    in both places at a start was linked and not yet removed.
 //! 3. The folder goes.
 //!
 //! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` ones.
 
 use super::ImportError;
-use super::stage::{STAGING, StagedImport, import_folder, remove_all};
+use super::stage::{STAGING, StagedImport, import_folder, remove_all, retire};
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
@@ -132,7 +132,7 @@ fn finish_table(shared: &Shared, schema: &Schema, from: &Path) -> Result<Option<
         transaction.commit()?;
         transaction.finish()?;
     }
-    remove_all(&**disk, from)?;
+    retire(&**disk, from)?;
     Ok(Some(table.clone()))
 }
 
