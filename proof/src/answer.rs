@@ -49,8 +49,10 @@ impl Judge {
     }
 
     fn is_static(&self, filter: &Filter) -> bool {
-        let (Filter::Value(index, ..) | Filter::Contains(index, _) | Filter::ContainsKey(index, _) | Filter::Entry(index, ..)) =
-            filter;
+        let (Filter::Value(index, ..)
+        | Filter::Contains(index, _)
+        | Filter::ContainsKey(index, _)
+        | Filter::Entry(index, ..)) = filter;
         self.table.columns[*index].place == Place::Static
     }
 
@@ -117,12 +119,16 @@ fn serialised(ty: &Type, cells: &[(Path, Version)]) -> Vec<u8> {
             collection(parts.len(), &parts)
         }
         Type::Map(pool, _) => {
-            let parts: Vec<&[u8]> =
-                cells.iter().flat_map(|(path, version)| [&**pool.bytes(key(path)), &*version.bytes]).collect();
+            let parts: Vec<&[u8]> = cells
+                .iter()
+                .flat_map(|(path, version)| [&**pool.bytes(key(path)), &*version.bytes])
+                .collect();
             collection(cells.len(), &parts)
         }
         Type::Fields(pools) => {
-            let of = |field: usize| cells.iter().find(|(path, _)| *path == Path::Field(field)).map(|(_, v)| &*v.bytes);
+            let of = |field: usize| {
+                cells.iter().find(|(path, _)| *path == Path::Field(field)).map(|(_, v)| &*v.bytes)
+            };
             fields(&(0..pools.len()).map(of).collect::<Vec<_>>())
         }
     }
@@ -136,7 +142,8 @@ impl Filter {
                     let at = *index - judge.table.keys().len();
                     return clustering.get(at).is_some_and(|found| compare.holds(found.cmp(value)));
                 }
-                let found = live.get(index).and_then(|cells| cells.first()).and_then(|(_, version)| version.value);
+                let found =
+                    live.get(index).and_then(|cells| cells.first()).and_then(|(_, version)| version.value);
                 found.is_some_and(|found| compare.holds(found.cmp(value)))
             }
             Filter::Contains(index, value) => {

@@ -1,4 +1,4 @@
-//! The crash test: a machine cut off before and after every sync of a random run, and every such machine opened again.
+//! The crash test: a machine cut off before and after syncs of a random run, and every such machine opened again.
 //!
 //! Operations are numbered. What is opened must be in the state after one of them: at least the last that was acknowledged
 //! (in `periodic` mode, where a power cut may take what was acknowledged, the last that waited for a sync of its own), at
@@ -8,7 +8,7 @@
 
 use crate::generate::{Op, Plan};
 use crate::judge::Judge;
-use crate::model::{script, text_of};
+use crate::model::{script, script_of, text_of};
 use crate::random::Random;
 use crate::statement::Select;
 use crate::world::{Failure, Setup, Store, World, compare, everything, shown};
@@ -35,6 +35,8 @@ pub(crate) struct State {
     judges: Vec<Judge>,
     /// A timestamp that the server had given by then.
     server_us: i64,
+    /// The operation that led to it, by its number in the plan.
+    op: usize,
 }
 
 /// How far a run has come; shared with the watcher of its syncs.
@@ -46,6 +48,8 @@ pub(crate) struct Track {
     tickets: Vec<(usize, Arc<Ticket>)>,
     /// The last operation that returned only after a sync.
     synced: usize,
+    /// The operation that runs, by its number in the plan.
+    op: usize,
     cuts: Vec<Tracked>,
 }
 
@@ -65,7 +69,7 @@ impl Track {
     /// An operation begins that leads to this.
     pub(crate) fn begin(&mut self, judges: &[Judge], server_us: i64) {
         let server_us = self.states.last().map_or(server_us, |last| last.server_us.max(server_us));
-        self.states.push(State { judges: judges.to_vec(), server_us });
+        self.states.push(State { judges: judges.to_vec(), server_us, op: self.op });
     }
 
     /// The operation that has begun last will be acknowledged by a ticket.
@@ -96,8 +100,9 @@ pub fn crash(crashes: u64, seed: u64, mut progress: impl FnMut(u64, Crashed)) ->
         let plan = plan(seed);
         let ran = catch_unwind(AssertUnwindSafe(|| run(&plan, mode)));
         let ran = ran.unwrap_or_else(|panic| Err(text_of(&*panic)));
-        let opened =
-            ran.map_err(|failure| format!("seed {seed}, {mode:?}, {:?}\n{}\n{failure}", plan.timing, script(&plan)))?;
+        let opened = ran.map_err(|failure| {
+            format!("seed {seed}, {mode:?}, {:?}\n{}\n{failure}", plan.timing, script(&plan))
+        })?;
         crashed.runs += 1;
         crashed.operations += plan.ops.len() as u64;
         crashed.crashes += opened;
@@ -108,7 +113,7 @@ pub fn crash(crashes: u64, seed: u64, mut progress: impl FnMut(u64, Crashed)) ->
 
 /// Operations between two starts: no restarts, the cuts are that; reads wait for the cut machines.
 fn plan(seed: u64) -> Plan {
-    let mut plan = Plan::new(seed, Some(240));
+    let mut plan = Plan::new(seed, Some([60, 120, 240][(seed / 3 % 3) as usize]));
     plan.ops.retain(|op| !matches!(op, Op::Restart { .. }));
     plan
 }
@@ -117,17 +122,26 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
     let mut random = Random::new(plan.seed ^ 0xC0);
     let setup = Setup { sync: mode, segment_bytes: 16 << 10, ..Setup::of(plan) };
     let mut world = World::new(plan, setup)?;
+    // What was made first is on the disk in every mode.
+    world.apply(&Op::Restart { clean: true })?;
     let track = Arc::new(Mutex::new(Track::default()));
     track.lock().begin(&world.judges, 0);
     let watched = track.clone();
     let machine = world.store()?.machine.clone();
+    // One run syncs hundreds of times: a few of them each, so that there are many runs.
+    let mut kept = Random::new(plan.seed ^ 0x5C);
+    let percent = if mode == SyncMode::Batch { 3 } else { 12 };
     machine.on_every_sync(move |cut| {
+        if !kept.chance(percent) {
+            return;
+        }
         let mut track = watched.lock();
         let (begun, acknowledged, synced) = (track.states.len() - 1, track.acknowledged(), track.synced);
         track.cuts.push(Tracked { cut: cut.clone(), begun, acknowledged, synced });
     });
     world.track = Some(track.clone());
-    for op in plan.ops.iter().filter(|op| !matches!(op, Op::Read(_))) {
+    for (number, op) in plan.ops.iter().enumerate().filter(|(_, op)| !matches!(op, Op::Read(_))) {
+        track.lock().op = number;
         world.apply(op)?;
         let last = track.lock().tickets.last().map(|(_, ticket)| ticket.clone());
         if let Some(ticket) = last.filter(|_| random.chance(25)) {
@@ -154,10 +168,12 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
             cut.number,
             cut.path.display()
         );
-        let case = Case { setup: &setup, states: &track.states, reads: &reads };
-        let again = random.chance(6).then_some(kept);
+        let case = Case { plan, setup: &setup, states: &track.states, reads: &reads };
+        let again = random.chance(4).then_some(kept);
         let image = cut.machine.crash_image(survives);
-        opened += case.recover(&image, (least, begun), &mut random, again).map_err(|failure| format!("{at}\n{failure}"))?;
+        opened += case
+            .recover(&image, (least, begun), &mut random, again)
+            .map_err(|failure| format!("{at}\n{failure}"))?;
         cut.machine.end_tasks();
     }
     Ok(opened)
@@ -165,6 +181,7 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
 
 /// What machines of one run are held against.
 struct Case<'a> {
+    plan: &'a Plan,
     setup: &'a Setup,
     states: &'a [State],
     reads: &'a [&'a Select],
@@ -187,7 +204,8 @@ impl Case<'_> {
             let kept = cuts.clone();
             machine.on_every_sync(move |cut| kept.lock().push(cut.clone()));
         }
-        let checked = Store::open(machine.clone(), self.setup).and_then(|store| self.check(&store, allowed, random));
+        let checked =
+            Store::open(machine.clone(), self.setup).and_then(|store| self.check(&store, allowed, random));
         machine.stop_watching();
         machine.end_tasks();
         checked?;
@@ -199,7 +217,12 @@ impl Case<'_> {
             let image = cut.machine.crash_image(survives);
             let least = again.unwrap_or_default();
             opened += self.recover(&image, (least, allowed.1), random, None).map_err(|failure| {
-                format!("then {:?} sync {} of {} of its recovery: {failure}", cut.when, cut.number, cut.path.display())
+                format!(
+                    "then {:?} sync {} of {} of its recovery: {failure}",
+                    cut.when,
+                    cut.number,
+                    cut.path.display()
+                )
             })?;
             cut.machine.end_tasks();
         }
@@ -213,8 +236,14 @@ impl Case<'_> {
         let fits = |op: &usize| expected(&self.states[*op], now_s) == found;
         let Some(op) = (allowed.0..=allowed.1).find(fits) else {
             let other = (0..self.states.len()).rev().find(fits);
+            let last =
+                (allowed.0.min(other.unwrap_or(allowed.0)).saturating_sub(2)..=allowed.1).map(|state| {
+                    let op = self.states[state].op;
+                    format!("  {state}: {}", script_of(self.plan, &self.plan.ops[op]))
+                });
             return Err(format!(
-                "the state is none of {allowed:?}; it is that of {other:?}\n{}",
+                "the state is none of {allowed:?}; it is that of {other:?}\n{}\n{}",
+                last.collect::<Vec<_>>().join("\n"),
                 difference(&found, &expected(&self.states[allowed.1], now_s))
             ));
         };

@@ -8,23 +8,36 @@ use crate::table::{CREATE_TYPE, Place, Table, Timing, Type, table};
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Write(Write),
-    Batch { writes: Vec<Write>, logged: bool },
+    Batch {
+        writes: Vec<Write>,
+        logged: bool,
+    },
     Read(Select),
     Flush(usize),
     Compact(usize),
     /// Steps of background work.
     Background(usize),
     Truncate(usize),
-    Restart { clean: bool },
-    Advance { seconds: u64 },
+    Restart {
+        clean: bool,
+    },
+    Advance {
+        seconds: u64,
+    },
     /// Of a hundred reads that may not wait, how many find nothing in memory.
     ColdReads(u64),
     /// Export a table, empty it and import what was exported.
     Move(usize),
     /// Drop a column and make it again.
-    Remake { table: usize, column: usize },
+    Remake {
+        table: usize,
+        column: usize,
+    },
     /// Drop an index and make it again.
-    Reindex { table: usize, index: usize },
+    Reindex {
+        table: usize,
+        index: usize,
+    },
 }
 
 /// A run: what there is, and what happens to it.
@@ -51,7 +64,8 @@ impl Plan {
 
     /// The statements before the first operation.
     pub(crate) fn schema(&self) -> Vec<String> {
-        let keyspace = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+        let keyspace =
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
         let before = [keyspace.to_owned(), CREATE_TYPE.to_owned()];
         before.into_iter().chain(self.tables.iter().flat_map(Table::create)).collect()
     }
@@ -90,7 +104,8 @@ impl Maker<'_> {
         let of = &self.tables[table];
         let is_free = |column: &usize| {
             // What is in fields of its own cannot be dropped, as in Cassandra.
-            !matches!(of.columns[*column].ty, Type::Fields(_)) && of.indexes.iter().all(|index| index.column != *column)
+            !matches!(of.columns[*column].ty, Type::Fields(_))
+                && of.indexes.iter().all(|index| index.column != *column)
         };
         let columns: Vec<usize> = of.of(|place| matches!(place, Place::Static | Place::Regular));
         let columns: Vec<usize> = columns.into_iter().filter(is_free).collect();
@@ -126,8 +141,10 @@ impl Maker<'_> {
     fn key(&mut self, table: usize) -> Vec<u8> {
         let table = &self.tables[table];
         let keys = table.keys();
-        let mut key: Vec<u8> =
-            keys.iter().map(|index| self.random.below(table.columns[*index].pool().len().min(3)) as u8).collect();
+        let mut key: Vec<u8> = keys
+            .iter()
+            .map(|index| self.random.below(table.columns[*index].pool().len().min(3)) as u8)
+            .collect();
         key[0] = self.random.below(self.keys.min(table.columns[0].pool().len())) as u8;
         // An empty key is none.
         if keys.len() == 1 && table.columns[0].pool().bytes(key[0]).is_empty() {
@@ -169,13 +186,16 @@ impl Maker<'_> {
             0..50 if !table.is_counter() && (what < 35 || columns.is_empty()) => {
                 let count = self.random.below(columns.len() + 1).max(usize::from(statics_only));
                 let some = self.random.some_below(columns.len(), count);
-                let cell = |of: &mut Self, at: u8| (columns[at as usize], of.term(number, columns[at as usize]));
+                let cell =
+                    |of: &mut Self, at: u8| (columns[at as usize], of.term(number, columns[at as usize]));
                 Action::Insert(some.into_iter().map(|at| cell(self, at)).collect())
             }
             0..78 if !columns.is_empty() => {
                 let count = 1 + self.random.below(columns.len());
                 let some = self.random.some_below(columns.len(), count);
-                Action::Update(some.into_iter().map(|at| self.assign(number, columns[at as usize], in_batch)).collect())
+                Action::Update(
+                    some.into_iter().map(|at| self.assign(number, columns[at as usize], in_batch)).collect(),
+                )
             }
             // A counter whose cell was deleted counts nothing until the tombstone is purged (`Cells.resolveCounter`).
             78..86 if !columns.is_empty() && !table.is_counter() => {
@@ -225,7 +245,11 @@ impl Maker<'_> {
             if self.random.chance(50) {
                 let upper = [Compare::Less, Compare::LessOrEqual];
                 let lower = [Compare::Greater, Compare::GreaterOrEqual];
-                let other = if upper.contains(&first) { *self.random.pick(&lower) } else { *self.random.pick(&upper) };
+                let other = if upper.contains(&first) {
+                    *self.random.pick(&lower)
+                } else {
+                    *self.random.pick(&upper)
+                };
                 preds.push(Pred::Tuple(other, self.clustering(number)[..n].to_vec()));
             }
             return preds;
@@ -239,7 +263,11 @@ impl Maker<'_> {
             1 => preds.push(Pred::One(equal, *self.random.pick(&Compare::ALL), values[equal])),
             _ => {
                 let (low, high) = (values[equal].min(other), values[equal].max(other));
-                preds.push(Pred::One(equal, *self.random.pick(&[Compare::Greater, Compare::GreaterOrEqual]), low));
+                preds.push(Pred::One(
+                    equal,
+                    *self.random.pick(&[Compare::Greater, Compare::GreaterOrEqual]),
+                    low,
+                ));
                 preds.push(Pred::One(equal, *self.random.pick(&[Compare::Less, Compare::LessOrEqual]), high));
             }
         }
@@ -264,9 +292,9 @@ impl Maker<'_> {
                 Term::Map(keys.into_iter().map(|key| (key, self.random.below(values.len()) as u8)).collect())
             }
             Type::Fields(pools) => {
-                let fields = pools.iter().map(|pool| {
-                    self.random.chance(75).then(|| self.random.below(pool.len()) as u8)
-                });
+                let fields = pools
+                    .iter()
+                    .map(|pool| self.random.chance(75).then(|| self.random.below(pool.len()) as u8));
                 Term::Fields(fields.collect())
             }
             Type::Counter => unreachable!("counters are counted"),
@@ -282,7 +310,11 @@ impl Maker<'_> {
             Type::Simple(_) => Assign::Set(column, self.term(number, column)),
             Type::Set(pool) => {
                 let items = self.some_not_empty(pool, 3);
-                if self.random.chance(60) { Assign::Add(column, Term::Set(items)) } else { Assign::Remove(column, items) }
+                if self.random.chance(60) {
+                    Assign::Add(column, Term::Set(items))
+                } else {
+                    Assign::Remove(column, items)
+                }
             }
             Type::List(pool) => {
                 let items = self.some_not_empty(pool, 3);
@@ -336,13 +368,18 @@ impl Maker<'_> {
     fn condition(&mut self, number: usize, write: &Write) -> Condition {
         let table = &self.tables[number];
         let is_whole = match &write.action {
-            Action::Insert(_) => return if self.random.chance(70) { Condition::NotExists } else { Condition::None },
+            Action::Insert(_) => {
+                return if self.random.chance(70) { Condition::NotExists } else { Condition::None };
+            }
             // Conditions are on one row, or on the static one.
-            Action::DeleteRows(_) => write.clustering.as_ref().is_some_and(|c| !c.is_empty()) || table.clusterings().is_empty(),
+            Action::DeleteRows(_) => {
+                write.clustering.as_ref().is_some_and(|c| !c.is_empty()) || table.clusterings().is_empty()
+            }
             _ => true,
         };
         // A row that has no regular columns has nothing to be asked for.
-        let places = |place| place == Place::Static || (place == Place::Regular && write.clustering.is_some());
+        let places =
+            |place| place == Place::Static || (place == Place::Regular && write.clustering.is_some());
         let asks = |index: &usize| matches!(table.columns[*index].ty, Type::Simple(_));
         let columns: Vec<usize> = table.of(places).into_iter().filter(asks).collect();
         if !is_whole {
@@ -391,7 +428,8 @@ impl Maker<'_> {
                 select.filters = self.filters(number);
             }
             // With an index in use there is no order to be asked for.
-            let may_turn = matches!(select.keys, Keys::One(_)) && select.filters.is_empty() && table.indexes.is_empty();
+            let may_turn =
+                matches!(select.keys, Keys::One(_)) && select.filters.is_empty() && table.indexes.is_empty();
             select.reversed = !clusterings.is_empty() && may_turn && self.random.chance(45);
         }
         if matches!(select.keys, Keys::In(_)) {
@@ -435,7 +473,9 @@ impl Maker<'_> {
         }
         let values = self.clustering(number);
         match self.random.below(10) {
-            0..2 => values.iter().enumerate().map(|(at, value)| Pred::One(at, Compare::Equal, *value)).collect(),
+            0..2 => {
+                values.iter().enumerate().map(|(at, value)| Pred::One(at, Compare::Equal, *value)).collect()
+            }
             2 => {
                 let count = 1 + self.random.below(4);
                 let mut tuples: Vec<Vec<u8>> = (0..count).map(|_| self.clustering(number)).collect();
@@ -484,13 +524,17 @@ impl Maker<'_> {
         match &of.ty {
             Type::Simple(pool) => {
                 let value = self.random.below(pool.len()) as u8;
-                let compare = if self.random.chance(60) { Compare::Equal } else { *self.random.pick(&Compare::ALL) };
+                let compare =
+                    if self.random.chance(60) { Compare::Equal } else { *self.random.pick(&Compare::ALL) };
                 Some(Filter::Value(column, compare, value))
             }
             _ if is_static => None,
-            Type::Set(pool) | Type::List(pool) => Some(Filter::Contains(column, self.random.below(pool.len()) as u8)),
+            Type::Set(pool) | Type::List(pool) => {
+                Some(Filter::Contains(column, self.random.below(pool.len()) as u8))
+            }
             Type::Map(keys, values) => {
-                let (key, value) = (self.random.below(keys.len()) as u8, self.random.below(values.len()) as u8);
+                let (key, value) =
+                    (self.random.below(keys.len()) as u8, self.random.below(values.len()) as u8);
                 Some(match self.random.below(3) {
                     0 => Filter::Contains(column, value),
                     1 => Filter::ContainsKey(column, key),
@@ -504,7 +548,8 @@ impl Maker<'_> {
     /// The primary key, so that rows can be told apart, and some of the rest.
     fn shown(&mut self, select: &Select) -> Vec<Shown> {
         let table = &self.tables[select.table];
-        let all = table.of(|place| if select.distinct { matches!(place, Place::Key | Place::Static) } else { true });
+        let all = table
+            .of(|place| if select.distinct { matches!(place, Place::Key | Place::Static) } else { true });
         let some = self.random.chance(25);
         let mut shown = Vec::new();
         for index in all {

@@ -136,7 +136,8 @@ impl Judge {
     /// The key as it is stored.
     pub(crate) fn key_bytes(&self, key: &[u8]) -> Vec<u8> {
         let columns = self.table.keys();
-        let parts = key.iter().zip(&columns).map(|(value, index)| self.table.columns[*index].pool().bytes(*value));
+        let parts =
+            key.iter().zip(&columns).map(|(value, index)| self.table.columns[*index].pool().bytes(*value));
         if columns.len() == 1 {
             return parts.flat_map(|bytes| bytes.to_vec()).collect();
         }
@@ -183,7 +184,11 @@ impl Judge {
             Condition::NotExists => !exists,
             Condition::Exists => exists,
             Condition::Columns(columns) => columns.iter().all(|(column, wanted)| {
-                let from = if self.table.columns[*column].place == Place::Static { Some(&statics) } else { row.as_ref() };
+                let from = if self.table.columns[*column].place == Place::Static {
+                    Some(&statics)
+                } else {
+                    row.as_ref()
+                };
                 let found = from.and_then(|live| live.get(column)).and_then(|cells| cells.first());
                 found.and_then(|(_, version)| version.value) == *wanted
             }),
@@ -216,7 +221,9 @@ impl Judge {
         let position = write.clustering.as_ref().map(|clustering| self.position(clustering));
         let ttl_s = write.ttl_s.unwrap_or(self.table.default_ttl_s);
         let assigns: Vec<Assign> = match &write.action {
-            Action::Insert(cells) => cells.iter().map(|(column, term)| Assign::Set(*column, term.clone())).collect(),
+            Action::Insert(cells) => {
+                cells.iter().map(|(column, term)| Assign::Set(*column, term.clone())).collect()
+            }
             Action::Update(assigns) | Action::DeleteParts(assigns) => assigns.clone(),
             Action::DeleteRows(_) => Vec::new(),
         };
@@ -231,14 +238,20 @@ impl Judge {
         let is_delete = matches!(write.action, Action::DeleteParts(_));
         let is_insert = matches!(write.action, Action::Insert(_));
         let Judge { table, partitions, places, .. } = self;
-        let (_, partition) = partitions.entry(place).or_insert_with(|| (write.key.clone(), Partition::default()));
+        let (_, partition) =
+            partitions.entry(place).or_insert_with(|| (write.key.clone(), Partition::default()));
         if let Action::DeleteRows(preds) = &write.action {
             match (&write.clustering, position) {
                 (Some(clustering), Some(position)) if !clustering.is_empty() => {
-                    let (_, row) = partition.rows.entry(position).or_insert_with(|| (clustering.clone(), Row::default()));
+                    let (_, row) = partition
+                        .rows
+                        .entry(position)
+                        .or_insert_with(|| (clustering.clone(), Row::default()));
                     row.deleted_us = row.deleted_us.max(Some(at.timestamp_us));
                 }
-                _ if preds.is_empty() => partition.deleted_us = partition.deleted_us.max(Some(at.timestamp_us)),
+                _ if preds.is_empty() => {
+                    partition.deleted_us = partition.deleted_us.max(Some(at.timestamp_us))
+                }
                 _ => partition.ranges.push((preds.clone(), at.timestamp_us)),
             }
             return;
@@ -298,7 +311,8 @@ impl Noting<'_> {
             }
             Assign::Remove(_, items) => match &self.table.columns[column].ty {
                 Type::List(_) => {
-                    let gone = prior.iter().filter(|(_, version)| version.value.is_some_and(|v| items.contains(&v)));
+                    let gone =
+                        prior.iter().filter(|(_, version)| version.value.is_some_and(|v| items.contains(&v)));
                     gone.for_each(|(path, _)| self.note(cells, column, *path, None));
                 }
                 _ => items.iter().for_each(|key| self.note(cells, column, Path::Key(*key), None)),
@@ -335,7 +349,9 @@ impl Noting<'_> {
     fn add(&mut self, cells: &mut Cells, column: usize, term: &Term) {
         match term {
             Term::Null | Term::Simple(_) => {}
-            Term::Set(items) => items.iter().for_each(|key| self.note(cells, column, Path::Key(*key), Some(0))),
+            Term::Set(items) => {
+                items.iter().for_each(|key| self.note(cells, column, Path::Key(*key), Some(0)))
+            }
             Term::Map(items) => {
                 items.iter().for_each(|(key, value)| self.note(cells, column, Path::Key(*key), Some(*value)));
             }

@@ -115,10 +115,14 @@ fn without_part(op: &Op, part: usize) -> Option<Op> {
         Op::Write(write) => {
             let mut write = write.clone();
             match &mut write.action {
-                Action::Insert(cells) if part < cells.len() && (cells.len() > 1 || write.clustering.is_some()) => {
+                Action::Insert(cells)
+                    if part < cells.len() && (cells.len() > 1 || write.clustering.is_some()) =>
+                {
                     drop(cells.remove(part));
                 }
-                Action::Update(assigns) if assigns.len() > 1 && part < assigns.len() => drop(assigns.remove(part)),
+                Action::Update(assigns) if assigns.len() > 1 && part < assigns.len() => {
+                    drop(assigns.remove(part))
+                }
                 _ => return None,
             }
             Some(Op::Write(write))
@@ -144,34 +148,37 @@ fn without_part(op: &Op, part: usize) -> Option<Op> {
 /// A run as people read it: statements, and what happens between them.
 pub(crate) fn script(plan: &Plan) -> String {
     let mut lines = plan.schema();
-    for op in &plan.ops {
-        let named = |table: &usize| plan.tables[*table].name.clone();
-        lines.push(match op {
-            Op::Write(write) => write.cql(&plan.tables),
-            Op::Batch { writes, logged } => batch_cql(writes, *logged, &plan.tables),
-            Op::Read(select) => match select.page {
-                Some(page) => format!("{} -- in pages of {page}", select.text(&plan.tables[select.table])),
-                None => select.text(&plan.tables[select.table]),
-            },
-            Op::Flush(table) => format!("-- flush {}", named(table)),
-            Op::Compact(table) => format!("-- compact {}", named(table)),
-            Op::Background(steps) => format!("-- {steps} steps of background work"),
-            Op::Truncate(table) => format!("TRUNCATE {}", named(table)),
-            Op::Restart { clean } => (if *clean { "-- restart" } else { "-- power cut and restart" }).into(),
-            Op::Advance { seconds } => format!("-- {seconds} seconds pass"),
-            Op::ColdReads(percent) => format!("-- {percent} % of reads find nothing in memory"),
-            Op::Move(table) => format!("-- export, truncate, import {}", named(table)),
-            Op::Remake { table, column } => {
-                let of = &plan.tables[*table];
-                let (name, column) = (&of.columns[*column].name, of.definition(*column));
-                format!("ALTER TABLE {0} DROP {name}; ALTER TABLE {0} ADD {column}", of.name)
-            }
-            Op::Reindex { table, index } => {
-                let of = &plan.tables[*table];
-                let index = &of.indexes[*index];
-                format!("DROP INDEX {}; {}", index.name, of.index_statement(index))
-            }
-        });
-    }
+    lines.extend(plan.ops.iter().map(|op| script_of(plan, op)));
     lines.join("\n")
+}
+
+/// One operation as people read it.
+pub(crate) fn script_of(plan: &Plan, op: &Op) -> String {
+    let named = |table: &usize| plan.tables[*table].name.clone();
+    match op {
+        Op::Write(write) => write.cql(&plan.tables),
+        Op::Batch { writes, logged } => batch_cql(writes, *logged, &plan.tables),
+        Op::Read(select) => match select.page {
+            Some(page) => format!("{} -- in pages of {page}", select.text(&plan.tables[select.table])),
+            None => select.text(&plan.tables[select.table]),
+        },
+        Op::Flush(table) => format!("-- flush {}", named(table)),
+        Op::Compact(table) => format!("-- compact {}", named(table)),
+        Op::Background(steps) => format!("-- {steps} steps of background work"),
+        Op::Truncate(table) => format!("TRUNCATE {}", named(table)),
+        Op::Restart { clean } => (if *clean { "-- restart" } else { "-- power cut and restart" }).into(),
+        Op::Advance { seconds } => format!("-- {seconds} seconds pass"),
+        Op::ColdReads(percent) => format!("-- {percent} % of reads find nothing in memory"),
+        Op::Move(table) => format!("-- export, truncate, import {}", named(table)),
+        Op::Remake { table, column } => {
+            let of = &plan.tables[*table];
+            let (name, column) = (&of.columns[*column].name, of.definition(*column));
+            format!("ALTER TABLE {0} DROP {name}; ALTER TABLE {0} ADD {column}", of.name)
+        }
+        Op::Reindex { table, index } => {
+            let of = &plan.tables[*table];
+            let index = &of.indexes[*index];
+            format!("DROP INDEX {}; {}", index.name, of.index_statement(index))
+        }
+    }
 }

@@ -155,7 +155,8 @@ pub(crate) struct Select {
 
 impl Term {
     fn cql(&self, ty: &Type) -> String {
-        let list = |of: &Pool, items: &[u8]| items.iter().map(|v| of.literal(*v)).collect::<Vec<_>>().join(", ");
+        let list =
+            |of: &Pool, items: &[u8]| items.iter().map(|v| of.literal(*v)).collect::<Vec<_>>().join(", ");
         match (self, ty) {
             (Term::Null, _) => "null".into(),
             (Term::Simple(value), Type::Simple(pool)) => pool.literal(*value).into(),
@@ -201,15 +202,21 @@ impl Assign {
         match (self, ty) {
             (Assign::Set(_, term), _) => format!("{name} = {}", term.cql(ty)),
             (Assign::Add(_, term), _) => format!("{name} = {name} + {}", term.cql(ty)),
-            (Assign::Prepend(_, items), _) => format!("{name} = {} + {name}", Term::List(items.clone()).cql(ty)),
+            (Assign::Prepend(_, items), _) => {
+                format!("{name} = {} + {name}", Term::List(items.clone()).cql(ty))
+            }
             (Assign::Remove(_, items), Type::List(_)) => {
                 format!("{name} = {name} - {}", Term::List(items.clone()).cql(ty))
             }
-            (Assign::Remove(_, items), _) => format!("{name} = {name} - {}", Term::Set(items.clone()).cql(ty)),
+            (Assign::Remove(_, items), _) => {
+                format!("{name} = {name} - {}", Term::Set(items.clone()).cql(ty))
+            }
             (Assign::Element(_, key, value), Type::Map(keys, values)) => {
                 format!("{name}[{}] = {}", keys.literal(*key), or_null(values, *value))
             }
-            (Assign::At(_, at, value), Type::List(pool)) => format!("{name}[{at}] = {}", or_null(pool, *value)),
+            (Assign::At(_, at, value), Type::List(pool)) => {
+                format!("{name}[{at}] = {}", or_null(pool, *value))
+            }
             (Assign::Field(_, at, value), Type::Fields(pools)) => {
                 format!("{name}.f{at} = {}", or_null(&pools[*at], *value))
             }
@@ -249,10 +256,13 @@ impl Pred {
                 format!("{} {} {}", columns[*at].name, compare.cql(), columns[*at].pool().literal(*value))
             }
             Pred::In(at, values) => {
-                let values: Vec<&str> = values.iter().map(|value| columns[*at].pool().literal(*value)).collect();
+                let values: Vec<&str> =
+                    values.iter().map(|value| columns[*at].pool().literal(*value)).collect();
                 format!("{} IN ({})", columns[*at].name, values.join(", "))
             }
-            Pred::Tuple(compare, values) => format!("{} {} {}", names(values.len()), compare.cql(), tuple(values)),
+            Pred::Tuple(compare, values) => {
+                format!("{} {} {}", names(values.len()), compare.cql(), tuple(values))
+            }
             Pred::TupleIn(values) => {
                 let tuples: Vec<String> = values.iter().map(|values| tuple(values)).collect();
                 format!("{} IN ({})", names(values[0].len()), tuples.join(", "))
@@ -331,7 +341,8 @@ impl Write {
             Action::Insert(cells) => {
                 let clustering = self.clustering.iter().flatten().zip(table.clusterings());
                 let key = self.key.iter().zip(table.keys()).chain(clustering);
-                let of_key = key.map(|(value, index)| (index, table.columns[index].pool().literal(*value).to_owned()));
+                let of_key =
+                    key.map(|(value, index)| (index, table.columns[index].pool().literal(*value).to_owned()));
                 let others = cells.iter().map(|(index, term)| (*index, term.cql(&table.columns[*index].ty)));
                 let (names, values): (Vec<&str>, Vec<String>) =
                     of_key.chain(others).map(|(index, text)| (&*table.columns[index].name, text)).unzip();
@@ -343,13 +354,23 @@ impl Write {
             }
             Action::Update(assigns) => {
                 let assigns: Vec<String> = assigns.iter().map(|assign| assign.cql(table)).collect();
-                format!("UPDATE {name}{using} SET {} WHERE {}{condition}", assigns.join(", "), self.place(table))
+                format!(
+                    "UPDATE {name}{using} SET {} WHERE {}{condition}",
+                    assigns.join(", "),
+                    self.place(table)
+                )
             }
             Action::DeleteParts(parts) => {
                 let parts: Vec<String> = parts.iter().map(|part| part.deleted(table)).collect();
-                format!("DELETE {} FROM {name}{using} WHERE {}{condition}", parts.join(", "), self.place(table))
+                format!(
+                    "DELETE {} FROM {name}{using} WHERE {}{condition}",
+                    parts.join(", "),
+                    self.place(table)
+                )
             }
-            Action::DeleteRows(_) => format!("DELETE FROM {name}{using} WHERE {}{condition}", self.place(table)),
+            Action::DeleteRows(_) => {
+                format!("DELETE FROM {name}{using} WHERE {}{condition}", self.place(table))
+            }
         }
     }
 }
@@ -357,8 +378,15 @@ impl Write {
 /// A batch of statements.
 pub(crate) fn batch_cql(writes: &[Write], logged: bool, tables: &[Table]) -> String {
     let counter = writes.iter().any(|write| tables[write.table].is_counter());
-    let kind = if counter { "COUNTER " } else if logged { "" } else { "UNLOGGED " };
-    writes.iter().fold(format!("BEGIN {kind}BATCH "), |text, write| text + &write.cql(tables) + "; ") + "APPLY BATCH"
+    let kind = if counter {
+        "COUNTER "
+    } else if logged {
+        ""
+    } else {
+        "UNLOGGED "
+    };
+    writes.iter().fold(format!("BEGIN {kind}BATCH "), |text, write| text + &write.cql(tables) + "; ")
+        + "APPLY BATCH"
 }
 
 impl Select {
@@ -396,7 +424,10 @@ impl Select {
     fn relations(&self, table: &Table) -> Vec<String> {
         let key_names: Vec<&str> = table.keys().iter().map(|index| &*table.columns[*index].name).collect();
         let literals = |key: &[u8]| {
-            let of = key.iter().zip(table.keys()).map(|(value, index)| table.columns[index].pool().literal(*value));
+            let of = key
+                .iter()
+                .zip(table.keys())
+                .map(|(value, index)| table.columns[index].pool().literal(*value));
             of.collect::<Vec<_>>().join(", ")
         };
         let mut relations = match &self.keys {
@@ -407,8 +438,11 @@ impl Select {
                 let mut relations = key_cql(table, &keys[0]);
                 relations.pop();
                 let last = &table.columns[key_names.len() - 1];
-                let values: Vec<&str> =
-                    keys.iter().filter_map(|key| key.last()).map(|value| last.pool().literal(*value)).collect();
+                let values: Vec<&str> = keys
+                    .iter()
+                    .filter_map(|key| key.last())
+                    .map(|value| last.pool().literal(*value))
+                    .collect();
                 relations.push(format!("{} IN ({})", last.name, values.join(", ")));
                 relations
             }

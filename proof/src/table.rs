@@ -101,7 +101,8 @@ impl Table {
     /// The statements that make it.
     pub(crate) fn create(&self) -> Vec<String> {
         let columns: Vec<String> = (0..self.columns.len()).map(|column| self.definition(column)).collect();
-        let names = |of: Vec<usize>| of.iter().map(|index| self.columns[*index].name.clone()).collect::<Vec<_>>();
+        let names =
+            |of: Vec<usize>| of.iter().map(|index| self.columns[*index].name.clone()).collect::<Vec<_>>();
         let clustering = names(self.clusterings());
         let key = format!("({})", names(self.keys()).join(", "));
         let primary = [vec![key], clustering].concat().join(", ");
@@ -114,8 +115,11 @@ impl Table {
                 format!("{} {}", column.name, if desc { "DESC" } else { "ASC" })
             })
             .collect();
-        let order =
-            if order.is_empty() { String::new() } else { format!("CLUSTERING ORDER BY ({}) AND ", order.join(", ")) };
+        let order = if order.is_empty() {
+            String::new()
+        } else {
+            format!("CLUSTERING ORDER BY ({}) AND ", order.join(", "))
+        };
         let ttl = self.default_ttl_s;
         let mut statements = vec![format!(
             "CREATE TABLE {} ({}, PRIMARY KEY ({primary})) WITH {order}default_time_to_live = {ttl}{}",
@@ -135,7 +139,8 @@ impl Table {
     }
 
     pub(crate) fn index_statement(&self, index: &IndexOn) -> String {
-        let (custom, using) = if index.is_attached { ("CUSTOM ", " USING 'StorageAttachedIndex'") } else { ("", "") };
+        let (custom, using) =
+            if index.is_attached { ("CUSTOM ", " USING 'StorageAttachedIndex'") } else { ("", "") };
         format!("CREATE {custom}INDEX {} ON {} ({}){using}", index.name, self.name, index.target)
     }
 }
@@ -178,7 +183,8 @@ pub(crate) fn table(random: &mut Random, number: usize, timing: Timing) -> Table
     let pools: Vec<Arc<Pool>> = pools().into_iter().map(Arc::new).collect();
     let any = |random: &mut Random| pools[random.below(pools.len())].clone();
     // The usual types are asked more than their share.
-    let usual = |random: &mut Random| if random.chance(50) { pools[random.below(2)].clone() } else { any(random) };
+    let usual =
+        |random: &mut Random| if random.chance(50) { pools[random.below(2)].clone() } else { any(random) };
     let mut columns = Vec::new();
     let mut add = |name: String, place, ty| columns.push(Column { name, place, ty });
     for index in 0..*random.pick(&[1, 1, 1, 2]) {
@@ -206,7 +212,11 @@ pub(crate) fn table(random: &mut Random, number: usize, timing: Timing) -> Table
     }
     for index in 0..random.below(5) + usize::from(is_counter) {
         let long = is_wide && index == 0 && !is_counter;
-        add(format!("v{index}"), Place::Regular, if long { Type::Simple(Arc::new(long_texts())) } else { ty(random) });
+        add(
+            format!("v{index}"),
+            Place::Regular,
+            if long { Type::Simple(Arc::new(long_texts())) } else { ty(random) },
+        );
     }
     let granularity = *random.pick(GRANULARITY);
     let extensions = if granularity.is_empty() {
@@ -222,7 +232,8 @@ pub(crate) fn table(random: &mut Random, number: usize, timing: Timing) -> Table
         random.pick(&["0", "864000"]),
     );
     let default_ttl_s = if !is_counter && random.chance(8) { 40 } else { 0 };
-    let mut table = Table { name: format!("t{number}"), columns, indexes: Vec::new(), options, default_ttl_s };
+    let mut table =
+        Table { name: format!("t{number}"), columns, indexes: Vec::new(), options, default_ttl_s };
     if !is_counter {
         table.indexes = indexes(random, &table);
     }

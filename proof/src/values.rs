@@ -16,7 +16,10 @@ pub(crate) struct Pool {
 
 impl Pool {
     fn new(cql: &str, values: Vec<(String, Vec<u8>)>) -> Pool {
-        Pool { cql: cql.into(), values: values.into_iter().map(|(text, bytes)| (text, bytes.into())).collect() }
+        Pool {
+            cql: cql.into(),
+            values: values.into_iter().map(|(text, bytes)| (text, bytes.into())).collect(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -79,13 +82,23 @@ pub(crate) fn pools() -> Vec<Pool> {
     let ints = [i32::MIN, -256, -1, 0, 1, 127, 128, i32::MAX];
     let longs = [i64::MIN, -1, 0, 1, 1 << 32, i64::MAX];
     let blobs: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"\0\x01", b"\0\xff", b"\x01", b"a", b"\xff", b"\xff\xff"];
-    let uuids = ["00000000-0000-4000-8000-000000000000", "0123abcd-0000-4000-8000-00000000ffff", "ffffffff-ffff-4fff-bfff-ffffffffffff"];
+    let uuids = [
+        "00000000-0000-4000-8000-000000000000",
+        "0123abcd-0000-4000-8000-00000000ffff",
+        "ffffffff-ffff-4fff-bfff-ffffffffffff",
+    ];
     let uuid = |text: &str| {
-        let digits: Vec<u8> = text.bytes().filter_map(|b| (b as char).to_digit(16)).map(|d| d as u8).collect();
+        let digits: Vec<u8> =
+            text.bytes().filter_map(|b| (b as char).to_digit(16)).map(|d| d as u8).collect();
         (text.to_owned(), digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect::<Vec<u8>>())
     };
     // Of time UUIDs the time decides first, and its lowest bits come first in the text.
-    let time_uuids = ["ffffffff-0000-1000-8000-000000000001", "00000000-0001-1000-8000-000000000001", "00000000-0000-1001-8000-000000000001", "00000000-0000-1001-8000-000000000002"];
+    let time_uuids = [
+        "ffffffff-0000-1000-8000-000000000001",
+        "00000000-0001-1000-8000-000000000001",
+        "00000000-0000-1001-8000-000000000001",
+        "00000000-0000-1001-8000-000000000002",
+    ];
     vec![
         Pool::new("int", ints.iter().map(|n| (n.to_string(), int(*n))).collect()),
         Pool::new("text", texts(&["", "a", "a\0", "a\0b", "aa", "b", "it's", "\u{e9}", "\u{ffff}"])),
@@ -96,7 +109,10 @@ pub(crate) fn pools() -> Vec<Pool> {
         Pool::new("smallint", named(&[("-300", &[0xfe, 0xd4]), ("0", &[0, 0]), ("300", &[1, 0x2c])])),
         Pool::new(
             "double",
-            [-1e300_f64, -1.5, 0.0, 1e-9, 1.0, 1e10].iter().map(|n| (format!("{n:?}"), n.to_be_bytes().to_vec())).collect(),
+            [-1e300_f64, -1.5, 0.0, 1e-9, 1.0, 1e10]
+                .iter()
+                .map(|n| (format!("{n:?}"), n.to_be_bytes().to_vec()))
+                .collect(),
         ),
         Pool::new(
             "varint",
@@ -122,11 +138,24 @@ pub(crate) fn pools() -> Vec<Pool> {
                 ("100", &[0, 0, 0, 0, 100]),
             ]),
         ),
-        Pool::new("timestamp", longs[1..4].iter().map(|n| (n.to_string(), n.to_be_bytes().to_vec())).collect()),
+        Pool::new(
+            "timestamp",
+            longs[1..4].iter().map(|n| (n.to_string(), n.to_be_bytes().to_vec())).collect(),
+        ),
         Pool::new("uuid", uuids.iter().map(|text| uuid(text)).collect()),
         Pool::new("timeuuid", time_uuids.iter().map(|text| uuid(text)).collect()),
-        Pool::new("date", named(&[("'1969-12-31'", &[0x7f, 0xff, 0xff, 0xff]), ("'1970-01-01'", &[0x80, 0, 0, 0]), ("'1970-01-03'", &[0x80, 0, 0, 2])])),
-        Pool::new("time", named(&[("'00:00:00'", &[0; 8]), ("'00:00:00.000000300'", &[0, 0, 0, 0, 0, 0, 1, 0x2c])])),
+        Pool::new(
+            "date",
+            named(&[
+                ("'1969-12-31'", &[0x7f, 0xff, 0xff, 0xff]),
+                ("'1970-01-01'", &[0x80, 0, 0, 0]),
+                ("'1970-01-03'", &[0x80, 0, 0, 2]),
+            ]),
+        ),
+        Pool::new(
+            "time",
+            named(&[("'00:00:00'", &[0; 8]), ("'00:00:00.000000300'", &[0, 0, 0, 0, 0, 0, 1, 0x2c])]),
+        ),
         Pool::new("inet", named(&[("'1.2.3.4'", &[1, 2, 3, 4]), ("'200.0.0.1'", &[200, 0, 0, 1])])),
         frozen_list(),
         tuple(),
@@ -144,8 +173,14 @@ fn frozen_list() -> Pool {
 }
 
 fn tuple() -> Pool {
-    let tuples: [(Option<i32>, Option<&str>); 6] =
-        [(None, Some("z")), (Some(-1), Some("")), (Some(0), None), (Some(0), Some("")), (Some(0), Some("a\0")), (Some(1), Some("a"))];
+    let tuples: [(Option<i32>, Option<&str>); 6] = [
+        (None, Some("z")),
+        (Some(-1), Some("")),
+        (Some(0), None),
+        (Some(0), Some("")),
+        (Some(0), Some("a\0")),
+        (Some(1), Some("a")),
+    ];
     let value = |(n, t): &(Option<i32>, Option<&str>)| {
         let number = n.map_or("null".into(), |n| n.to_string());
         let text = t.map_or("null".into(), |t| format!("'{t}'"));

@@ -4,7 +4,7 @@ use crate::answer::Rows;
 use crate::crash::Track;
 use crate::generate::{Op, Plan};
 use crate::judge::{Judge, Moment};
-use crate::statement::{Condition, Keys, Select, Shown, Write, batch_cql};
+use crate::statement::{Action, Condition, Keys, Select, Shown, Write, batch_cql};
 use crate::table::{Table, Timing};
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{CqlError, ImportRequest, LocalBackend, LocalOptions};
@@ -196,7 +196,12 @@ impl World {
             Op::Compact(table) => {
                 let store = self.store()?;
                 let id = self.id(*table)?;
-                store.database().compact(vec![id]).wait().map(drop).map_err(|error| format!("{op:?} fails: {error}"))
+                store
+                    .database()
+                    .compact(vec![id])
+                    .wait()
+                    .map(drop)
+                    .map_err(|error| format!("{op:?} fails: {error}"))
             }
             Op::Background(steps) => {
                 let machine = self.store()?.machine.clone();
@@ -232,7 +237,8 @@ impl World {
             (logged, writes) => batch_cql(writes, logged.unwrap_or(true), &self.tables),
         };
         // Greater than that of all before, and smaller than the one that the statement gets.
-        let server_us = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
+        let server_us =
+            store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
         let now_s = store.database().now_s();
         let is_conditional = writes.iter().any(|write| !matches!(write.condition, Condition::None));
         let allowed = writes.iter().all(|write| self.judges[write.table].allows(write, now_s));
@@ -258,6 +264,9 @@ impl World {
             }
         }
         match (given.ticket, &self.track) {
+            // A deletion of no row writes nothing, and promises nothing about what was written before it. Whatever reads first
+            // promises that, though it may write nothing.
+            (Some(ticket), Some(_)) if ticket.position().is_none() && writes.iter().all(is_range) => {}
             (Some(ticket), Some(track)) => track.lock().ticket(ticket),
             (Some(ticket), None) => {
                 ticket.wait().map_err(|error| format!("{text}\nis not acknowledged: {error}"))?;
@@ -322,8 +331,10 @@ impl World {
         store.machine.run_until_idle();
         let name = &self.tables[table].name;
         let schema = store.database().schema();
-        let present = schema.table("ks", name).cloned().ok_or_else(|| format!("table {name} is not there"))?;
-        let exported = store.database().export(&[present]).map_err(|error| format!("export of {name}: {error}"))?;
+        let present =
+            schema.table("ks", name).cloned().ok_or_else(|| format!("table {name} is not there"))?;
+        let exported =
+            store.database().export(&[present]).map_err(|error| format!("export of {name}: {error}"))?;
         let (name, before) = (name.clone(), self.judges[table].clone());
         self.truncate(table)?;
         self.judges[table] = before;
@@ -358,7 +369,8 @@ impl World {
         let of = &self.tables[table].columns[column];
         let definition = self.tables[table].definition(column);
         let name = &self.tables[table].name;
-        let (drop, add) = (format!("ALTER TABLE {name} DROP {}", of.name), format!("ALTER TABLE {name} ADD {definition}"));
+        let (drop, add) =
+            (format!("ALTER TABLE {name} DROP {}", of.name), format!("ALTER TABLE {name} ADD {definition}"));
         self.judges[table].forget(column);
         self.judges[table].missing = Some(column);
         self.begin(0);
@@ -384,6 +396,10 @@ impl Drop for World {
             store.machine.end_tasks();
         }
     }
+}
+
+fn is_range(write: &Write) -> bool {
+    matches!(&write.action, Action::DeleteRows(preds) if !preds.is_empty())
 }
 
 /// Runs a SELECT and holds its rows against what the judges say.
@@ -447,4 +463,3 @@ pub(crate) fn shown(row: Option<&Vec<Option<Vec<u8>>>>) -> String {
     };
     row.iter().map(cell).collect::<Vec<_>>().join(" | ")
 }
-

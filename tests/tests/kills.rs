@@ -35,7 +35,13 @@ const JOBS: [Job; 7] =
 
 impl Job {
     fn statements(self, n: i64) -> Vec<String> {
-        let row = |k: i32| format!("INSERT INTO k.t (k, c, v, w) VALUES ({k}, {n}, {}, '{}')", n * 7, "w".repeat(n as usize % 900));
+        let row = |k: i32| {
+            format!(
+                "INSERT INTO k.t (k, c, v, w) VALUES ({k}, {n}, {}, '{}')",
+                n * 7,
+                "w".repeat(n as usize % 900)
+            )
+        };
         match self {
             Job::Insert(k) => vec![row(k)],
             Job::Trim(k) => vec![row(k), format!("DELETE FROM k.t WHERE k = {k} AND c < {}", n - 9)],
@@ -86,12 +92,19 @@ impl Job {
             Job::Trim(k) => {
                 let of = one(&format!("SELECT count(c), min(c), max(c) FROM k.t WHERE k = {k}"));
                 let (rows, least, greatest) = (of[0], of[1], of[2]);
-                assert!(rows == 0 || rows == greatest - least + 1, "{self:?}: {rows} rows, {least} to {greatest}");
+                assert!(
+                    rows == 0 || rows == greatest - least + 1,
+                    "{self:?}: {rows} rows, {least} to {greatest}"
+                );
                 assert!(least >= (next - 10).max(0), "{self:?}: {least} is back, {} was deleted", next - 11);
                 if rows == 0 { 0 } else { greatest + 1 }
             }
-            Job::Count => cql.rows("SELECT n FROM k.n WHERE k = 0").first().map_or(0, |row| number_of(&row[0])),
-            Job::Swap => cql.rows("SELECT v FROM k.s WHERE k = 0").first().map_or(0, |row| number_of(&row[0]) + 1),
+            Job::Count => {
+                cql.rows("SELECT n FROM k.n WHERE k = 0").first().map_or(0, |row| number_of(&row[0]))
+            }
+            Job::Swap => {
+                cql.rows("SELECT v FROM k.s WHERE k = 0").first().map_or(0, |row| number_of(&row[0]) + 1)
+            }
             Job::Batch => {
                 let a = one("SELECT count(c) FROM k.a")[0];
                 let b = one("SELECT count(c), max(c) FROM k.b WHERE k = 0");
@@ -147,7 +160,8 @@ impl Beside {
                 }
             };
             // The server may be killed under it: what it says then is its own affair.
-            let _ = command.arg("--data").arg(server.data()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let _ =
+                command.arg("--data").arg(server.data()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
     }
 }
@@ -188,7 +202,12 @@ fn chance(seed: u64, round: u64, n: u64) -> u64 {
 }
 
 /// Lets all jobs run until the server is killed; how far each was acknowledged.
-fn write_and_kill(server: &mut Server, next: &[i64], (beside, backup): (Beside, &Path), after: Duration) -> Vec<i64> {
+fn write_and_kill(
+    server: &mut Server,
+    next: &[i64],
+    (beside, backup): (Beside, &Path),
+    after: Duration,
+) -> Vec<i64> {
     let over = AtomicBool::new(false);
     let address = server.address().to_owned();
     let acknowledged = std::thread::scope(|scope| {
@@ -224,7 +243,14 @@ fn every_acknowledged_write_is_there_after_kill_9_whatever_the_server_was_doing(
     let path = config.to_str().expect("UTF-8").to_owned();
     let mut server = Server::start_in(folder, &["--config", &path]);
     make_tables(&Cql::connect(server.address()));
-    end_to_end::tool(&["export", backup.to_str().expect("UTF-8"), "k", "backed_up", "--data", server.data().to_str().expect("UTF-8")]);
+    end_to_end::tool(&[
+        "export",
+        backup.to_str().expect("UTF-8"),
+        "k",
+        "backed_up",
+        "--data",
+        server.data().to_str().expect("UTF-8"),
+    ]);
     let mut next = vec![0; JOBS.len()];
     let begin = Instant::now();
     let mut slowest = Duration::ZERO;
@@ -236,7 +262,11 @@ fn every_acknowledged_write_is_there_after_kill_9_whatever_the_server_was_doing(
         server.restart();
         slowest = slowest.max(server.start_time());
         let cql = Cql::connect(server.address());
-        next = JOBS.iter().zip(&acknowledged).map(|(job, acknowledged)| job.check(&cql, *acknowledged)).collect();
+        next = JOBS
+            .iter()
+            .zip(&acknowledged)
+            .map(|(job, acknowledged)| job.check(&cql, *acknowledged))
+            .collect();
         let backed_up = cql.rows("SELECT count(c) FROM k.backed_up");
         assert_eq!(number_of(&backed_up[0][0]), 500, "round {round}: rows of an import");
         if round % 50 == 49 {
