@@ -49,7 +49,7 @@ pub(crate) struct Track {
     /// The last operation that returned only after a sync.
     synced: usize,
     /// The operation that runs, by its number in the plan.
-    op: usize,
+    pub(crate) op: usize,
     cuts: Vec<Tracked>,
 }
 
@@ -61,7 +61,21 @@ struct Tracked {
 }
 
 impl Track {
-    fn acknowledged(&self) -> usize {
+    /// The operation that has begun last.
+    pub(crate) fn begun(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    pub(crate) fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    pub(crate) fn last_ticket(&self) -> Option<Arc<Ticket>> {
+        self.tickets.last().map(|(_, ticket)| ticket.clone())
+    }
+
+    /// The last operation that was acknowledged.
+    pub(crate) fn acknowledged(&self) -> usize {
         let ready = self.tickets.iter().filter(|(_, ticket)| ticket.is_ready().unwrap_or(false));
         ready.map(|(op, _)| *op).max().unwrap_or(0).max(self.synced)
     }
@@ -97,7 +111,7 @@ pub fn crash(crashes: u64, seed: u64, mut progress: impl FnMut(u64, Crashed)) ->
             break;
         }
         let mode = MODES[(seed % 3) as usize];
-        let plan = plan(seed);
+        let plan = crash_plan(seed);
         let ran = catch_unwind(AssertUnwindSafe(|| run(&plan, mode)));
         let ran = ran.unwrap_or_else(|panic| Err(text_of(&*panic)));
         let opened = ran.map_err(|failure| {
@@ -112,7 +126,7 @@ pub fn crash(crashes: u64, seed: u64, mut progress: impl FnMut(u64, Crashed)) ->
 }
 
 /// Operations between two starts: no restarts, the cuts are that; reads wait for the cut machines.
-fn plan(seed: u64) -> Plan {
+pub(crate) fn crash_plan(seed: u64) -> Plan {
     let mut plan = Plan::new(seed, Some([60, 120, 240][(seed / 3 % 3) as usize]));
     plan.ops.retain(|op| !matches!(op, Op::Restart { .. }));
     plan
@@ -136,14 +150,14 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
             return;
         }
         let mut track = watched.lock();
-        let (begun, acknowledged, synced) = (track.states.len() - 1, track.acknowledged(), track.synced);
+        let (begun, acknowledged, synced) = (track.begun(), track.acknowledged(), track.synced);
         track.cuts.push(Tracked { cut: cut.clone(), begun, acknowledged, synced });
     });
     world.track = Some(track.clone());
     for (number, op) in plan.ops.iter().enumerate().filter(|(_, op)| !matches!(op, Op::Read(_))) {
         track.lock().op = number;
         world.apply(op)?;
-        let last = track.lock().tickets.last().map(|(_, ticket)| ticket.clone());
+        let last = track.lock().last_ticket();
         if let Some(ticket) = last.filter(|_| random.chance(25)) {
             ticket.wait().map_err(|error| format!("{op:?} is not acknowledged: {error}"))?;
         }
@@ -152,8 +166,6 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
         }
     }
     machine.stop_watching();
-    let reads = plan.ops.iter().filter_map(|op| if let Op::Read(select) = op { Some(select) } else { None });
-    let reads: Vec<&Select> = reads.collect();
     let mut opened = 0;
     let cuts = std::mem::take(&mut track.lock().cuts);
     let track = track.lock();
@@ -168,7 +180,7 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
             cut.number,
             cut.path.display()
         );
-        let case = Case { plan, setup: &setup, states: &track.states, reads: &reads };
+        let case = Case::new(plan, &setup, &track.states);
         let again = random.chance(4).then_some(kept);
         let image = cut.machine.crash_image(survives);
         opened += case
@@ -180,17 +192,24 @@ fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
 }
 
 /// What machines of one run are held against.
-struct Case<'a> {
+pub(crate) struct Case<'a> {
     plan: &'a Plan,
     setup: &'a Setup,
     states: &'a [State],
-    reads: &'a [&'a Select],
+    /// Of the plan; run on what was opened.
+    reads: Vec<&'a Select>,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    pub(crate) fn new(plan: &'a Plan, setup: &'a Setup, states: &'a [State]) -> Case<'a> {
+        let reads =
+            plan.ops.iter().filter_map(|op| if let Op::Read(select) = op { Some(select) } else { None });
+        Case { plan, setup, states, reads: reads.collect() }
+    }
+
     /// Opens a machine after a crash and checks it; how many were opened. `again`: cut it at each sync of its recovery too,
     /// and the least operation that such a cut must leave.
-    fn recover(
+    pub(crate) fn recover(
         &self,
         machine: &Machine,
         allowed: (usize, usize),
@@ -204,8 +223,10 @@ impl Case<'_> {
             let kept = cuts.clone();
             machine.on_every_sync(move |cut| kept.lock().push(cut.clone()));
         }
-        let checked =
-            Store::open(machine.clone(), self.setup).and_then(|store| self.check(&store, allowed, random));
+        let checked = Store::open(machine.clone(), self.setup).and_then(|store| {
+            let state = self.check(&store, allowed, random)?;
+            self.check_time(&store, state)
+        });
         machine.stop_watching();
         machine.end_tasks();
         checked?;
@@ -229,8 +250,13 @@ impl Case<'_> {
         Ok(opened)
     }
 
-    /// Finds the state that an opened database is in, and reads in it.
-    fn check(&self, store: &Store, allowed: (usize, usize), random: &mut Random) -> Result<(), Failure> {
+    /// Finds the state that an open database is in, by its number, and reads in it.
+    pub(crate) fn check(
+        &self,
+        store: &Store,
+        allowed: (usize, usize),
+        random: &mut Random,
+    ) -> Result<usize, Failure> {
         let found = content(store, &self.states[0])?;
         let now_s = store.database().now_s();
         let fits = |op: &usize| expected(&self.states[*op], now_s) == found;
@@ -248,17 +274,20 @@ impl Case<'_> {
             ));
         };
         let state = &self.states[op];
-        let next_us = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
-        if next_us <= state.server_us {
-            return Err(format!("server timestamp {next_us} after {}", state.server_us));
-        }
         for _ in 0..self.reads.len().min(3) {
-            let select = random.pick(self.reads);
+            let select = random.pick(&self.reads);
             if state.judges[select.table].missing.is_none() {
                 compare(store, &state.judges, select)?;
             }
         }
-        Ok(())
+        Ok(op)
+    }
+
+    /// No timestamp is given a second time.
+    fn check_time(&self, store: &Store, state: usize) -> Result<(), Failure> {
+        let next_us = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
+        let given_us = self.states[state].server_us;
+        if next_us > given_us { Ok(()) } else { Err(format!("server timestamp {next_us} after {given_us}")) }
     }
 }
 

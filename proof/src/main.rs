@@ -1,7 +1,7 @@
-//! `cargo run --release -p proof -- model --operations N --seed S` and `-- crash --crashes N --seed S`; `-- seed S` runs
+//! `cargo run --release -p proof -- model --operations N --seed S` and `-- crash --crashes N --seed S`, `-- fault --runs N --seed S`; `-- seed S` runs
 //! one seed of the model test alone.
 
-use proof::{Crashed, Ran};
+use proof::{Crashed, Faulted, Ran};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -31,11 +31,21 @@ fn main() -> ExitCode {
             proof::crash(number("--crashes", 1_000), number("--seed", 1), progress)
                 .map(|ran| format!("{} crashes in {} runs of {} operations", ran.crashes, ran.runs, ran.operations))
         }
+        Some("fault") => {
+            let progress = |seed: u64, faulted: Faulted| {
+                if faulted.runs.is_multiple_of(500) {
+                    println!("seed {seed}: {} of {} runs met their fault", faulted.struck, faulted.runs);
+                }
+            };
+            proof::fault(number("--runs", 200), number("--seed", 1), progress).map(|ran| {
+                format!("{} runs, {} met their fault, {} reported it", ran.runs, ran.struck, ran.reported)
+            })
+        }
         Some("seed") => {
             let seed = args.get(1).and_then(|text| text.parse().ok()).unwrap_or(1);
             proof::one_seed(seed).map(|()| format!("seed {seed} holds"))
         }
-        _ => Err("usage: proof model [--operations N] [--seed S] | proof crash [--crashes N] [--seed S] | proof seed S".into()),
+        _ => Err("usage: proof model [--operations N] [--seed S] | proof crash [--crashes N] [--seed S] | proof fault [--runs N] [--seed S] | proof seed S".into()),
     };
     match ran {
         Ok(text) => {

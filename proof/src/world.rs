@@ -8,7 +8,7 @@ use crate::statement::{Action, Condition, Keys, Select, Shown, Write, batch_cql}
 use crate::table::{Table, Timing};
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{CqlError, ImportRequest, LocalBackend, LocalOptions};
-use helenus_engine::import::{ImportOptions, ImportProgress};
+use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
 use helenus_engine::{Database, DatabaseOptions, SyncMode, Ticket};
 use helenus_host::sim::{Machine, Survives};
 use parking_lot::Mutex;
@@ -326,43 +326,28 @@ impl World {
     }
 
     fn export_and_import(&mut self, table: usize) -> Result<(), Failure> {
-        let store = self.store()?;
+        let name = self.tables[table].name.clone();
+        let present = self.store()?.database().schema().table("ks", &name).cloned();
+        let present = present.ok_or_else(|| format!("table {name} is not there"))?;
+        let Some(store) = self.store.take() else { return Ok(()) };
         // While an index is being built nothing is imported.
         store.machine.run_until_idle();
-        let name = &self.tables[table].name;
-        let schema = store.database().schema();
-        let present =
-            schema.table("ks", name).cloned().ok_or_else(|| format!("table {name} is not there"))?;
-        let exported =
-            store.database().export(&[present]).map_err(|error| format!("export of {name}: {error}"))?;
-        let (name, before) = (name.clone(), self.judges[table].clone());
-        self.truncate(table)?;
-        self.judges[table] = before;
-        self.begin(0);
-        let store = self.store()?;
-        let request = ImportRequest {
-            directory: exported.folder.join("ks").join(&name),
-            find: helenus_engine::import::FindOptions {
-                keyspace: Some("ks".into()),
-                table: Some(name.clone()),
-                ..Default::default()
-            },
-            options: ImportOptions { link: self.setup.seed.is_multiple_of(2), ..ImportOptions::default() },
-            ..ImportRequest::default()
-        };
-        let imported = store.backend.import(&store.machine.host().disk, &request, &ImportProgress::default());
-        match imported {
-            Ok(_) => {
-                self.synced();
-                Ok(())
-            }
-            Err(error) if exported.tables.iter().all(|(_, _, count)| *count == 0) => {
-                // There was nothing to export.
-                drop(error);
-                Ok(())
-            }
-            Err(error) => Err(format!("import of {name}: {error}")),
+        let before = self.judges[table].clone();
+        let links = self.setup.seed.is_multiple_of(2);
+        let moved = move_table(&store, &present, links, |store| {
+            self.judges[table].truncate();
+            self.begin(0);
+            store.must(&format!("TRUNCATE {name}"))?;
+            self.synced();
+            self.judges[table] = before;
+            self.begin(0);
+            Ok(())
+        });
+        self.store = Some(store);
+        if moved? {
+            self.synced();
         }
+        Ok(())
     }
 
     fn remake(&mut self, table: usize, column: usize) -> Result<(), Failure> {
@@ -398,6 +383,32 @@ impl Drop for World {
     }
 }
 
+/// Exports a table, lets somebody empty it, and imports what was exported. Whether there was something to import.
+pub(crate) fn move_table(
+    store: &Store,
+    table: &Arc<helenus_model::schema::Table>,
+    links: bool,
+    empty: impl FnOnce(&Store) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let name = &table.name;
+    let exported =
+        store.database().export(&[table.clone()]).map_err(|error| format!("export of {name}: {error}"))?;
+    empty(store)?;
+    if exported.tables.iter().all(|(_, _, count)| *count == 0) {
+        return Ok(false);
+    }
+    let find =
+        FindOptions { keyspace: Some("ks".into()), table: Some(name.to_string()), ..FindOptions::default() };
+    let request = ImportRequest {
+        directory: exported.folder.join("ks").join(&**name),
+        find,
+        options: ImportOptions { link: links, ..ImportOptions::default() },
+        ..ImportRequest::default()
+    };
+    let imported = store.backend.import(&store.machine.host().disk, &request, &ImportProgress::default());
+    imported.map(|_| true).map_err(|error| format!("import of {name}: {error}"))
+}
+
 fn is_range(write: &Write) -> bool {
     matches!(&write.action, Action::DeleteRows(preds) if !preds.is_empty())
 }
@@ -405,16 +416,21 @@ fn is_range(write: &Write) -> bool {
 /// Runs a SELECT and holds its rows against what the judges say.
 pub(crate) fn compare(store: &Store, judges: &[Judge], select: &Select) -> Result<(), Failure> {
     let judge = &judges[select.table];
-    let now_s = store.database().now_s();
     let text = select.text(&judge.table);
-    let mut found = match store.pages(&text, select.page) {
-        Err(failure) if failure.contains("is not yet available") => {
-            // An index is being built.
-            store.machine.run_until_idle();
-            store.pages(&text, select.page)?
+    let mut found = store.pages(&text, select.page);
+    // An index is being built; after a fault that is tried again only once some time has passed.
+    for _ in 0..20 {
+        if !found.as_ref().is_err_and(|failure| failure.contains("is not yet available")) {
+            break;
         }
-        other => other?,
-    };
+        store.machine.run_until_idle();
+        found = store.pages(&text, select.page);
+        if found.is_err() {
+            store.machine.advance(1_000_000_000);
+        }
+    }
+    let mut found = found?;
+    let now_s = store.database().now_s();
     let mut expected = judge.select(select, now_s);
     if matches!(select.keys, Keys::In(_)) {
         // The order of partitions that are named is not the ring's.

@@ -13,3 +13,10 @@ fn a_cut_at_every_sync_leaves_what_was_acknowledged_and_nothing_in_halves() {
         panic!("{failure}");
     }
 }
+
+#[test]
+fn a_call_of_the_disk_that_fails_is_reported_and_costs_nothing_acknowledged() {
+    if let Err(failure) = proof::fault(60, 1, |_, _| {}) {
+        panic!("{failure}");
+    }
+}
