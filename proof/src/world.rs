@@ -392,7 +392,7 @@ pub(crate) fn move_table(
 ) -> Result<bool, Failure> {
     let name = &table.name;
     let exported =
-        store.database().export(&[table.clone()]).map_err(|error| format!("export of {name}: {error}"))?;
+        store.database().export(std::slice::from_ref(table)).map_err(|error| format!("export of {name}: {error}"))?;
     empty(store)?;
     if exported.tables.iter().all(|(_, _, count)| *count == 0) {
         return Ok(false);
