@@ -391,8 +391,10 @@ pub(crate) fn move_table(
     empty: impl FnOnce(&Store) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
     let name = &table.name;
-    let exported =
-        store.database().export(std::slice::from_ref(table)).map_err(|error| format!("export of {name}: {error}"))?;
+    let exported = store
+        .database()
+        .export(std::slice::from_ref(table))
+        .map_err(|error| format!("export of {name}: {error}"))?;
     empty(store)?;
     if exported.tables.iter().all(|(_, _, count)| *count == 0) {
         return Ok(false);

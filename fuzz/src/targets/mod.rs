@@ -5,7 +5,6 @@ mod log;
 mod native;
 mod sstable;
 mod thrift;
-mod values;
 
 use crate::Target;
 
@@ -38,5 +37,4 @@ targets! {
     "filter", "Filter.db", sstable::filter, sstable::run_filter;
     "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
         thrift::run;
-    "values", "values of every type, checked, printed, put in order and back; class names", values::corpus, values::run;
 }
