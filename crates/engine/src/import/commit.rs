@@ -56,15 +56,20 @@ impl Database {
         if !disk.is_dir(&staging) {
             return Ok(Imported::default()); // No table has a file.
         }
-        for (store, descriptors) in &stores {
-            // Before the files are there: a search that came between would miss what they hold.
-            if !descriptors.is_empty() {
-                forget_built(shared, store)?;
-            }
-        }
         let ready = ready_name(&staging);
         let parent = import_folder(shared);
-        disk.rename(&staging, &ready).map_err(Error::io("rename", &staging))?;
+        let mut forgotten = Vec::new();
+        // Before the files are there: a search that came between would miss what they hold.
+        let indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
+        let counts = indexed
+            .map(|(store, _)| forget_built(shared, store).map(|()| forgotten.push(store)))
+            .collect::<Result<()>>()
+            .and_then(|()| disk.rename(&staging, &ready).map_err(Error::io("rename", &staging)));
+        if let Err(error) = counts {
+            // Nothing counts, and the indexes have all there is: without this they would stay closed until a restart.
+            forgotten.into_iter().try_for_each(|store| rebuild(shared, store))?;
+            return Err(error.into());
+        }
         staged.folder = None;
         disk.sync_dir(&parent).map_err(Error::io("sync", &parent))?;
         let mut imported = Imported { tables: Vec::new(), bytes: staged.bytes };
