@@ -82,6 +82,25 @@ impl Raw {
         raw
     }
 
+    /// As `ready`; `None` when the server has gone.
+    pub fn try_ready(address: &str, version: u8) -> Option<Self> {
+        let socket = TcpStream::connect(address).ok()?;
+        socket.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        let mut raw = Self { socket, version, segmented: false, input: Vec::new(), frames: Vec::new() };
+        raw.send(&frame(version, 0, 0, STARTUP, &startup()));
+        raw.receive().filter(|reply| reply.opcode == READY)?;
+        raw.segmented = version >= 5;
+        Some(raw)
+    }
+
+    /// Runs a statement; `None` when the server closes instead of answering.
+    pub fn try_query(&mut self, text: &str) -> Option<Reply> {
+        let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, &[]));
+        let bytes = if self.segmented { segments(&request) } else { request };
+        self.send(&bytes);
+        self.receive()
+    }
+
     /// Sends bytes as they are. A server that has closed is no error: what it said before can still be read.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes);

@@ -1,7 +1,7 @@
-//! Ten thousand connections that do nothing, beside one that does.
+//! Ten thousand connections that do nothing, and hundreds that do not read their answers, beside one that does.
 
 use end_to_end::Server;
-use end_to_end::raw::{RESULT, Raw};
+use end_to_end::raw::{QUERY, RESULT, Raw, frame, query};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const WANTED: u64 = 10_000;
@@ -15,8 +15,13 @@ fn connections_allowed() -> u64 {
 }
 
 fn resident_kib(process: u32) -> u64 {
+    figure(process, "VmRSS:")
+}
+
+/// A figure of the system's about a process, KiB.
+fn figure(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a figure");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
@@ -52,4 +57,39 @@ fn ten_thousand_idle_connections_do_not_hurt_the_others() {
     assert!(each < 16 << 10, "an idle connection owns no buffers");
     drop(idle);
     assert_eq!(busy.query("SELECT count(*) FROM k.t").opcode, RESULT);
+}
+
+#[test]
+fn clients_that_do_not_read_cost_a_bounded_part_of_what_they_asked_for() {
+    const CLIENTS: u64 = 200;
+    const REQUESTS: i16 = 200;
+    const VALUE_BYTES: usize = 100_000;
+    let server = Server::start_with(&["--memory"]);
+    let mut busy = Raw::ready(server.address(), 4);
+    busy.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    busy.run("CREATE TABLE k.t (k int PRIMARY KEY, v text)");
+    busy.run(&format!("INSERT INTO k.t (k, v) VALUES (0, '{}')", "v".repeat(VALUE_BYTES)));
+    let before = figure(server.process_id(), "VmHWM:");
+    let clients: Vec<Raw> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = Raw::ready(server.address(), 4);
+            let ask = |stream| frame(4, 0, stream, QUERY, &query(4, "SELECT v FROM k.t WHERE k = 0", &[]));
+            client.send(&(0..REQUESTS).flat_map(ask).collect::<Vec<u8>>());
+            client
+        })
+        .collect();
+    for _ in 0..500 {
+        assert_eq!(busy.query("SELECT k FROM k.t WHERE k = 0").opcode, RESULT, "others are served");
+    }
+    let grown = (figure(server.process_id(), "VmHWM:") - before) << 10;
+    let asked = CLIENTS * REQUESTS as u64 * VALUE_BYTES as u64;
+    println!(
+        "{} MB of answers asked for and not read: the server's peak grew by {} MB",
+        asked / 1_000_000,
+        grown / 1_000_000
+    );
+    // A megabyte unsent and the answer that went over it, in a buffer that doubles; the rest waits as requests.
+    assert!(grown < CLIENTS * (2 * (1 << 20) + 4 * VALUE_BYTES as u64), "{grown} bytes");
+    drop(clients);
+    assert_eq!(busy.query("SELECT k FROM k.t WHERE k = 0").opcode, RESULT);
 }

@@ -75,7 +75,7 @@ pub fn tracked(root: &Path) -> Result<Vec<Source>, String> {
 fn named_as_test(path: &str) -> bool {
     let in_folder = |folder: &str| path.starts_with(&folder[1..]) || path.contains(folder);
     path.ends_with("tests.rs")
-        || ["/tests/", "/benches/", "/bench/", "/fuzz/", "/examples/"].into_iter().any(in_folder)
+        || ["/tests/", "/benches/", "/bench/", "/fuzz/", "/proof/", "/examples/"].into_iter().any(in_folder)
 }
 
 /// The paths, without `.rs`, of the modules that a file declares for tests only.

@@ -2,14 +2,14 @@
 //!
 //! 1. The folder `<uuid>.staging` is renamed to `<uuid>.ready`, durably. From here on everything counts.
 //! 2. For each table, under its lock: a transaction log in its folder, the files linked there, COMMIT, the view swapped, and
-//!    its part of the `.ready` folder removed. No compaction can replace the files before that last step, so what is found
+//!    its part of the `.ready` folder retired, durably. No compaction can replace the files before that last step, so what is found
 //!    in both places at a start was linked and not yet removed.
 //! 3. The folder goes.
 //!
 //! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` ones.
 
 use super::ImportError;
-use super::stage::{STAGING, StagedImport, import_folder, remove_all};
+use super::stage::{STAGING, StagedImport, import_folder, remove_all, retire};
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
@@ -56,15 +56,20 @@ impl Database {
         if !disk.is_dir(&staging) {
             return Ok(Imported::default()); // No table has a file.
         }
-        for (store, descriptors) in &stores {
-            // Before the files are there: a search that came between would miss what they hold.
-            if !descriptors.is_empty() {
-                forget_built(shared, store)?;
-            }
-        }
         let ready = ready_name(&staging);
         let parent = import_folder(shared);
-        disk.rename(&staging, &ready).map_err(Error::io("rename", &staging))?;
+        let mut forgotten = Vec::new();
+        // Before the files are there: a search that came between would miss what they hold.
+        let indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
+        let counts = indexed
+            .map(|(store, _)| forget_built(shared, store).map(|()| forgotten.push(store)))
+            .collect::<Result<()>>()
+            .and_then(|()| disk.rename(&staging, &ready).map_err(Error::io("rename", &staging)));
+        if let Err(error) = counts {
+            // Nothing counts, and the indexes have all there is: without this they would stay closed until a restart.
+            forgotten.into_iter().try_for_each(|store| rebuild(shared, store))?;
+            return Err(error.into());
+        }
         staged.folder = None;
         disk.sync_dir(&parent).map_err(Error::io("sync", &parent))?;
         let mut imported = Imported { tables: Vec::new(), bytes: staged.bytes };
@@ -132,7 +137,7 @@ fn finish_table(shared: &Shared, schema: &Schema, from: &Path) -> Result<Option<
         transaction.commit()?;
         transaction.finish()?;
     }
-    remove_all(&**disk, from)?;
+    retire(&**disk, from)?;
     Ok(Some(table.clone()))
 }
 

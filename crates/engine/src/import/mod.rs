@@ -22,5 +22,5 @@ pub use error::{ImportError, SourceDisk};
 pub use node_schema::{node_schema, schema_folder_of};
 pub use progress::ImportProgress;
 pub use sources::{FindOptions, ImportSource, find_sources};
-pub(crate) use stage::remove_all;
 pub use stage::{ImportOptions, ImportTable, StagedImport};
+pub(crate) use stage::{remove_all, retire};

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Ends the name of a folder that does not count yet.
 pub(super) const STAGING: &str = ".staging";
+/// Ends the name of a table's folder in an import whose files are in the table: no folder of a table is named so.
+const RETIRED: &str = ".retired";
 
 /// How files are taken.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +141,22 @@ impl Drop for StagedImport {
             let _ = remove_all(&*self.shared.host.disk, folder);
         }
     }
+}
+
+/// Removes a folder whose files stand in a table's folder by now, so that no start finds them here again: its name ends to
+/// count, durably, before any of its files goes. Without that a power cut could bring back what a compaction, a truncate
+/// or a delete has taken out of the table since.
+pub(crate) fn retire(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
+    if !disk.is_dir(folder) {
+        return Ok(());
+    }
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let retired = folder.with_file_name(format!("{name}{RETIRED}"));
+    disk.rename(folder, &retired).map_err(Error::io("rename", folder))?;
+    if let Some(parent) = folder.parent() {
+        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
+    }
+    remove_all(disk, &retired)
 }
 
 /// Removes a folder with all that is in it.

@@ -68,7 +68,8 @@ impl Progress<'_> {
     ) -> Result<PartitionEnd> {
         let ReadScratch { cx, found, merge, .. } = scratch;
         let now_s = self.command.now_s;
-        let has_static = found.static_row.cells.iter().any(|cell| cell.is_live(now_s));
+        let table = &self.command.table;
+        let has_static = found.static_row.cells.iter().any(|cell| shows(table, cell, now_s));
         let merging = cx.enter(Stage::Sink);
         sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
@@ -184,7 +185,11 @@ impl Progress<'_> {
 
 /// Whether a row shows: by its own marker or by a live cell.
 fn is_alive(table: &Table, row: RowView<'_>, now_s: i64) -> bool {
-    // A memtable keeps the cells of a column that was dropped after they were written.
-    let exists = |cell: &Cell| table.dropped.is_empty() || table.column_by_id(cell.column).is_some();
-    row.row.liveness.is_live(now_s) || row.row.cells.iter().any(|cell| cell.is_live(now_s) && exists(cell))
+    row.row.liveness.is_live(now_s) || row.row.cells.iter().any(|cell| shows(table, cell, now_s))
+}
+
+/// Whether a cell is alive and of a column that the table has: a memtable keeps the cells of one that was dropped after they
+/// were written.
+fn shows(table: &Table, cell: &Cell, now_s: i64) -> bool {
+    cell.is_live(now_s) && (table.dropped.is_empty() || table.column_by_id(cell.column).is_some())
 }

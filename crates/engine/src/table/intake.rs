@@ -5,7 +5,7 @@ use super::store::open_sstable;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
-use crate::import::{link_all, remove_all};
+use crate::import::{link_all, retire};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::transaction_log::Operation;
 use std::collections::BTreeSet;
@@ -40,6 +40,6 @@ impl TableStore {
             self.compaction.changed();
             shared.compactions.wake();
         }
-        remove_all(&**disk, from)
+        retire(&**disk, from)
     }
 }

@@ -85,6 +85,8 @@ pub(super) struct Connection<S> {
     /// When that frame must have arrived: nobody holds the room of others by sending slowly.
     due: Option<Pin<Box<Sleep>>>,
     lingering: Option<Pin<Box<Sleep>>>,
+    /// Bytes that had left when the socket was full, and when the client will have taken nothing more for too long.
+    unread: Option<(usize, Pin<Box<Sleep>>)>,
     requests: Requests,
 }
 
@@ -113,6 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             reservation: None,
             due: None,
             lingering: None,
+            unread: None,
             requests,
         }
     }
@@ -130,7 +133,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
                 // The client has taken everything: input that waited for that goes on.
                 Poll::Ready(Ok(())) if self.stalled && self.has_room() => continue,
-                Poll::Ready(Ok(())) | Poll::Pending => {}
+                Poll::Ready(Ok(())) => self.unread = None,
+                Poll::Pending if self.is_never_read(context) => return Poll::Ready(()),
+                Poll::Pending => {}
             }
             if self.requests.mailbox.overrun.load(Ordering::Acquire) {
                 return Poll::Ready(());
@@ -153,6 +158,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether the client has taken nothing of its answers for too long: it is let go, and they with it.
+    fn is_never_read(&mut self, context: &mut Context<'_>) -> bool {
+        let left = self.requests.output.left_bytes();
+        match &mut self.unread {
+            Some((before, due)) if *before == left => due.as_mut().poll(context).is_ready(),
+            unread => {
+                let mut due = Box::pin(tokio::time::sleep(self.requests.shared.limits.reader_grace));
+                let over = due.as_mut().poll(context).is_ready();
+                *unread = Some((left, due));
+                over
+            }
+        }
     }
 
     /// Whether more input may be served now.

@@ -32,6 +32,8 @@ pub struct Limits {
     pub disk_queue_max: usize,
     /// How long a frame longer than one read may take to arrive, besides the time its length needs at 128 KiB a second.
     pub frame_grace: Duration,
+    /// How long a client may take nothing of answers that wait for it, before it is let go. Cassandra waits without end.
+    pub reader_grace: Duration,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
 }
@@ -54,6 +56,7 @@ impl Limits {
             disk_threads_max: 32,
             disk_queue_max: 1024,
             frame_grace: Duration::from_secs(10),
+            reader_grace: Duration::from_secs(60),
             write_timeout: Duration::from_secs(2),
         }
     }

@@ -61,6 +61,11 @@ impl Output {
         self.bytes.len() - self.written
     }
 
+    /// Bytes of what is under way that have left: as long as this does not grow, the client takes nothing.
+    pub fn left_bytes(&self) -> usize {
+        self.written
+    }
+
     /// Borrows `buffer`, which is empty, unless there is something unsent in a buffer of our own.
     pub fn borrow(&mut self, buffer: &mut Vec<u8>) {
         if self.bytes.is_empty() {

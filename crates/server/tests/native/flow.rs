@@ -133,6 +133,26 @@ fn a_client_that_does_not_read_is_not_read_either() {
 }
 
 #[test]
+fn a_client_that_never_reads_its_answers_is_let_go() {
+    let server = Server::with(|limits| limits.reader_grace = std::time::Duration::from_millis(50));
+    for version in [Version::V4, Version::V5] {
+        let mut client = Client::ready(server.address(), version, &[]);
+        let requests: Vec<_> = (0..2000).map(|stream| (stream, query("rows 10 10000"))).collect();
+        client.send(&requests);
+        while server.native.connections_count() > 0 {
+            std::thread::yield_now();
+        }
+        // Others come and go as before.
+        let mut other = Client::ready(server.address(), version, &[]);
+        assert!(matches!(other.query("write").message().response, Response::Result(ResultMessage::Void)));
+        drop(other);
+        while server.native.connections_count() > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
 fn beyond_the_bytes_in_flight_a_client_that_asked_for_it_gets_overloaded() {
     let limits = |limits: &mut helenus_server::native::Limits| {
         limits.in_flight_bytes_max = 3000;

@@ -1,0 +1,127 @@
+//! The fault test: one call of the disk fails somewhere in a random run, or all of its kind from there on, or the disk is
+//! full.
+//!
+//! The run ends at the first operation that says so. The database that met the fault must still be in the state after the
+//! last operation or the one before it, once the disk is sound again; and what a death or a loss of power leaves then must
+//! be in the state after an operation that was acknowledged or later.
+
+use crate::crash::{Case, Track, crash_plan};
+use crate::generate::{Op, Plan};
+use crate::model::{script, script_of, text_of};
+use crate::random::Random;
+use crate::world::{Failure, Setup, World};
+use helenus_engine::SyncMode;
+use helenus_host::sim::{Call, Fault, Survives};
+use parking_lot::Mutex;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a number of runs came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faulted {
+    /// Databases made.
+    pub runs: u64,
+    /// Runs that met their fault.
+    pub struck: u64,
+    /// Runs in which an operation failed by it; the others went on without it.
+    pub reported: u64,
+}
+
+const CALLS: [Call; 14] = [
+    Call::Open,
+    Call::Create,
+    Call::Read,
+    Call::Write,
+    Call::Allocate,
+    Call::SetSize,
+    Call::Sync,
+    Call::SyncDir,
+    Call::Rename,
+    Call::Link,
+    Call::Remove,
+    Call::RemoveDir,
+    Call::CreateDir,
+    Call::List,
+];
+
+/// Makes `runs` runs with seeds from `seed` on.
+///
+/// # Errors
+/// The first that fails: its tables and operations, its fault, and what was wrong.
+pub fn fault(runs: u64, seed: u64, mut progress: impl FnMut(u64, Faulted)) -> Result<Faulted, String> {
+    let mut faulted = Faulted::default();
+    for seed in seed..seed.saturating_add(runs) {
+        let plan = crash_plan(seed);
+        let ran = catch_unwind(AssertUnwindSafe(|| run(&plan, &mut faulted)));
+        let ran = ran.unwrap_or_else(|panic| Err(text_of(&*panic)));
+        ran.map_err(|failure| {
+            format!("seed {seed}, fault, {:?}\n{}\n{failure}", plan.timing, script(&plan))
+        })?;
+        faulted.runs += 1;
+        progress(seed, faulted);
+    }
+    Ok(faulted)
+}
+
+fn run(plan: &Plan, faulted: &mut Faulted) -> Result<(), Failure> {
+    let mut random = Random::new(plan.seed ^ 0xFA);
+    let sync = *random.pick(&[SyncMode::Group, SyncMode::Batch]);
+    let setup = Setup { sync, segment_bytes: 16 << 10, ..Setup::of(plan) };
+    let mut world = World::new(plan, setup)?;
+    let track = Arc::new(Mutex::new(Track::default()));
+    track.lock().begin(&world.judges, 0);
+    world.track = Some(track.clone());
+    let machine = world.store()?.machine.clone();
+    let what = if random.chance(8) {
+        let room = random.below(60_000) as u64;
+        machine.set_capacity(machine.used_bytes() + room);
+        format!("the disk is full {room} bytes later")
+    } else {
+        let call = *random.pick(&CALLS);
+        let nth =
+            1 + random.below(if matches!(call, Call::Write | Call::Sync | Call::Read) { 120 } else { 20 })
+                as u64;
+        let kind = *random.pick(&[ErrorKind::Other, ErrorKind::StorageFull]);
+        let fault = Fault::new(call, nth, kind);
+        let lasts = random.chance(40);
+        machine.fail(if lasts { fault.lasting() } else { fault });
+        format!("{call:?} number {nth} fails, {}", if lasts { "and all after it" } else { "once" })
+    };
+    let mut failed = None;
+    for (number, op) in plan.ops.iter().enumerate().filter(|(_, op)| !matches!(op, Op::Read(_))) {
+        track.lock().op = number;
+        let ran = world.apply(op).and_then(|()| {
+            let last = track.lock().last_ticket();
+            last.filter(|_| random.chance(40))
+                .map_or(Ok(()), |ticket| ticket.wait().map_err(|error| error.to_string()))
+        });
+        if let Err(failure) = ran {
+            failed = Some((op, failure));
+            break;
+        }
+        if random.chance(40) {
+            machine.step();
+        }
+    }
+    faulted.struck += u64::from(machine.faults_struck() > 0 || failed.is_some());
+    machine.clear_faults();
+    machine.set_capacity(u64::MAX);
+    let Some((op, failure)) = failed else { return Ok(()) };
+    faulted.reported += 1;
+    let at = format!("{what}; {}\nsays: {failure}", script_of(plan, op));
+    let track = track.lock();
+    let (begun, acknowledged) = (track.begun(), track.acknowledged());
+    let case = Case::new(plan, &setup, track.states());
+    // An operation of two steps has begun twice.
+    let near = (begun.saturating_sub(2), begun);
+    case.check(world.store()?, near, &mut random).map_err(|wrong| format!("{at}\nstill running: {wrong}"))?;
+    for survives in
+        [Survives::EverythingWritten, Survives::OnlySynced, Survives::Torn { seed: random.next() }]
+    {
+        let image = machine.crash_image(survives);
+        case.recover(&image, (acknowledged, begun), &mut random, None)
+            .map_err(|wrong| format!("{at}\nthen cut, {survives:?}, {acknowledged} acknowledged: {wrong}"))?;
+    }
+    Ok(())
+}

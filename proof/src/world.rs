@@ -1,0 +1,483 @@
+//! A database on a simulated machine beside the judge of each of its tables.
+
+use crate::answer::Rows;
+use crate::crash::Track;
+use crate::generate::{Op, Plan};
+use crate::judge::{Judge, Moment};
+use crate::statement::{Action, Condition, Keys, Select, Shown, Write, batch_cql};
+use crate::table::{Table, Timing};
+use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::{CqlError, ImportRequest, LocalBackend, LocalOptions};
+use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
+use helenus_engine::{Database, DatabaseOptions, SyncMode, Ticket};
+use helenus_host::sim::{Machine, Survives};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What is wrong, in words.
+pub(crate) type Failure = String;
+
+/// How a world's database is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) timing: Timing,
+    pub(crate) sync: SyncMode,
+    pub(crate) segment_bytes: u32,
+}
+
+impl Setup {
+    pub(crate) fn of(plan: &Plan) -> Setup {
+        Setup { seed: plan.seed, timing: plan.timing, sync: SyncMode::Group, segment_bytes: 256 << 10 }
+    }
+
+    fn options(&self) -> DatabaseOptions {
+        let mut options = DatabaseOptions::new("/db");
+        options.sync = Some(self.sync);
+        options.segment_bytes = self.segment_bytes;
+        // Where timestamps come out of order, what is deleted must stay known.
+        options.compaction.purge.grace_s = if self.timing == Timing::Server { 0 } else { i64::MAX / 4 };
+        options.compaction.threads = 1 + self.seed as usize % 2;
+        options.compaction.bytes_per_s = 0;
+        options
+    }
+}
+
+#[derive(Default)]
+struct Collected {
+    rows: Rows,
+    row: Vec<Option<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl RowsOut for Collected {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+
+    fn cell(&mut self, value: Option<&[u8]>) {
+        self.bytes += value.map_or(0, <[u8]>::len);
+        self.row.push(value.map(<[u8]>::to_vec));
+    }
+
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn clear(&mut self) {
+        *self = Collected::default();
+    }
+}
+
+/// What a statement gave.
+pub(crate) struct Given {
+    pub(crate) rows: Rows,
+    pub(crate) paging_state: Option<Vec<u8>>,
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// An open database.
+pub(crate) struct Store {
+    pub(crate) machine: Machine,
+    pub(crate) backend: Arc<LocalBackend>,
+    identity: Identity,
+}
+
+impl Store {
+    pub(crate) fn open(machine: Machine, setup: &Setup) -> Result<Store, Failure> {
+        let opened = Database::open(machine.host(), setup.options());
+        let (database, _) = opened.map_err(|error| format!("the database does not open: {error}"))?;
+        let backend = LocalBackend::new(database, LocalOptions::default());
+        Ok(Store { machine, backend, identity: Identity::default() })
+    }
+
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        self.backend.database()
+    }
+
+    /// Runs a statement as a door does: first without waiting for the disk.
+    pub(crate) fn run(&self, text: &str, page: Option<u32>, state: Option<&[u8]>) -> Result<Given, CqlError> {
+        let mut out = Collected::default();
+        let request = Request {
+            keyspace: Some("ks"),
+            page_size: page,
+            paging_state: state,
+            may_block: false,
+            ..Request::plain(&self.identity, &[])
+        };
+        let answer = match self.backend.query(text, &request, &mut out) {
+            Err(CqlError::WouldBlock) => {
+                out.clear();
+                self.backend.query(text, &Request { may_block: true, ..request }, &mut out)?
+            }
+            other => other?,
+        };
+        let rows = out.rows;
+        Ok(match answer.outcome {
+            Outcome::Rows { paging_state, ticket, .. } => Given { rows, paging_state, ticket },
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
+                Given { rows, paging_state: None, ticket: Some(ticket) }
+            }
+            Outcome::UsedKeyspace(_) => Given { rows, paging_state: None, ticket: None },
+        })
+    }
+
+    /// Runs a statement that must succeed, to its end.
+    pub(crate) fn must(&self, text: &str) -> Result<Given, Failure> {
+        let mut given = self.run(text, None, None).map_err(|error| format!("{text}\nanswers: {error}"))?;
+        if let Some(ticket) = given.ticket.take() {
+            ticket.wait().map_err(|error| format!("{text}\nis not acknowledged: {error}"))?;
+        }
+        Ok(given)
+    }
+
+    /// All pages of a SELECT.
+    pub(crate) fn pages(&self, text: &str, page: Option<u32>) -> Result<Rows, Failure> {
+        let mut rows = Rows::new();
+        let mut state: Option<Vec<u8>> = None;
+        for _ in 0..100_000 {
+            let given = self
+                .run(text, page, state.as_deref())
+                .map_err(|error| format!("{text}\nanswers after {} rows: {error}", rows.len()))?;
+            if page.is_some_and(|most| given.rows.len() > most as usize) {
+                return Err(format!("{text}\nhas a page of {} rows", given.rows.len()));
+            }
+            rows.extend(given.rows);
+            state = given.paging_state;
+            if state.is_none() {
+                return Ok(rows);
+            }
+        }
+        Err(format!("{text}\nhas pages without end"))
+    }
+}
+
+/// The database and what it must answer.
+pub(crate) struct World {
+    pub(crate) setup: Setup,
+    store: Option<Store>,
+    pub(crate) judges: Vec<Judge>,
+    tables: Vec<Table>,
+    /// Where operations are noted instead of waited for.
+    pub(crate) track: Option<Arc<Mutex<Track>>>,
+}
+
+impl World {
+    pub(crate) fn new(plan: &Plan, setup: Setup) -> Result<World, Failure> {
+        let store = Store::open(Machine::new(plan.seed), &setup)?;
+        for statement in plan.schema() {
+            store.must(&statement)?;
+        }
+        let judges = plan.tables.iter().cloned().map(Judge::new).collect();
+        let tables = plan.tables.clone();
+        Ok(World { setup, store: Some(store), judges, tables, track: None })
+    }
+
+    pub(crate) fn store(&self) -> Result<&Store, Failure> {
+        self.store.as_ref().ok_or_else(|| "the database is closed".into())
+    }
+
+    pub(crate) fn apply(&mut self, op: &Op) -> Result<(), Failure> {
+        let engine = |error: helenus_engine::Error| format!("{op:?} fails: {error}");
+        match op {
+            Op::Write(write) => self.write(std::slice::from_ref(write), None),
+            Op::Batch { writes, logged } => self.write(writes, Some(*logged)),
+            Op::Read(select) => self.compare(select),
+            Op::Flush(table) => {
+                let store = self.store()?;
+                let id = self.id(*table)?;
+                if store.database().flush(id).map_err(engine)? > 0 {
+                    self.synced();
+                }
+                Ok(())
+            }
+            Op::Compact(table) => {
+                let store = self.store()?;
+                let id = self.id(*table)?;
+                store
+                    .database()
+                    .compact(vec![id])
+                    .wait()
+                    .map(drop)
+                    .map_err(|error| format!("{op:?} fails: {error}"))
+            }
+            Op::Background(steps) => {
+                let machine = self.store()?.machine.clone();
+                (0..*steps).for_each(|_| _ = machine.step());
+                Ok(())
+            }
+            Op::Truncate(table) => self.truncate(*table),
+            Op::Restart { clean } => self.restart(*clean),
+            Op::Advance { seconds } => {
+                self.store()?.machine.advance(seconds * 1_000_000_000);
+                Ok(())
+            }
+            Op::ColdReads(percent) => {
+                self.store()?.machine.set_cold_reads(*percent);
+                Ok(())
+            }
+            Op::Move(table) => self.export_and_import(*table),
+            Op::Remake { table, column } => self.remake(*table, *column),
+            Op::Reindex { table, index } => self.reindex(*table, *index),
+        }
+    }
+
+    fn id(&self, table: usize) -> Result<helenus_model::schema::TableId, Failure> {
+        let name = &self.tables[table].name;
+        let schema = self.store()?.database().schema();
+        schema.table("ks", name).map(|table| table.id).ok_or_else(|| format!("table {name} is not there"))
+    }
+
+    fn write(&mut self, writes: &[Write], batch: Option<bool>) -> Result<(), Failure> {
+        let store = self.store()?;
+        let text = match (batch, writes) {
+            (None, [write]) => write.cql(&self.tables),
+            (logged, writes) => batch_cql(writes, logged.unwrap_or(true), &self.tables),
+        };
+        // Greater than that of all before, and smaller than the one that the statement gets.
+        let server_us =
+            store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
+        let now_s = store.database().now_s();
+        let is_conditional = writes.iter().any(|write| !matches!(write.condition, Condition::None));
+        let allowed = writes.iter().all(|write| self.judges[write.table].allows(write, now_s));
+        let refused = allowed && writes.iter().any(|write| self.judges[write.table].refuses(write, now_s));
+        if refused {
+            return match store.run(&text, None, None) {
+                Err(CqlError::Invalid(_)) => Ok(()),
+                Err(error) => Err(format!("{text}\nanswers: {error}")),
+                Ok(_) => Err(format!("{text}\nis to be refused")),
+            };
+        }
+        for write in writes.iter().filter(|_| allowed) {
+            let moment = Moment { timestamp_us: write.timestamp_us.unwrap_or(server_us), now_s };
+            self.judges[write.table].apply(write, moment);
+        }
+        self.begin(server_us);
+        let store = self.store()?;
+        let given = store.run(&text, None, None).map_err(|error| format!("{text}\nanswers: {error}"))?;
+        if is_conditional {
+            let applied = given.rows.first().and_then(|row| row.first()).cloned().flatten();
+            if applied != Some(vec![u8::from(allowed)]) {
+                return Err(format!("{text}\nanswers [applied] = {applied:?}; expected {allowed}"));
+            }
+        }
+        match (given.ticket, &self.track) {
+            // A deletion of no row writes nothing, and promises nothing about what was written before it. Whatever reads first
+            // promises that, though it may write nothing.
+            (Some(ticket), Some(_)) if ticket.position().is_none() && writes.iter().all(is_range) => {}
+            (Some(ticket), Some(track)) => track.lock().ticket(ticket),
+            (Some(ticket), None) => {
+                ticket.wait().map_err(|error| format!("{text}\nis not acknowledged: {error}"))?;
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Tells the track what the next operation leads to.
+    fn begin(&self, server_us: i64) {
+        if let Some(track) = &self.track {
+            track.lock().begin(&self.judges, server_us);
+        }
+    }
+
+    /// Tells the track that the last operation is on the disk.
+    fn synced(&self) {
+        if let Some(track) = &self.track {
+            track.lock().synced();
+        }
+    }
+
+    fn truncate(&mut self, table: usize) -> Result<(), Failure> {
+        self.judges[table].truncate();
+        self.begin(0);
+        self.store()?.must(&format!("TRUNCATE {}", self.tables[table].name))?;
+        self.synced();
+        Ok(())
+    }
+
+    fn compare(&self, select: &Select) -> Result<(), Failure> {
+        compare(self.store()?, &self.judges, select)
+    }
+
+    /// Every table whole, in both directions of nothing: as one SELECT gives it.
+    pub(crate) fn compare_everything(&self) -> Result<(), Failure> {
+        (0..self.tables.len()).try_for_each(|table| self.compare(&everything(&self.tables[table], table)))
+    }
+
+    fn restart(&mut self, clean: bool) -> Result<(), Failure> {
+        let Some(Store { machine, backend, .. }) = self.store.take() else { return Ok(()) };
+        let machine = if clean {
+            backend.database().close().map_err(|error| format!("closing fails: {error}"))?;
+            drop(backend);
+            machine
+        } else {
+            let after = machine.crash_image(Survives::OnlySynced);
+            machine.end_tasks();
+            drop(backend);
+            after
+        };
+        // Nobody is back within the same millisecond.
+        machine.advance(1_000_000_000);
+        self.store = Some(Store::open(machine, &self.setup)?);
+        Ok(())
+    }
+
+    fn export_and_import(&mut self, table: usize) -> Result<(), Failure> {
+        let name = self.tables[table].name.clone();
+        let present = self.store()?.database().schema().table("ks", &name).cloned();
+        let present = present.ok_or_else(|| format!("table {name} is not there"))?;
+        let Some(store) = self.store.take() else { return Ok(()) };
+        // While an index is being built nothing is imported.
+        store.machine.run_until_idle();
+        let before = self.judges[table].clone();
+        let links = self.setup.seed.is_multiple_of(2);
+        let moved = move_table(&store, &present, links, |store| {
+            self.judges[table].truncate();
+            self.begin(0);
+            store.must(&format!("TRUNCATE {name}"))?;
+            self.synced();
+            self.judges[table] = before;
+            self.begin(0);
+            Ok(())
+        });
+        self.store = Some(store);
+        if moved? {
+            self.synced();
+        }
+        Ok(())
+    }
+
+    fn remake(&mut self, table: usize, column: usize) -> Result<(), Failure> {
+        let of = &self.tables[table].columns[column];
+        let definition = self.tables[table].definition(column);
+        let name = &self.tables[table].name;
+        let (drop, add) =
+            (format!("ALTER TABLE {name} DROP {}", of.name), format!("ALTER TABLE {name} ADD {definition}"));
+        self.judges[table].forget(column);
+        self.judges[table].missing = Some(column);
+        self.begin(0);
+        self.store()?.must(&drop)?;
+        self.store()?.machine.advance(1_000_000_000);
+        self.judges[table].missing = None;
+        self.begin(0);
+        self.store()?.must(&add)?;
+        Ok(())
+    }
+
+    fn reindex(&mut self, table: usize, index: usize) -> Result<(), Failure> {
+        let of = &self.tables[table].indexes[index];
+        let store = self.store()?;
+        store.must(&format!("DROP INDEX {}", of.name))?;
+        store.must(&self.tables[table].index_statement(of)).map(drop)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(store) = &self.store {
+            store.machine.end_tasks();
+        }
+    }
+}
+
+/// Exports a table, lets somebody empty it, and imports what was exported. Whether there was something to import.
+pub(crate) fn move_table(
+    store: &Store,
+    table: &Arc<helenus_model::schema::Table>,
+    links: bool,
+    empty: impl FnOnce(&Store) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let name = &table.name;
+    let exported = store
+        .database()
+        .export(std::slice::from_ref(table))
+        .map_err(|error| format!("export of {name}: {error}"))?;
+    empty(store)?;
+    if exported.tables.iter().all(|(_, _, count)| *count == 0) {
+        return Ok(false);
+    }
+    let find =
+        FindOptions { keyspace: Some("ks".into()), table: Some(name.to_string()), ..FindOptions::default() };
+    let request = ImportRequest {
+        directory: exported.folder.join("ks").join(&**name),
+        find,
+        options: ImportOptions { link: links, ..ImportOptions::default() },
+        ..ImportRequest::default()
+    };
+    let imported = store.backend.import(&store.machine.host().disk, &request, &ImportProgress::default());
+    imported.map(|_| true).map_err(|error| format!("import of {name}: {error}"))
+}
+
+fn is_range(write: &Write) -> bool {
+    matches!(&write.action, Action::DeleteRows(preds) if !preds.is_empty())
+}
+
+/// Runs a SELECT and holds its rows against what the judges say.
+pub(crate) fn compare(store: &Store, judges: &[Judge], select: &Select) -> Result<(), Failure> {
+    let judge = &judges[select.table];
+    let text = select.text(&judge.table);
+    let mut found = store.pages(&text, select.page);
+    // An index is being built; after a fault that is tried again only once some time has passed.
+    for _ in 0..20 {
+        if !found.as_ref().is_err_and(|failure| failure.contains("is not yet available")) {
+            break;
+        }
+        store.machine.run_until_idle();
+        found = store.pages(&text, select.page);
+        if found.is_err() {
+            store.machine.advance(1_000_000_000);
+        }
+    }
+    let mut found = found?;
+    let now_s = store.database().now_s();
+    let mut expected = judge.select(select, now_s);
+    if matches!(select.keys, Keys::In(_)) {
+        // The order of partitions that are named is not the ring's.
+        let keys = judge.table.keys().len();
+        found.sort_by(|a, b| a[..keys].cmp(&b[..keys]));
+        expected.sort_by(|a, b| a[..keys].cmp(&b[..keys]));
+    }
+    if found == expected {
+        return Ok(());
+    }
+    let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
+    let at = differs.unwrap_or(found.len().min(expected.len()));
+    Err(format!(
+        "{text}\nin pages of {:?}: {} rows, expected {}; row {at} is\n  {}\nexpected\n  {}",
+        select.page,
+        found.len(),
+        expected.len(),
+        shown(found.get(at)),
+        shown(expected.get(at))
+    ))
+}
+
+/// `SELECT` of all columns of all rows.
+pub(crate) fn everything(of: &Table, table: usize) -> Select {
+    Select {
+        table,
+        shown: of.of(|_| true).into_iter().map(Shown::Column).collect(),
+        distinct: false,
+        keys: Keys::All,
+        preds: Vec::new(),
+        filters: Vec::new(),
+        reversed: false,
+        limit: None,
+        per_partition: None,
+        page: None,
+    }
+}
+
+/// A row for people: hexadecimal values.
+pub(crate) fn shown(row: Option<&Vec<Option<Vec<u8>>>>) -> String {
+    let Some(row) = row else { return "(none)".into() };
+    let cell = |cell: &Option<Vec<u8>>| match cell {
+        None => "null".to_owned(),
+        Some(bytes) if bytes.len() > 40 => format!("{} bytes", bytes.len()),
+        Some(bytes) => bytes.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+    };
+    row.iter().map(cell).collect::<Vec<_>>().join(" | ")
+}
