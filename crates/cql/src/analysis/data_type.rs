@@ -2,10 +2,10 @@
 
 use super::names::Scope;
 use crate::error::{CqlError, Result};
-use crate::syntax::ast::{DataType, DataTypeKind, Native, QualifiedName};
-use crate::syntax::print_type;
+use crate::syntax::ast::{DataType, DataTypeKind, Native, Pos, QualifiedName};
+use crate::syntax::{SyntaxError, print_type};
 use helenus_model::schema::Keyspace;
-use helenus_model::types::{CqlType, UserType};
+use helenus_model::types::{CqlType, TypeError, UserType};
 use std::sync::Arc;
 
 /// The type that is written. `keyspace` is that of the statement, where user-defined types are looked up.
@@ -72,7 +72,7 @@ impl Resolver<'_> {
             }
             DataTypeKind::User(name) => self.user_type(name, frozen)?,
             DataTypeKind::Custom(class) => {
-                CqlType::from_class_name(class).map_err(|error| CqlError::Invalid(error.to_string()))?
+                CqlType::from_class_name(class).map_err(|error| broken_class(class, written.pos, &error))?
             }
         })
     }
@@ -108,6 +108,16 @@ impl Resolver<'_> {
         let ty = CqlType::Udt(Arc::new(UserType { frozen: false, ..(**found).clone() }));
         Ok(if frozen { ty.freeze() } else { ty })
     }
+}
+
+/// Cassandra's parser makes the type of a class, so a name that is wrong is wrong syntax.
+fn broken_class(class: &str, at: Pos, error: &TypeError) -> CqlError {
+    let what = match error {
+        TypeError::ClassSyntax { .. } => "Cannot parse type",
+        _ => "Error setting type",
+    };
+    let message = format!("{what} {class}: {error}");
+    CqlError::Syntax(SyntaxError { line: 0, column: -1, offset: at.0, message })
 }
 
 fn is(written: &DataType<'_>, native: Native) -> bool {

@@ -15,9 +15,9 @@ use super::token::{Kind, Token};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// From 1; 0 where the text ended too early, as Cassandra has it.
+    /// From 1; 0 where the text ended too early, as Cassandra has it, and for names of classes.
     pub line: i32,
-    /// From 0, in UTF-16 units; -1 where the text ended too early.
+    /// From 0, in UTF-16 units; -1 where the line is 0.
     pub column: i32,
     /// Byte offset of the place in the text.
     pub offset: u32,

@@ -330,7 +330,8 @@ fn a_prepared_statement_outlives_changes_of_the_schema_that_are_not_its_tables()
 /// The changes that Cassandra forgets statements at (`TableMetadata.changeAffectsPreparedStatements`).
 #[test]
 fn a_prepared_statement_has_to_be_prepared_again_when_its_table_has_changed() {
-    let mut session = Session::with(&["CREATE TYPE u (a int)", "CREATE TABLE o (k int PRIMARY KEY, v int, f frozen<u>)"]);
+    let mut session =
+        Session::with(&["CREATE TYPE u (a int)", "CREATE TABLE o (k int PRIMARY KEY, v int, f frozen<u>)"]);
     let identity = Identity::default();
     let texts = [
         "SELECT * FROM o",

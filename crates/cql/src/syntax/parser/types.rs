@@ -6,7 +6,6 @@ use super::super::print::type_in_words;
 use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
-use helenus_model::types::{CqlType, TypeError};
 
 impl<'a> Parser<'a> {
     /// `comparatorType`
@@ -29,15 +28,7 @@ impl<'a> Parser<'a> {
         match first.kind {
             Kind::String => {
                 self.advance()?;
-                let class = self.content(first);
-                // The parser of Cassandra makes the type of it, so what is wrong with the name is wrong with the syntax.
-                match CqlType::from_class_name(&class) {
-                    Ok(_) => Ok(DataTypeKind::Custom(class)),
-                    Err(error @ TypeError::ClassSyntax { .. }) => {
-                        Err(self.rule(Pos(first.start), format!("Cannot parse type {class}: {error}")))
-                    }
-                    Err(error) => Err(self.rule(Pos(first.start), format!("Error setting type {class}: {error}"))),
-                }
+                Ok(DataTypeKind::Custom(self.content(first)))
             }
             Kind::Set => {
                 self.advance()?;
