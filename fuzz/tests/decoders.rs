@@ -11,6 +11,7 @@ fn inputs_of(name: &str) -> u64 {
             "statistics" => 50_000,
             "partition-index" | "row-index" | "big-index" | "big-summary" => 1500,
             "compression-info" | "data" | "filter" => 600,
+            "rpc" | "first-dialect" => 2000,
             _ => 100_000,
         }
 }

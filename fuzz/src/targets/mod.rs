@@ -3,6 +3,7 @@
 mod cql;
 mod log;
 mod native;
+mod rpc;
 mod sstable;
 mod thrift;
 
@@ -37,4 +38,6 @@ targets! {
     "filter", "Filter.db", sstable::filter, sstable::run_filter;
     "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
         thrift::run;
+    "rpc", "calls of the old RPC interface on a database", rpc::calls, rpc::run_calls;
+    "first-dialect", "statements of the first CQL dialect on a database", rpc::statements, rpc::run_statement;
 }
