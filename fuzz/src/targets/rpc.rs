@@ -60,11 +60,8 @@ pub(super) fn calls() -> Vec<Vec<u8>> {
     let mut corpus = super::thrift::corpus();
     corpus.extend(STATEMENTS.map(statement));
     let text = b"SELECT * FROM wide WHERE key = 'k' AND column1 > 'a'";
-    let cql3 = args::Cql3Query {
-        query: text,
-        compression: Compression::None,
-        consistency: ConsistencyLevel::One,
-    };
+    let cql3 =
+        args::Cql3Query { query: text, compression: Compression::None, consistency: ConsistencyLevel::One };
     corpus.push(call(Method::ExecuteCql3Query, |out| cql3.write(out)));
     corpus.push(call(Method::DescribeKeyspaces, |out| out.push(0)));
     corpus
