@@ -126,7 +126,8 @@ class Run:
                 rest[side, "before"].append(server.keyspace_mib(keyspace))
                 rest[side, "compact"].append(server.compact(keyspace))
                 rest[side, "after"].append(server.keyspace_mib(keyspace))
-                figures = loaded | self.mailings(side, keyspace, "get", "slice")
+                read = self.mailings(side, keyspace, "get", "slice")
+                figures = {phase: (read if phase in ("get", "slice") else loaded)[phase] for phase, _ in PHASES}
                 for phase, _ in PHASES:
                     rates[side, phase].append(figures[phase]["ops_per_s"])
                 matches.add(tuple(figures["slice"]["matches"]))

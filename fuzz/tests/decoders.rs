@@ -13,6 +13,7 @@ fn inputs_of(name: &str) -> u64 {
             "compression-info" | "data" | "filter" => 600,
             "scrub" => 150,
             "transaction-log" | "schema-text" => 3000,
+            "rpc" | "first-dialect" => 2000,
             _ => 100_000,
         }
 }

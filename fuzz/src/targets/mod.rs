@@ -3,6 +3,7 @@
 mod cql;
 mod log;
 mod native;
+mod rpc;
 mod scrub;
 mod small;
 mod sstable;
@@ -45,4 +46,6 @@ targets! {
     "schema-text", "schema.cql", small::schemas, small::run_schema;
     "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
         thrift::run;
+    "rpc", "calls of the old RPC interface on a database", rpc::calls, rpc::run_calls;
+    "first-dialect", "statements of the first CQL dialect on a database", rpc::statements, rpc::run_statement;
 }

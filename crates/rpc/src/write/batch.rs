@@ -13,8 +13,8 @@ use crate::validate::{
 use helenus_engine::Ticket;
 use helenus_model::mutation::Mutation as Changes;
 use helenus_wire::thrift::{
-    ColumnOrSuperColumn, ConsistencyLevel, Deletion, Field, Mutation, Reader, SlicePredicate, ThriftError,
-    Type,
+    Column, ColumnOrSuperColumn, ConsistencyLevel, Deletion, Field, Mutation, Reader, SlicePredicate,
+    ThriftError, Type, read_insertion,
 };
 use std::sync::Arc;
 
@@ -104,7 +104,10 @@ impl Rpc {
                     return Err(RpcError::Arguments(ThriftError::UnknownType(ty as u8)));
                 }
                 for _ in 0..mutations {
-                    apply(&family, &Mutation::read(reader)?, moment, &mut changes)?;
+                    match read_insertion(reader) {
+                        Some(column) => insert_column(&family, &column, moment, &mut changes)?,
+                        None => apply(&family, &Mutation::read(reader)?, moment, &mut changes)?,
+                    }
                 }
                 let update = changes.finish();
                 if update.changes.is_empty() {
@@ -143,12 +146,7 @@ fn insert<'m>(
     changes: &mut RowChanges<'m>,
 ) -> Result<()> {
     match (&column.column, &column.super_column, &column.counter_column, &column.counter_super_column) {
-        (Some(column), None, None, None) => {
-            check_counts(family, false)?;
-            check_path(family, None, Some(column.name))?;
-            let (value, timestamp_us, ttl_s) = check_column(family, None, column, moment.now_s)?;
-            changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))
-        }
+        (Some(column), None, None, None) => insert_column(family, column, moment, changes),
         (None, Some(of), None, None) => {
             check_counts(family, false)?;
             for column in &of.columns {
@@ -176,6 +174,18 @@ fn insert<'m>(
             "ColumnOrSuperColumn must have one (and only one) of column, super_column, counter and counter_super_column",
         ),
     }
+}
+
+fn insert_column<'m>(
+    family: &Family,
+    column: &Column<'m>,
+    moment: Moment,
+    changes: &mut RowChanges<'m>,
+) -> Result<()> {
+    check_counts(family, false)?;
+    check_path(family, None, Some(column.name))?;
+    let (value, timestamp_us, ttl_s) = check_column(family, None, column, moment.now_s)?;
+    changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))
 }
 
 fn delete<'m>(

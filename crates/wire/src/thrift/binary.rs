@@ -152,6 +152,13 @@ impl<'a> Reader<'a> {
         Ok(many)
     }
 
+    /// Passes over these bytes, if they are next.
+    #[inline]
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> Option<()> {
+        self.bytes = self.bytes.strip_prefix(bytes)?;
+        Some(())
+    }
+
     /// Notes that a struct or container begins; `leave` ends it.
     ///
     /// # Errors

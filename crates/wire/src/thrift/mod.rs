@@ -11,6 +11,7 @@ mod binary;
 mod error;
 mod field;
 mod frame;
+mod insertion;
 mod message;
 mod method;
 mod structs;
@@ -21,6 +22,7 @@ pub use binary::{
 pub use error::ThriftError;
 pub use field::{Field, Map};
 pub use frame::{Framing, Limits, Message, next_message};
+pub use insertion::read_insertion;
 pub use message::{
     ApplicationFailure, Call, MessageHead, MessageKind, Reply, ReplyBody, begin_call, end_message,
     put_failure, read_reply,

@@ -274,7 +274,7 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
         ensure!(!load.fresh, "--fresh would drop what is to be read");
     }
     let mut told = json!({
-        "users": users.count, "nobody": users.nobody, "second_day": users.both,
+        "users": users.count, "without_mail": users.nobody, "with_both": users.both,
         "interface": if load.rpc.is_some() { "RPC" } else { "CQL" },
     });
     if !load.json {
