@@ -60,10 +60,12 @@ impl Database {
         let parent = import_folder(shared);
         let mut forgotten = Vec::new();
         // Before the files are there: a search that came between would miss what they hold.
-        let indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
+        let mut indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
         let counts = indexed
-            .map(|(store, _)| forget_built(shared, store).map(|()| forgotten.push(store)))
-            .collect::<Result<()>>()
+            .try_for_each(|(store, _)| {
+                forgotten.push(store);
+                forget_built(shared, store)
+            })
             .and_then(|()| disk.rename(&staging, &ready).map_err(Error::io("rename", &staging)));
         if let Err(error) = counts {
             // Nothing counts, and the indexes have all there is: without this they would stay closed until a restart.
