@@ -12,17 +12,21 @@ The suites want port 9042 of 127.0.0.1 for themselves. Where another server has 
 
     sudo unshare -n sh -c 'ip link set lo up; helenus serve --memory & tests/suites/run.py go'
 
-after `run.py --fetch SUITE...`, which only downloads.
+after `run.py --fetch SUITE...`, which only downloads. With `--serve BINARY` no server need run: each module of a suite
+(each file, for Node; the whole suite, for Go) gets a fresh `helenus serve --memory`, as its cluster manager would give it one.
 """
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -46,6 +50,25 @@ def clone(git, tag, into):
         must(["git", "clone", "-q", "--depth", "1", "--branch", tag, git, into], stderr=subprocess.DEVNULL)
 
 
+@contextlib.contextmanager
+def served(binary, datacenter):
+    """A fresh server on the port of the suites, if its binary is given."""
+    if not binary:
+        yield
+        return
+    command = [binary, "serve", "--memory", "--datacenter", datacenter]
+    server = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", 9042)):
+                break
+            time.sleep(0.05)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
 class Python:
     """The Python driver (pytest)."""
 
@@ -65,26 +88,28 @@ class Python:
             wanted = [f"cassandra-driver=={self.tag}", "pytest", "pytest-timeout", "packaging", "scales", "pytz", "lz4", "ccm"]
             must([venv / "bin/pip", "-q", "install", *wanted])
 
-    def run(self, work, only):
+    def run(self, work, only, serve):
         # The package that is installed, not the source beside the tests.
         tests = work / "python-driver"
         if (tests / "cassandra").exists():
             (tests / "cassandra").rename(tests / "cassandra-source")
         report = work / "python.xml"
-        report.unlink(missing_ok=True)
         env = dict(os.environ, USE_CASS_EXTERNAL="1", CASSANDRA_VERSION="5.0.6", EVENT_LOOP_MANAGER="asyncore")
-        files = [f"tests/integration/standard/{module}.py" for module in self.modules]
-        command = [work / "python-venv/bin/python", "-m", "pytest", "-q", "--timeout", "120", "--show-capture=no",
-                   f"--junitxml={report}", "-k", only or self.left_out, *files]
-        run(command, cwd=tests, env=env, stdout=open(work / "python.log", "w"), stderr=subprocess.STDOUT)
-        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-            name = f"{case.get('classname').rsplit('.', 1)[-1]}.{case.get('name')}"
-            bad = [found for found in case if found.tag in ("failure", "error")]
-            skipped = [found for found in case if found.tag == "skipped"]
-            if bad:
-                yield Result(name, "failed", f"{bad[0].get('message')}\n{bad[0].text}")
-            else:
-                yield Result(name, "skipped" if skipped else "passed", skipped[0].get("message") if skipped else "")
+        for module in self.modules:
+            report.unlink(missing_ok=True)
+            command = [work / "python-venv/bin/python", "-m", "pytest", "-q", "--timeout", "120", "--show-capture=no",
+                       f"--junitxml={report}", "-k", only or self.left_out, f"tests/integration/standard/{module}.py"]
+            with served(serve, "datacenter1"), open(work / f"python-{module}.log", "w") as log:
+                run(command, cwd=tests, env=env, stdout=log, stderr=subprocess.STDOUT)
+            for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+                name = f"{case.get('classname').rsplit('.', 1)[-1]}.{case.get('name')}"
+                bad = [found for found in case if found.tag in ("failure", "error")]
+                skipped = [found for found in case if found.tag == "skipped"]
+                if bad:
+                    yield Result(name, "failed", f"{bad[0].get('message')}\n{bad[0].text}")
+                else:
+                    why = skipped[0].get("message") if skipped else ""
+                    yield Result(name, "skipped" if skipped else "passed", why)
 
 
 class Go:
@@ -104,12 +129,12 @@ class Go:
         must(["go", "mod", "download"], cwd=into)
         must(["go", "vet", "-tags", "cassandra integration", "."], cwd=into)
 
-    def run(self, work, only):
+    def run(self, work, only, serve):
         flags = ["-cluster=127.0.0.1", "-proto=4", "-rf=1", "-clusterSize=1", "-autowait=0s", "-gocql.cversion=5.0.6",
                  "-gocql.timeout=20s"]
         command = ["go", "test", "-json", "-timeout", "20m", "-tags", "cassandra integration", "-run", only or ".",
                    ".", *flags]
-        with open(work / "go.log", "w") as log:
+        with served(serve, "datacenter1"), open(work / "go.log", "w") as log:
             told = run(command, cwd=work / "gocql", stdout=subprocess.PIPE, stderr=log, text=True).stdout
         output, ended = collections.defaultdict(str), {}
         for line in told.splitlines():
@@ -141,7 +166,7 @@ class Node:
             packages = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
             must(packages, cwd=work / "nodejs-driver")
 
-    def run(self, work, only):
+    def run(self, work, only, serve):
         home = work / "nodejs-driver"
         env = dict(os.environ, CCM_VERSION="5.0.6", PATH=f"{HERE}:{os.environ['PATH']}")
         for file in sorted((home / self.folder).rglob("*-tests.js")):
@@ -150,8 +175,9 @@ class Node:
                 continue
             command = ["node_modules/.bin/mocha", "-R", "json", "-t", "20000", "--exit", file]
             try:
-                told = run(command, cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                           timeout=240).stdout
+                with served(serve, "dc1"):
+                    told = run(command, cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               timeout=240).stdout
             except subprocess.TimeoutExpired:
                 yield Result(name, "failed", "suites: no end within 240 s")
                 continue
@@ -209,6 +235,7 @@ def main():
     parser.add_argument("--work", default="/tmp/helenus-suites", type=pathlib.Path)
     parser.add_argument("--source", action="append", default=[], metavar="NAME=GIT")
     parser.add_argument("--only")
+    parser.add_argument("--serve", metavar="BINARY", type=pathlib.Path, help="start a fresh server of this binary when one is due")
     parser.add_argument("--fetch", action="store_true", help="only download")
     parser.add_argument("--verbose", action="store_true", help="print every test that failed")
     asked = parser.parse_args()
@@ -221,7 +248,7 @@ def main():
         suite = SUITES[name]
         suite.fetch(asked.work, sources.get(name, suite.git))
         if not asked.fetch:
-            explained &= tell(name, list(suite.run(asked.work, asked.only)), asked.verbose)
+            explained &= tell(name, list(suite.run(asked.work, asked.only, asked.serve)), asked.verbose)
     sys.exit(0 if explained else 1)
 
 
