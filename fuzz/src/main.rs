@@ -1,7 +1,8 @@
 //! `cargo run --release -p fuzz -- TARGET [--seconds N] [--seed S]`: feeds one target for as long as it is told.
-//! `-- TARGET --input HEX` runs it once; without a target it lists them.
+//! `-- all` feeds every target so long, one after the other, each in a process of its own. `-- TARGET --input HEX` runs one once;
+//! without a target it lists them.
 
-use fuzz::{Mutator, TARGETS, Target, bound_memory};
+use fuzz::{Mutator, TARGETS, Target, UNTRIED, bound_memory, from_hex};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,14 @@ const MEMORY_BYTES: u64 = 1 << 30;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some(target) = TARGETS.iter().find(|target| args.first().is_some_and(|name| name == target.name))
+    if args.first().is_some_and(|name| name == "all") {
+        return all(args.get(1..).unwrap_or_default());
+    }
+    let Some(target) =
+        TARGETS.iter().chain(UNTRIED).find(|target| args.first().is_some_and(|name| name == target.name))
     else {
-        println!("usage: fuzz TARGET [--seconds N] [--seed S] | fuzz TARGET --input HEX\n");
-        TARGETS.iter().for_each(|target| println!("  {:<18}{}", target.name, target.about));
+        println!("usage: fuzz TARGET|all [--seconds N] [--seed S] | fuzz TARGET --input HEX\n");
+        TARGETS.iter().chain(UNTRIED).for_each(|target| println!("  {:<18}{}", target.name, target.about));
         return ExitCode::FAILURE;
     };
     let value = |flag: &str| {
@@ -27,6 +32,24 @@ fn main() -> ExitCode {
     let number = |flag, default| value(flag).and_then(|text| text.parse().ok()).unwrap_or(default);
     run(target, number("--seconds", 10), number("--seed", 1));
     ExitCode::SUCCESS
+}
+
+/// Every target in a process of its own, since each bounds its memory; says at the end which found something.
+fn all(args: &[String]) -> ExitCode {
+    let mut harmed = Vec::new();
+    for target in TARGETS {
+        let program = std::env::current_exe().unwrap_or_else(|error| panic!("{error}"));
+        let status = std::process::Command::new(program).arg(target.name).args(args).status();
+        if !status.is_ok_and(|status| status.success()) {
+            harmed.push(target.name);
+        }
+    }
+    if harmed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        println!("found something: {harmed:?}");
+        ExitCode::FAILURE
+    }
 }
 
 fn run(target: &Target, seconds: u64, seed: u64) {
@@ -50,10 +73,4 @@ fn run(target: &Target, seconds: u64, seed: u64) {
         count += 1;
     }
     println!("{}: {count} inputs in {seconds} s, none of them harmful", target.name);
-}
-
-fn from_hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> =
-        text.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
-    digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect()
 }

@@ -6,8 +6,8 @@
 //! be in the state after an operation that was acknowledged or later.
 
 use crate::crash::{Case, Track, crash_plan};
-use crate::generate::{Op, Plan};
-use crate::model::{script, script_of, text_of};
+use crate::model::text_of;
+use crate::plan::{Op, Plan, script, script_of};
 use crate::random::Random;
 use crate::world::{Failure, Setup, World};
 use helenus_engine::SyncMode;

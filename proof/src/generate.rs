@@ -1,74 +1,19 @@
 //! Random operations for random tables.
 
+use crate::plan::Op;
 use crate::random::Random;
 use crate::statement::{Action, Assign, Compare, Condition, Filter, Keys, Pred, Select, Shown, Term, Write};
-use crate::table::{CREATE_TYPE, Place, Table, Timing, Type, table};
+use crate::table::{Place, Table, Timing, Type, options};
 
-/// One step of a run. Tables are named by number.
-#[derive(Clone, Debug)]
-pub(crate) enum Op {
-    Write(Write),
-    Batch {
-        writes: Vec<Write>,
-        logged: bool,
-    },
-    Read(Select),
-    Flush(usize),
-    Compact(usize),
-    /// Steps of background work.
-    Background(usize),
-    Truncate(usize),
-    Restart {
-        clean: bool,
-    },
-    Advance {
-        seconds: u64,
-    },
-    /// Of a hundred reads that may not wait, how many find nothing in memory.
-    ColdReads(u64),
-    /// Export a table, empty it and import what was exported.
-    Move(usize),
-    /// Drop a column and make it again.
-    Remake {
-        table: usize,
-        column: usize,
-    },
-    /// Drop an index and make it again.
-    Reindex {
-        table: usize,
-        index: usize,
-    },
-}
-
-/// A run: what there is, and what happens to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) seed: u64,
-    pub(crate) timing: Timing,
-    pub(crate) tables: Vec<Table>,
-    pub(crate) ops: Vec<Op>,
-}
-
-impl Plan {
-    /// The run of a seed. `count`: operations.
-    pub(crate) fn new(seed: u64, count: Option<usize>) -> Plan {
-        let mut random = Random::new(seed);
-        let timing = if random.chance(60) { Timing::Server } else { Timing::Client };
-        let tables: Vec<Table> = (0..2).map(|number| table(&mut random, number, timing)).collect();
-        let drawn = *random.pick(&[60, 200, 200, 600, 2000]);
-        let keys = 1 + random.below(6);
-        let mut maker = Maker { random: &mut random, tables: &tables, timing, keys };
-        let ops = (0..count.unwrap_or(drawn)).map(|_| maker.op()).collect();
-        Plan { seed, timing, tables, ops }
-    }
-
-    /// The statements before the first operation.
-    pub(crate) fn schema(&self) -> Vec<String> {
-        let keyspace =
-            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-        let before = [keyspace.to_owned(), CREATE_TYPE.to_owned()];
-        before.into_iter().chain(self.tables.iter().flat_map(Table::create)).collect()
-    }
+/// `count` operations on these tables. `keys`: how many values the first key column may have.
+pub(crate) fn operations(
+    random: &mut Random,
+    tables: &[Table],
+    (timing, keys): (Timing, usize),
+    count: usize,
+) -> Vec<Op> {
+    let mut maker = Maker { random, tables, timing, keys };
+    (0..count).map(|_| maker.op()).collect()
 }
 
 struct Maker<'a> {
@@ -95,8 +40,20 @@ impl Maker<'_> {
             985..990 => Op::ColdReads(*self.random.pick(&[0, 30, 100])),
             990..994 => Op::Move(table),
             994..997 => self.remake(table).unwrap_or(Op::Flush(table)),
+            997..999 => self.seldom(table),
             _ if self.tables[table].indexes.is_empty() => Op::Flush(table),
             _ => Op::Reindex { table, index: self.random.below(self.tables[table].indexes.len()) },
+        }
+    }
+
+    /// What operators do.
+    fn seldom(&mut self, table: usize) -> Op {
+        match self.random.below(10) {
+            0..2 => Op::Alter { table, options: options(self.random) },
+            2..5 => Op::Snapshot(table),
+            5..7 => Op::TakeBack(table),
+            7..9 => Op::Restore(table),
+            _ => Op::ClockBack { seconds: 1 + self.random.below(3000) as u64 },
         }
     }
 
@@ -120,6 +77,9 @@ impl Maker<'_> {
         let one_partition = self.random.chance(50);
         let key = self.key(table);
         let timestamp_us = self.timestamp();
+        // The conditions of a batch are on one partition; one statement has them, as some kinds do not go together.
+        let is_conditional =
+            one_partition && !is_counter && self.timing == Timing::Server && self.random.chance(25);
         let writes = (0..count).map(|_| {
             let other = self.random.below(self.tables.len());
             let fits = self.tables[other].is_counter() == is_counter && !one_partition;
@@ -130,7 +90,15 @@ impl Maker<'_> {
             }
             write
         });
-        let writes: Vec<Write> = writes.collect();
+        let mut writes: Vec<Write> = writes.collect();
+        // What a batch deletes and writes at once is decided otherwise where it has conditions (`Row.updateAllTimestamp`).
+        let adds = |write: &Write| matches!(write.action, Action::Insert(_) | Action::Update(_));
+        if is_conditional && writes.iter().any(adds) {
+            writes.retain(adds);
+            if let Some(first) = writes.first_mut() {
+                first.condition = self.condition(table, first);
+            }
+        }
         Op::Batch { writes, logged: self.random.chance(70) }
     }
 
@@ -411,7 +379,7 @@ impl Maker<'_> {
             reversed: false,
             limit: self.random.chance(30).then(|| 1 + self.random.below(6)),
             per_partition: self.random.chance(15).then(|| 1 + self.random.below(3)),
-            page: self.random.chance(50).then(|| 1 + self.random.below(6) as u32),
+            page: self.page(),
         };
         let clusterings = table.clusterings();
         if !table.statics().is_empty() && self.random.chance(8) {
@@ -438,6 +406,15 @@ impl Maker<'_> {
         }
         select.shown = self.shown(&select);
         select
+    }
+
+    fn page(&mut self) -> Option<u32> {
+        match self.random.below(100) {
+            0..45 => None,
+            45..90 => Some(1 + self.random.below(6) as u32),
+            90..97 => Some(1 + self.random.below(200) as u32),
+            _ => Some(5000),
+        }
     }
 
     fn keys(&mut self, number: usize) -> Keys {

@@ -103,6 +103,8 @@ pub(crate) struct Judge {
     places: (i64, i64),
     /// A column that is dropped and not made again yet.
     pub(crate) missing: Option<usize>,
+    /// The table is dropped and not made again yet.
+    pub(crate) is_absent: bool,
 }
 
 /// When a write happens.
@@ -114,11 +116,21 @@ pub(crate) struct Moment {
 
 impl Judge {
     pub(crate) fn new(table: Table) -> Judge {
-        Judge { table, partitions: BTreeMap::new(), places: (-1, 0), missing: None }
+        Judge { table, partitions: BTreeMap::new(), places: (-1, 0), missing: None, is_absent: false }
     }
 
     pub(crate) fn truncate(&mut self) {
         self.partitions.clear();
+    }
+
+    /// Where the next elements of lists go.
+    pub(crate) fn places(&self) -> (i64, i64) {
+        self.places
+    }
+
+    /// Elements of lists go behind those of another judge of the table.
+    pub(crate) fn go_on_from(&mut self, places: (i64, i64)) {
+        self.places = places;
     }
 
     /// Forgets a column that is dropped.

@@ -1,8 +1,9 @@
 //! Proofs of the promise that nothing acknowledged is lost and no read is wrong: random databases on simulated machines.
 //!
-//! `values`, `table` and `statement` are what tables and statements are made of; `generate` draws them; `judge` and
-//! `answer` say what must be read; `world` runs them through CQL in this process; `model` compares every answer and cuts a
-//! failing run down; `crash` cuts the machine off at its syncs, `fault` lets its disk fail; `script` runs what was found once.
+//! `values`, `table` and `statement` are what tables and statements are made of; `generate` draws them, `plan` is a run of
+//! them; `judge` and `answer` say what must be read; `world` runs them through CQL in this process, `upkeep` what operators
+//! do; `model` compares every answer and cuts a failing run down; `crash` cuts the machine off at its syncs, `fault` lets
+//! its disk fail; `script` runs what was found once.
 
 mod answer;
 mod crash;
@@ -10,10 +11,12 @@ mod fault;
 mod generate;
 mod judge;
 mod model;
+mod plan;
 mod random;
 mod script;
 mod statement;
 mod table;
+mod upkeep;
 mod values;
 mod world;
 

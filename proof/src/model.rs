@@ -1,7 +1,7 @@
 //! The model test: random operations on random tables, each answer beside the judge's.
 
-use crate::generate::{Op, Plan};
-use crate::statement::{Action, batch_cql};
+use crate::plan::{Op, Plan, script};
+use crate::statement::Action;
 use crate::world::{Failure, Setup, World};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -142,43 +142,5 @@ fn without_part(op: &Op, part: usize) -> Option<Op> {
             Some(Op::Read(select))
         }
         _ => None,
-    }
-}
-
-/// A run as people read it: statements, and what happens between them.
-pub(crate) fn script(plan: &Plan) -> String {
-    let mut lines = plan.schema();
-    lines.extend(plan.ops.iter().map(|op| script_of(plan, op)));
-    lines.join("\n")
-}
-
-/// One operation as people read it.
-pub(crate) fn script_of(plan: &Plan, op: &Op) -> String {
-    let named = |table: &usize| plan.tables[*table].name.clone();
-    match op {
-        Op::Write(write) => write.cql(&plan.tables),
-        Op::Batch { writes, logged } => batch_cql(writes, *logged, &plan.tables),
-        Op::Read(select) => match select.page {
-            Some(page) => format!("{} -- in pages of {page}", select.text(&plan.tables[select.table])),
-            None => select.text(&plan.tables[select.table]),
-        },
-        Op::Flush(table) => format!("-- flush {}", named(table)),
-        Op::Compact(table) => format!("-- compact {}", named(table)),
-        Op::Background(steps) => format!("-- {steps} steps of background work"),
-        Op::Truncate(table) => format!("TRUNCATE {}", named(table)),
-        Op::Restart { clean } => (if *clean { "-- restart" } else { "-- power cut and restart" }).into(),
-        Op::Advance { seconds } => format!("-- {seconds} seconds pass"),
-        Op::ColdReads(percent) => format!("-- {percent} % of reads find nothing in memory"),
-        Op::Move(table) => format!("-- export, truncate, import {}", named(table)),
-        Op::Remake { table, column } => {
-            let of = &plan.tables[*table];
-            let (name, column) = (&of.columns[*column].name, of.definition(*column));
-            format!("ALTER TABLE {0} DROP {name}; ALTER TABLE {0} ADD {column}", of.name)
-        }
-        Op::Reindex { table, index } => {
-            let of = &plan.tables[*table];
-            let index = &of.indexes[*index];
-            format!("DROP INDEX {}; {}", index.name, of.index_statement(index))
-        }
     }
 }

@@ -1,13 +1,17 @@
 //! Scripts: what a failing run was cut down to, kept so that it does not fail again.
 //!
 //! A line is a statement, or begins with `--` and is one of `flush T`, `compact T`, `move T` (export, truncate, import),
+//! `move-cut-short T` (the same, but the files are not put in place: the next start does that),
+//! `fail-sync-dir PART` (the next sync of a folder whose path has it fails), `sound` (the disk is, from here on),
 //! `pass SECONDS`, `clock SECONDS` (the wall clock is set back), `power cut`, `restart`, `idle`; others say something to the
 //! reader. The lines after a SELECT that begin with `=` are its rows, as `world::shown` prints them.
 
 use crate::table::Timing;
-use crate::world::{Failure, Setup, Store, move_table, shown};
+use crate::upkeep::move_table;
+use crate::world::{Failure, Setup, Store, shown};
 use helenus_engine::SyncMode;
-use helenus_host::sim::{Machine, Survives};
+use helenus_host::sim::{Call, Fault, Machine, Survives};
+use std::io::ErrorKind;
 
 /// Runs a script.
 ///
@@ -54,6 +58,26 @@ fn direct(store: Store, setup: &Setup, words: &str) -> Result<Store, Failure> {
             move_table(&store, &table(name)?, true, |store| {
                 store.must(&format!("TRUNCATE {name}")).map(drop)
             })?;
+        }
+        ("move-cut-short", name) => {
+            // From the folder whose name says that the import counts.
+            store.machine.fail(Fault::new(Call::Link, 1, ErrorKind::Other).on(".ready"));
+            let moved = move_table(&store, &table(name)?, true, |store| {
+                store.must(&format!("TRUNCATE {name}")).map(drop)
+            });
+            store.machine.clear_faults();
+            if moved.is_ok() {
+                return Err("it was not cut short".into());
+            }
+        }
+        ("fail-sync-dir", part) => {
+            store.machine.fail(Fault::new(Call::SyncDir, 1, ErrorKind::Other).on(part));
+        }
+        ("sound", _) => {
+            if store.machine.faults_struck() == 0 {
+                return Err("nothing has failed".into());
+            }
+            store.machine.clear_faults();
         }
         ("pass", seconds) => store.machine.advance(seconds.parse().unwrap_or(1) * 1_000_000_000),
         ("clock", seconds) => {

@@ -178,6 +178,11 @@ const COMPRESSION: &[&str] = &[
 
 const GRANULARITY: &[&str] = &["", "1KiB", "2KiB", "16KiB"];
 
+/// A strategy of compaction and a compression, as WITH names them.
+pub(crate) fn options(random: &mut Random) -> String {
+    format!("compaction = {} AND compression = {}", random.pick(COMPACTION), random.pick(COMPRESSION))
+}
+
 /// A random table.
 pub(crate) fn table(random: &mut Random, number: usize, timing: Timing) -> Table {
     let pools: Vec<Arc<Pool>> = pools().into_iter().map(Arc::new).collect();
@@ -225,9 +230,8 @@ pub(crate) fn table(random: &mut Random, number: usize, timing: Timing) -> Table
         format!(" AND extensions = {{'helenus.row_index_granularity': '{granularity}'}}")
     };
     let options = format!(
-        " AND compaction = {} AND compression = {} AND bloom_filter_fp_chance = {} AND gc_grace_seconds = {}{extensions}",
-        random.pick(COMPACTION),
-        random.pick(COMPRESSION),
+        " AND {} AND bloom_filter_fp_chance = {} AND gc_grace_seconds = {}{extensions}",
+        options(random),
         random.pick(&["0.01", "0.3", "1.0"]),
         random.pick(&["0", "864000"]),
     );

@@ -2,16 +2,17 @@
 
 use crate::answer::Rows;
 use crate::crash::Track;
-use crate::generate::{Op, Plan};
 use crate::judge::{Judge, Moment};
+use crate::plan::{Op, Plan};
 use crate::statement::{Action, Condition, Keys, Select, Shown, Write, batch_cql};
 use crate::table::{Table, Timing};
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
-use helenus_cql::{CqlError, ImportRequest, LocalBackend, LocalOptions};
-use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
+use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions, SyncMode, Ticket};
 use helenus_host::sim::{Machine, Survives};
+use helenus_model::schema::TableId;
 use parking_lot::Mutex;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is wrong, in words.
@@ -157,9 +158,11 @@ impl Store {
 /// The database and what it must answer.
 pub(crate) struct World {
     pub(crate) setup: Setup,
-    store: Option<Store>,
+    pub(crate) store: Option<Store>,
     pub(crate) judges: Vec<Judge>,
-    tables: Vec<Table>,
+    pub(crate) tables: Vec<Table>,
+    /// The last snapshot of each table: where it is, and what it must hold.
+    pub(crate) snapshots: Vec<Option<(PathBuf, Judge)>>,
     /// Where operations are noted instead of waited for.
     pub(crate) track: Option<Arc<Mutex<Track>>>,
 }
@@ -171,8 +174,8 @@ impl World {
             store.must(&statement)?;
         }
         let judges = plan.tables.iter().cloned().map(Judge::new).collect();
-        let tables = plan.tables.clone();
-        Ok(World { setup, store: Some(store), judges, tables, track: None })
+        let (tables, snapshots) = (plan.tables.clone(), vec![None; plan.tables.len()]);
+        Ok(World { setup, store: Some(store), judges, tables, snapshots, track: None })
     }
 
     pub(crate) fn store(&self) -> Result<&Store, Failure> {
@@ -221,13 +224,23 @@ impl World {
             Op::Move(table) => self.export_and_import(*table),
             Op::Remake { table, column } => self.remake(*table, *column),
             Op::Reindex { table, index } => self.reindex(*table, *index),
+            Op::Alter { table, options } => self.alter(*table, options),
+            Op::Snapshot(table) => self.snapshot(*table),
+            Op::TakeBack(table) => self.take_back(*table),
+            Op::Restore(table) => self.restore(*table),
+            Op::ClockBack { seconds } => self.set_clock_back(*seconds),
         }
     }
 
-    fn id(&self, table: usize) -> Result<helenus_model::schema::TableId, Failure> {
+    fn id(&self, table: usize) -> Result<TableId, Failure> {
+        self.present(table).map(|table| table.id)
+    }
+
+    /// A table's definition as the database has it.
+    pub(crate) fn present(&self, table: usize) -> Result<Arc<helenus_model::schema::Table>, Failure> {
         let name = &self.tables[table].name;
         let schema = self.store()?.database().schema();
-        schema.table("ks", name).map(|table| table.id).ok_or_else(|| format!("table {name} is not there"))
+        schema.table("ks", name).cloned().ok_or_else(|| format!("table {name} is not there"))
     }
 
     fn write(&mut self, writes: &[Write], batch: Option<bool>) -> Result<(), Failure> {
@@ -277,14 +290,14 @@ impl World {
     }
 
     /// Tells the track what the next operation leads to.
-    fn begin(&self, server_us: i64) {
+    pub(crate) fn begin(&self, server_us: i64) {
         if let Some(track) = &self.track {
             track.lock().begin(&self.judges, server_us);
         }
     }
 
     /// Tells the track that the last operation is on the disk.
-    fn synced(&self) {
+    pub(crate) fn synced(&self) {
         if let Some(track) = &self.track {
             track.lock().synced();
         }
@@ -324,55 +337,6 @@ impl World {
         self.store = Some(Store::open(machine, &self.setup)?);
         Ok(())
     }
-
-    fn export_and_import(&mut self, table: usize) -> Result<(), Failure> {
-        let name = self.tables[table].name.clone();
-        let present = self.store()?.database().schema().table("ks", &name).cloned();
-        let present = present.ok_or_else(|| format!("table {name} is not there"))?;
-        let Some(store) = self.store.take() else { return Ok(()) };
-        // While an index is being built nothing is imported.
-        store.machine.run_until_idle();
-        let before = self.judges[table].clone();
-        let links = self.setup.seed.is_multiple_of(2);
-        let moved = move_table(&store, &present, links, |store| {
-            self.judges[table].truncate();
-            self.begin(0);
-            store.must(&format!("TRUNCATE {name}"))?;
-            self.synced();
-            self.judges[table] = before;
-            self.begin(0);
-            Ok(())
-        });
-        self.store = Some(store);
-        if moved? {
-            self.synced();
-        }
-        Ok(())
-    }
-
-    fn remake(&mut self, table: usize, column: usize) -> Result<(), Failure> {
-        let of = &self.tables[table].columns[column];
-        let definition = self.tables[table].definition(column);
-        let name = &self.tables[table].name;
-        let (drop, add) =
-            (format!("ALTER TABLE {name} DROP {}", of.name), format!("ALTER TABLE {name} ADD {definition}"));
-        self.judges[table].forget(column);
-        self.judges[table].missing = Some(column);
-        self.begin(0);
-        self.store()?.must(&drop)?;
-        self.store()?.machine.advance(1_000_000_000);
-        self.judges[table].missing = None;
-        self.begin(0);
-        self.store()?.must(&add)?;
-        Ok(())
-    }
-
-    fn reindex(&mut self, table: usize, index: usize) -> Result<(), Failure> {
-        let of = &self.tables[table].indexes[index];
-        let store = self.store()?;
-        store.must(&format!("DROP INDEX {}", of.name))?;
-        store.must(&self.tables[table].index_statement(of)).map(drop)
-    }
 }
 
 impl Drop for World {
@@ -381,34 +345,6 @@ impl Drop for World {
             store.machine.end_tasks();
         }
     }
-}
-
-/// Exports a table, lets somebody empty it, and imports what was exported. Whether there was something to import.
-pub(crate) fn move_table(
-    store: &Store,
-    table: &Arc<helenus_model::schema::Table>,
-    links: bool,
-    empty: impl FnOnce(&Store) -> Result<(), Failure>,
-) -> Result<bool, Failure> {
-    let name = &table.name;
-    let exported = store
-        .database()
-        .export(std::slice::from_ref(table))
-        .map_err(|error| format!("export of {name}: {error}"))?;
-    empty(store)?;
-    if exported.tables.iter().all(|(_, _, count)| *count == 0) {
-        return Ok(false);
-    }
-    let find =
-        FindOptions { keyspace: Some("ks".into()), table: Some(name.to_string()), ..FindOptions::default() };
-    let request = ImportRequest {
-        directory: exported.folder.join("ks").join(&**name),
-        find,
-        options: ImportOptions { link: links, ..ImportOptions::default() },
-        ..ImportRequest::default()
-    };
-    let imported = store.backend.import(&store.machine.host().disk, &request, &ImportProgress::default());
-    imported.map(|_| true).map_err(|error| format!("import of {name}: {error}"))
 }
 
 fn is_range(write: &Write) -> bool {

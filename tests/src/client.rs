@@ -39,6 +39,12 @@ impl Client {
         run(command.arg(address).args(cases), &format!("{self:?} against {address}"));
     }
 
+    /// A program for the Python driver in `tests/drivers/`, to be started.
+    #[must_use]
+    pub fn program(name: &str) -> Command {
+        python(crate::root().join("tests/drivers").join(name))
+    }
+
     fn command(self) -> Command {
         let drivers = crate::root().join("tests/drivers");
         match self {
@@ -63,6 +69,20 @@ impl Client {
         }
     }
 
+    /// What cqlsh prints, on both of its outputs, for the statements of a file; without colours.
+    ///
+    /// # Panics
+    /// If it cannot be run.
+    pub fn cqlsh(address: &str, script: &Path, args: &[&str]) -> (String, String) {
+        let (host, port) = address.rsplit_once(':').expect("HOST:PORT");
+        let mut command = python(installed("python/bin/cqlsh"));
+        command.args(["--no-color", host, port, "-f"]).arg(script).args(args).stdin(Stdio::null());
+        command.env("HOME", std::env::temp_dir()).env_remove("CQLSH_HOST").env_remove("CQLSH_PORT");
+        let output = command.output().unwrap_or_else(|error| panic!("cannot start cqlsh: {error}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    }
+
     /// Runs a script through the old command-line client, `cassandra-cli`; what it printed.
     ///
     /// # Panics
@@ -74,6 +94,17 @@ impl Client {
         command.args(["-XX:TieredStopAtLevel=1", "-cp", &jars, "org.apache.cassandra.cli.CliMain"]);
         command.args(["-h", host, "-p", port, "-f"]).arg(script).stdin(Stdio::null());
         run(&mut command, &format!("cassandra-cli -f {} against {address}", script.display()))
+    }
+
+    /// What Prometheus's own parser makes of a page of metrics: a list of families, as `drivers/prometheus/scrape.py` prints
+    /// them.
+    ///
+    /// # Panics
+    /// If the page is not one that Prometheus reads.
+    pub fn scrape(url: &str) -> serde_json::Value {
+        let mut command = python(crate::root().join("tests/drivers/prometheus/scrape.py"));
+        let text = run(command.arg(url), &format!("scrape {url}"));
+        serde_json::from_str(&text).expect("JSON")
     }
 
     /// Runs `tests/texts/NAME ARGS`, a program for the Python driver; what it printed.

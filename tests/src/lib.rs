@@ -7,6 +7,9 @@
 //! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client of bytes made by hand, for what no driver sends;
 //! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
+//! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as a person would;
+//! - [`process`]: memory and CPU time of one;
+//! - [`SmallDisk`]: a file system that fills up;
 //! - [`conformance`]: every answer beside Cassandra's.
 //!
 //! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
@@ -23,7 +26,10 @@ mod cql;
 pub mod files;
 pub mod offline;
 mod oracle;
+pub mod process;
 pub mod raw;
+mod small_disk;
+mod terminal;
 mod tool;
 
 pub use client::Client;
@@ -31,6 +37,8 @@ pub use conformance::root;
 pub use conformance::server::{Server, binary};
 pub use cql::Cql;
 pub use oracle::Oracle;
+pub use small_disk::SmallDisk;
+pub use terminal::Terminal;
 pub use tool::{refused, tool};
 
 use conformance::configured;

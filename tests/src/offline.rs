@@ -35,6 +35,17 @@ pub fn dump_text(file: &Path, args: &[&str]) -> String {
     )
 }
 
+/// What `sstablepartitions FILE ARGS` prints.
+///
+/// # Panics
+/// If the tool refuses the file.
+pub fn partitions(file: &Path, args: &[&str]) -> String {
+    run(
+        script().args(["tool", "sstablepartitions"]).args(args).arg(file),
+        &format!("sstablepartitions {} {args:?}", file.display()),
+    )
+}
+
 /// `sstableloader FOLDER` into a node; the folder is `KEYSPACE/TABLE`.
 ///
 /// # Panics

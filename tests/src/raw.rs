@@ -154,6 +154,8 @@ impl Raw {
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
                     return None;
                 }
+                // Of a program that was stopped and continued.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("no answer: {error}"),
             }
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs drivers' own integration suites against a server on 127.0.0.1:9042, and says what passed, what failed and why.
 
-    tests/suites/run.py [--work DIR] [--source NAME=GIT] [--only PATTERN] SUITE...     SUITE: python, go, node
+    tests/suites/run.py [--work DIR] [--source NAME=GIT] [--only PATTERN] SUITE...     SUITE: python, go, node, java
 
 A suite is fetched at a fixed version: from the registry where the package carries its tests (Go), by git from its home
 otherwise; --source takes another place, such as a local clone. Tests that need what one node cannot be are left out by
@@ -13,7 +13,7 @@ The suites want port 9042 of 127.0.0.1 for themselves. Where another server has 
     sudo unshare -n sh -c 'ip link set lo up; helenus serve --memory & tests/suites/run.py go'
 
 after `run.py --fetch SUITE...`, which only downloads. With `--serve BINARY` no server need run: each module of a suite
-(each file, for Node; the whole suite, for Go) gets a fresh `helenus serve --memory`, as its cluster manager would give it one.
+(each file, for Node; the whole suite, for Go and Java) gets a fresh `helenus serve --memory`, as its cluster manager would give it one.
 """
 
 import argparse
@@ -51,12 +51,12 @@ def clone(git, tag, into):
 
 
 @contextlib.contextmanager
-def served(binary, datacenter):
+def served(binary, datacenter, *more):
     """A fresh server on the port of the suites, if its binary is given."""
     if not binary:
         yield
         return
-    command = [binary, "serve", "--memory", "--datacenter", datacenter]
+    command = [binary, "serve", "--memory", "--datacenter", datacenter, *more]
     server = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
     try:
         for _ in range(200):
@@ -192,7 +192,51 @@ class Node:
                     yield Result(f"{name}: {test['fullTitle']}", "passed" if "duration" in test else "skipped", "")
 
 
-SUITES = {"python": Python(), "go": Go(), "node": Node()}
+class Java:
+    """The Java driver (JUnit, through `java/pom.xml`), with `ccm` of this folder in the place of its cluster manager."""
+
+    git, tag = "https://github.com/apache/cassandra-java-driver", "4.18.1"
+
+    def maven(self, work, *goals):
+        sources = work / "java-driver/integration-tests"
+        return ["mvn", "-q", "-B", "-f", HERE / "java", f"-Dsuite.source={sources}", f"-Dsuite.build={work / 'java'}", *goals]
+
+    def fetch(self, work, git):
+        clone(git, self.tag, work / "java-driver")
+        if not (work / "java").exists():
+            # A run without tests brings what runs them.
+            must(self.maven(work, "test", "-DskipTests=false", "-Dtest=SerializationIT"), env=self.env())
+
+    def env(self):
+        return dict(os.environ, PATH=f"{HERE}:{os.environ['PATH']}")
+
+    # Its own groups: the first share a node, each of the others takes one for itself. The mapper's tests make a SASI index
+    # unless the node is said to be older than those.
+    parallel = "com.datastax.oss.driver.categories.ParallelizableTests"
+    turns = [
+        [f"-Dsuite.groups={parallel}"],
+        [f"-Dsuite.left.out={parallel}", "-Dsuite.share=false"],
+        ["-Dtest=com/datastax/oss/driver/mapper/*IT", "-Dsuite.version=3.3.0"],
+    ]
+
+    def run(self, work, only, serve):
+        reports = work / "java/surefire-reports"
+        for report in reports.glob("*.xml"):
+            report.unlink()
+        settings = ["--config", HERE / "java/node.yaml"]
+        with served(serve, "dc1", *settings), open(work / "java.log", "w") as log:
+            for turn in [[f"-Dtest={only}"]] if only else self.turns:
+                run(self.maven(work, "-o", "surefire:test", *turn), env=self.env(), stdout=log, stderr=subprocess.STDOUT)
+        for report in sorted(reports.glob("TEST-*.xml")):
+            for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+                name = f"{case.get('classname').rsplit('.', 1)[-1]}.{case.get('name')}"
+                bad = [found for found in case if found.tag in ("failure", "error")]
+                skipped = [found for found in case if found.tag == "skipped"]
+                message = f"{bad[0].get('message')}\n{bad[0].text}" if bad else ""
+                yield Result(name, "failed" if bad else "skipped" if skipped else "passed", message)
+
+
+SUITES = {"python": Python(), "go": Go(), "node": Node(), "java": Java()}
 
 
 def reasons(suite):

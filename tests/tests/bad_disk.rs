@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use end_to_end::raw::{RESULT, Raw};
-use end_to_end::{Server, files};
+use end_to_end::{Server, SmallDisk, files};
 use tempfile::TempDir;
 
 const OVERLOADED: i32 = 0x1001;
@@ -29,28 +28,6 @@ fn count(client: &mut Raw, table: &str) -> u64 {
     let reply = client.query(&format!("SELECT count(*) FROM k.{table}"));
     assert_eq!(reply.opcode, RESULT, "{:?}", reply.error());
     u64::from_be_bytes(*reply.body.last_chunk().expect("a row"))
-}
-
-/// A small file system of its own, gone when dropped.
-struct SmallDisk {
-    at: PathBuf,
-}
-
-impl SmallDisk {
-    /// `None` where this user may not mount one.
-    fn mount(at: &Path, mib: u32) -> Option<Self> {
-        fs::create_dir_all(at).expect("a folder");
-        let size = format!("size={mib}m");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
-        mounted.is_ok_and(|output| output.status.success()).then(|| Self { at: at.to_owned() })
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: the server may still hold files.
-        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
-    }
 }
 
 #[test]

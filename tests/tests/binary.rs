@@ -79,7 +79,7 @@ fn memory_keeps_nothing_on_disk() {
 #[test]
 fn status_answers_while_the_server_runs() {
     let server = Server::start();
-    assert!(server.admin(&["status"]).contains(server.address()));
+    assert!(server.admin(&["overview"]).contains(server.address()));
 }
 
 #[test]

@@ -165,6 +165,51 @@ fn our_dump_is_sstabledumps_byte_for_byte() {
     }
 }
 
+/// The figures of `sstablepartitions --csv`, by the names of ours.
+const FIGURES: [&str; 11] = [
+    "position",
+    "bytes",
+    "rows",
+    "cells",
+    "tombstones",
+    "row_tombstones",
+    "range_tombstones",
+    "collection_tombstones",
+    "cell_tombstones",
+    "expired_rows",
+    "expired_cells",
+];
+
+#[test]
+fn sizes_of_partitions_are_those_that_sstablepartitions_counts() {
+    let oracle = Oracle::shared();
+    let cql = Cql::connect(oracle.address());
+    fill(&cql, "files_partitions");
+    oracle.nodetool(&["flush", "files_partitions"]);
+    // As it stands, and when all that expires has.
+    for (table, at) in [("plain", "0"), ("collections", "0"), ("deletions", "0"), ("deletions", "2147483646")]
+    {
+        for file in files::tables(&oracle.table_folder("files_partitions", table)) {
+            let theirs = offline::partitions(&file, &["--csv", "-t", "0", "-u", at]);
+            let ours = tool(&["sstable", "partitions", "--json", "-t", "0", "-u", at, text(&file)]);
+            let theirs: Vec<Vec<&str>> =
+                theirs.lines().skip(1).map(|line| line.split(',').collect()).collect();
+            let ours: Vec<serde_json::Value> =
+                ours.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+            // The last line is the summary.
+            assert_eq!(theirs.len() + 1, ours.len(), "{table}");
+            for (theirs, ours) in theirs.iter().zip(&ours) {
+                let front =
+                    [ours["key_bytes"].as_str(), Some(if ours["live"] == true { "true" } else { "false" })];
+                assert_eq!(front, [Some(theirs[1]), Some(theirs[2])], "{table}");
+                for (name, theirs) in FIGURES.iter().zip(&theirs[3..]) {
+                    assert_eq!(ours[name].to_string(), *theirs, "{table} at {at}: {name} of {ours}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_of_a_node_is_imported_and_answers_as_the_node_does() {
     let oracle = Oracle::shared();

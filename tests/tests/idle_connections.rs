@@ -1,6 +1,7 @@
 //! Ten thousand connections that do nothing, and hundreds that do not read their answers, beside one that does.
 
 use end_to_end::Server;
+use end_to_end::process::memory_kib;
 use end_to_end::raw::{QUERY, RESULT, Raw, frame, query};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,17 +15,6 @@ fn connections_allowed() -> u64 {
     limit.maximum.map_or(WANTED, |most| WANTED.min(most.saturating_sub(500)))
 }
 
-fn resident_kib(process: u32) -> u64 {
-    figure(process, "VmRSS:")
-}
-
-/// A figure of the system's about a process, KiB.
-fn figure(process: u32, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
-}
-
 #[test]
 fn ten_thousand_idle_connections_do_not_hurt_the_others() {
     let count = connections_allowed();
@@ -35,7 +25,7 @@ fn ten_thousand_idle_connections_do_not_hurt_the_others() {
     let mut busy = Raw::ready(server.address(), 5);
     busy.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     busy.run("CREATE TABLE k.t (k int PRIMARY KEY, v text)");
-    let before = resident_kib(server.process_id());
+    let before = memory_kib(server.process_id(), "VmRSS");
     // A third never says anything, the others are past STARTUP and have asked once.
     let idle: Vec<Raw> = (0..count)
         .map(|number| match number % 3 {
@@ -51,7 +41,7 @@ fn ten_thousand_idle_connections_do_not_hurt_the_others() {
         busy.run(&format!("INSERT INTO k.t (k, v) VALUES ({number}, 'v')"));
         assert_eq!(busy.query(&format!("SELECT v FROM k.t WHERE k = {number}")).opcode, RESULT);
     }
-    let after = resident_kib(server.process_id());
+    let after = memory_kib(server.process_id(), "VmRSS");
     let each = (after.saturating_sub(before)) * 1024 / count;
     println!("{count} idle connections: {before} KiB before, {after} KiB with them, {each} bytes each");
     assert!(each < 16 << 10, "an idle connection owns no buffers");
@@ -69,7 +59,7 @@ fn clients_that_do_not_read_cost_a_bounded_part_of_what_they_asked_for() {
     busy.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     busy.run("CREATE TABLE k.t (k int PRIMARY KEY, v text)");
     busy.run(&format!("INSERT INTO k.t (k, v) VALUES (0, '{}')", "v".repeat(VALUE_BYTES)));
-    let before = figure(server.process_id(), "VmHWM:");
+    let before = memory_kib(server.process_id(), "VmHWM");
     let clients: Vec<Raw> = (0..CLIENTS)
         .map(|_| {
             let mut client = Raw::ready(server.address(), 4);
@@ -81,7 +71,7 @@ fn clients_that_do_not_read_cost_a_bounded_part_of_what_they_asked_for() {
     for _ in 0..500 {
         assert_eq!(busy.query("SELECT k FROM k.t WHERE k = 0").opcode, RESULT, "others are served");
     }
-    let grown = (figure(server.process_id(), "VmHWM:") - before) << 10;
+    let grown = (memory_kib(server.process_id(), "VmHWM") - before) << 10;
     let asked = CLIENTS * REQUESTS as u64 * VALUE_BYTES as u64;
     println!(
         "{} MB of answers asked for and not read: the server's peak grew by {} MB",

@@ -56,7 +56,7 @@ fn fill(
         tables.push(made);
     }
     for _ in 0..3 {
-        for (draw, table) in draws.iter_mut().zip(&tables) {
+        for (draw, table) in draws.iter_mut().zip(&mut tables) {
             for _ in 0..STATEMENTS / 3 {
                 let Action::Run(run) = statement(draw, table) else { continue };
                 let is_write = ["INSERT", "UPDATE", "DELETE", "BEGIN"].contains(&run.verb().as_ref());

@@ -7,7 +7,8 @@
 #   cassandra.sh stop DIR
 #   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
 #   cassandra.sh nodetool DIR ARGS...
-#   cassandra.sh tool NAME [--data DATA_DIR] ARGS...  sstabledump, sstableverify, sstablemetadata, sstableloader
+#   cassandra.sh tool NAME [--data DATA_DIR] ARGS...  sstabledump, sstablepartitions, sstableverify, sstablescrub,
+#                                                     sstablemetadata, sstableloader
 #   cassandra.sh jars                                 downloads what is missing, prints the folder
 #
 # The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, and trie memtables;
@@ -206,16 +207,18 @@ run_tool() {
 }
 
 tool() {
-  [[ $# -ge 1 ]] || fail "tool needs a name: sstabledump, sstableverify, sstablemetadata or sstableloader"
+  [[ $# -ge 1 ]] || fail "tool needs a name: sstabledump, sstablepartitions, sstableverify, sstablescrub, sstablemetadata or sstableloader"
   local main name=$1 data
   shift
   case $name in
     sstabledump) main=SSTableExport ;;
+    sstablepartitions) main=SSTablePartitions ;;
+    sstablescrub) main=StandaloneScrubber ;;
     sstableverify) main=StandaloneVerifier ;;
     sstablemetadata) main=SSTableMetadataViewer ;;
     sstableloader) main=BulkLoader ;;
     nodetool) main=NodeTool ;;
-    *) fail "unknown tool '$name': sstabledump, sstableverify, sstablemetadata and sstableloader are known" ;;
+    *) fail "unknown tool '$name': sstabledump, sstablepartitions, sstableverify, sstablescrub, sstablemetadata and sstableloader are known" ;;
   esac
   jars
   scratch=$(mktemp -d)

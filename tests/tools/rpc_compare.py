@@ -31,11 +31,11 @@ ACCEPTED = [
     ("get_multi_slice", "Reversed column slice at index", "Key may not be empty", "the same"),
     ("get_indexed_slices", "No indexed columns", "ANY ConsistencyLevel", "both are wrong, and looked at in another order"),
     ("*", "TimedOutException", "ANY ConsistencyLevel", "3.11 runs into its own timeout for a count of 1 and a level for writes"),
-    ("system_add_column_family", "a version", "where the comparator is a CompositeType", "docs/decisions"),
     ("system_update_column_family", "a version", "comparators do not match", "2.x refuses it; 3.11 leaves the comparator as it is"),
     ("system_update_column_family", "Cannot add a non counter column (value)", "comparators do not match", "the same"),
     ("get_count", "= 0", "Key may not be empty", "3.11 does not look at the key where it reads nothing"),
     ("get_indexed_slices", "Not enough bytes to read a map", "No indexed columns", "3.11 takes names of a super family for its map"),
+    ("execute_cql3_query", "Undefined column name nothing", "Undefined column name nothing in table", "5.0's words"),
 ]
 
 
@@ -133,7 +133,7 @@ class Sides:
             if call in (name, "*") and theirs in answers[0] and ours in answers[1]:
                 self.accepted += 1
                 return answers[0]
-        if turned(name, args, answers):
+        if turned(name, args, answers) or name == "execute_cql3_query" and args[0] in QUIRKS:
             self.accepted += 1
             return answers[0]
         self.different += 1
@@ -142,6 +142,15 @@ class Sides:
         if self.seen[kind] <= 3:
             print(f"DIFFERENT {name}{tuple(map(show, args))}\n  old {answers[0]}\n  new {answers[1]}", flush=True)
         return answers[0]
+
+
+QUIRKS = {  # statements on super families that 3.11 answers wrongly
+    b"SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 >= 1 AND column2 < 30":
+        "nothing, where one end is open and the other is not",
+    b"SELECT DISTINCT key FROM supers WHERE key = 'kk'": "the key once for each entry",
+    b"UPDATE supers SET value = 'not' WHERE key = 'kk' AND column1 = 'c' AND column2 = 2 IF value = 'c2'":
+        "every entry of the super column, where the condition is about one",
+}
 
 
 def turned(name, args, answers):
@@ -279,7 +288,8 @@ class Draws:
         which = None
         if kind < 0.5:
             which = c.SlicePredicate(column_names=[self.place(name)[0 if is_super(name) and not super_column else 1]])
-        elif kind < 0.65:
+        elif kind < 0.65 and name != "fixed":
+            # Of declared columns 3.11 takes all with a range from the beginning, whatever its end, and with others mostly none.
             which = c.SlicePredicate(slice_range=c.SliceRange(start=b"", finish=self.place(name)[0 if is_super(name) else 1],
                                                               reversed=False, count=100))
         stamp = self.stamp() if draw.random() < 0.95 else None
@@ -553,6 +563,54 @@ STATEMENTS = [
     "SELECT * FROM supers WHERE key = 'k1'",
     "SELECT writetime(value) FROM supers", "SELECT count(*) FROM supers",
     "INSERT INTO supers (key, column1, value) VALUES ('k1', 's9', 'x')",
+    "INSERT INTO supers (key, column1, column2) VALUES ('k1', 's9', 1)",
+    "INSERT INTO supers (key, column2, value) VALUES ('k1', 9, 'x')",
+    "UPDATE supers SET value = 'x' WHERE key = 'k1' AND column1 = 's9'",
+    *[f"INSERT INTO supers (key, column1, column2, value) VALUES ('kk', '{name}', {number}, '{name}{number}') USING TIMESTAMP 9100"
+      for name in ("a", "b", "c") for number in (-7, 1, 2, 30)],
+    "SELECT * FROM supers WHERE key = 'kk'",
+    "SELECT * FROM supers WHERE key = 'kk' LIMIT 6",
+    "SELECT column2, column1 FROM supers WHERE key = 'kk' AND column1 = 'b'",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 = 2",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 = 3",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 >= 1 AND column2 < 30",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 > 1",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 = 'b' AND column2 IN (-7, 30, 5)",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 IN ('a', 'c')",
+    "SELECT value FROM supers WHERE key = 'kk' AND column1 > 'a' AND column1 <= 'c'",
+    "SELECT value FROM supers WHERE key = 'kk' AND (column1, column2) = ('b', 2)",
+    "SELECT value FROM supers WHERE key = 'kk' AND (column1, column2) > ('b', 1)",
+    "SELECT value FROM supers WHERE key = 'kk' AND (column1, column2) >= ('b', 1)",
+    "SELECT value FROM supers WHERE key = 'kk' AND (column1, column2) < ('b', 2)",
+    "SELECT column1, value FROM supers WHERE key = 'kk' AND column2 = 2",
+    "SELECT column1, value FROM supers WHERE key = 'kk' ORDER BY column1 DESC",
+    "SELECT column1, value FROM supers WHERE key = 'kk' AND column1 = 'b' ORDER BY column1 DESC LIMIT 2",
+    "SELECT value FROM supers WHERE key IN ('kk', 'k1') AND column1 = 'b'",
+    "SELECT DISTINCT key FROM supers WHERE key = 'kk'",
+    "SELECT nothing FROM supers",
+    "UPDATE supers USING TTL 100000 AND TIMESTAMP 9200 SET value = 'later' WHERE key = 'kk' AND column1 = 'a' AND column2 = 1",
+    "SELECT value, writetime(value) FROM supers WHERE key = 'kk' AND column1 = 'a' AND column2 = 1",
+    "DELETE FROM supers USING TIMESTAMP 9201 WHERE key = 'kk' AND column1 = 'a' AND column2 = 1",
+    "DELETE FROM supers USING TIMESTAMP 9201 WHERE key = 'kk' AND column1 = 'b'",
+    "SELECT * FROM supers WHERE key = 'kk'",
+    "UPDATE supers SET value = 'if' WHERE key = 'kk' AND column1 = 'c' AND column2 = 2 IF value = 'c2'",
+    "UPDATE supers SET value = 'not' WHERE key = 'kk' AND column1 = 'c' AND column2 = 2 IF value = 'c2'",
+    "SELECT * FROM supers WHERE key = 'kk' AND column1 = 'c'",
+    "DELETE FROM supers USING TIMESTAMP 9300 WHERE key = 'kk'",
+    "UPDATE supers SET value = null WHERE key = 'kk' AND column1 = 'c' AND column2 = 2",
+    "SELECT * FROM supers WHERE key = 'kk'",
+    "BEGIN BATCH INSERT INTO supers (key, column1, column2, value) VALUES ('kb', 'x', 1, 'one'); "
+    "INSERT INTO supers (key, column1, column2, value) VALUES ('kb', 'x', 2, 'two'); APPLY BATCH",
+    "SELECT * FROM supers WHERE key = 'kb'",
+    "SELECT * FROM mixed", "SELECT * FROM mixed WHERE key = 'k1' AND column1 = 's1'",
+    "INSERT INTO mixed (key, column1, age) VALUES ('k1', 's1', 7) USING TIMESTAMP 20",
+    "INSERT INTO mixed (key, column1) VALUES ('k1', 's5')",
+    "UPDATE mixed USING TIMESTAMP 21 SET age = 8 WHERE key = 'k1' AND column1 = 's2'",
+    "SELECT * FROM mixed WHERE key = 'k1'",
+    "DELETE age FROM mixed USING TIMESTAMP 22 WHERE key = 'k1' AND column1 = 's1'",
+    "SELECT * FROM mixed WHERE key = 'k1'",
+    "DELETE FROM mixed USING TIMESTAMP 23 WHERE key = 'k1' AND column1 = 's1'",
+    "SELECT * FROM mixed WHERE key = 'k1'",
     "UPDATE supercounts SET value = value + 3 WHERE key = 'k1' AND column1 = 's1' AND column2 = 'x'",
     "SELECT * FROM supercounts",
 ]
@@ -560,8 +618,17 @@ STATEMENTS = [
 
 def statements(sides):
     none = c.Compression.NONE
+    for client in sides.clients:
+        client.system_add_column_family(family("mixed", column_metadata=[declared(b"age", "LongType")], column_type="Super",
+                                               comparator_type="UTF8Type", subcomparator_type="UTF8Type",
+                                               default_validation_class="UTF8Type", key_validation_class="UTF8Type"))
+    for super_column, name, value in ((b"s1", b"age", long(5)), (b"s1", b"other", b"x"), (b"s2", b"other", b"y")):
+        sides.ask("insert", b"k1", of("mixed", super_column), column(name, value, 10), ONE)
     for text in STATEMENTS:
         sides.ask("execute_cql3_query", text.encode(), none, ONE)
+    everything = c.SlicePredicate(slice_range=c.SliceRange(start=b"", finish=b"", reversed=False, count=100))
+    for name, key in (("supers", b"kb"), ("supers", b"k1"), ("mixed", b"k1")):
+        sides.ask("get_slice", key, of(name, None), everything, ONE)
 
 
 def main():

@@ -3,6 +3,7 @@
 //! Plain Rust without dependencies, so that the first build of it takes a second.
 
 mod check;
+mod deep;
 mod run;
 mod setup;
 mod tidy;
@@ -18,6 +19,9 @@ cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
 cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
+cargo xtask sanitize address|thread [ARGS]   the engine's tests and those below with a sanitizer; needs a nightly toolchain
+cargo xtask miri [ARGS]   the tests of every `unsafe` part, interpreted; needs nightly with miri and rust-src
+cargo xtask loom [ARGS]   every interleaving of what the memtable publishes without a lock
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +34,9 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["e2e", rest @ ..] => check::end_to_end(rest),
         ["conformance", rest @ ..] => check::conformance(rest),
+        ["sanitize", kind, rest @ ..] => deep::sanitize(kind, rest),
+        ["miri", rest @ ..] => deep::miri(rest),
+        ["loom", rest @ ..] => deep::loom(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -20,6 +20,9 @@ pub trait Backend: Send + Sync {
     /// The present schema.
     fn schema(&self) -> Arc<Schema>;
 
+    /// The epoch of the present schema: a statement that was prepared under it is still right. Asked at each request.
+    fn schema_epoch(&self) -> u64;
+
     /// Prepares a statement. `keyspace` is that of the request (v5) or of the session.
     ///
     /// # Errors
@@ -226,7 +229,7 @@ pub struct Trace<'a> {
     /// What was asked, in Cassandra's words: `Execute CQL3 query`.
     pub request: &'static str,
     /// What came with it: `query`, `consistency_level`, by name.
-    pub parameters: Vec<(&'static str, &'a str)>,
+    pub parameters: Vec<(&'a str, &'a str)>,
     /// When it began, wall clock, microseconds.
     pub started_us: i64,
     /// How long it took until its answer was made, microseconds.
@@ -330,6 +333,11 @@ impl Prepared {
         }
     }
 
+    /// Whether it was analysed under the schema of this epoch.
+    pub fn is_of_epoch(&self, epoch: u64) -> bool {
+        self.epoch == epoch
+    }
+
     /// Whether it is a BATCH.
     pub fn is_batch(&self) -> bool {
         matches!(self.plan, crate::plan::Plan::Batch(_))
@@ -352,7 +360,7 @@ pub enum BatchEntry<'a> {
     /// By text.
     Query(&'a str, Values<'a>),
     /// Prepared.
-    Prepared(Arc<Prepared>, Values<'a>),
+    Prepared(&'a Prepared, Values<'a>),
 }
 
 /// A batch as the protocol carries it.
@@ -369,6 +377,12 @@ pub trait RowsOut {
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// A cell: a serialised value, or null.
     fn cell(&mut self, value: Option<&[u8]>);
+    /// Several cells, one after another.
+    fn cells(&mut self, values: &[Option<&[u8]>]) {
+        for value in values {
+            self.cell(*value);
+        }
+    }
     /// The row is complete.
     fn end_row(&mut self);
     /// Bytes so far, for cutting pages.

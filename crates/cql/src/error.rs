@@ -63,6 +63,14 @@ pub enum CqlError {
         /// The file, where in it, and what is wrong.
         reason: String,
     },
+    /// 0x1300: a read passed more tombstones than `tombstone_failure_threshold`.
+    #[error(
+        "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000"
+    )]
+    TooManyTombstones {
+        /// Consistency of the request.
+        consistency: u16,
+    },
     /// 0x1500: the write could not be logged.
     #[error("Operation failed - received 0 responses and 1 failures: {reason}")]
     WriteFailure {

@@ -8,9 +8,13 @@ pub mod guardrails;
 mod json;
 mod local;
 pub(crate) mod plan;
+mod super_family;
 pub mod syntax;
 pub mod virtual_table;
 
 pub use error::{CqlError, Result};
-pub use local::{ImportReport, ImportRequest, LocalBackend, LocalOptions};
+pub use local::{
+    ImportReport, ImportRequest, LocalBackend, LocalOptions, NewNames, RestoreJournal, RestorePart,
+    RestoreRequest,
+};
 pub use plan::batch::BatchLimits;

@@ -60,6 +60,18 @@ pub enum Error {
         /// Who holds it, as it wrote itself.
         holder: String,
     },
+    /// A table has a snapshot of that name.
+    #[error(
+        "Snapshot {name} already exists; give another name, or remove it with helenus admin clearsnapshot -t {name} ({keyspace}.{table} has it)"
+    )]
+    SnapshotExists {
+        /// The name.
+        name: String,
+        /// The table's keyspace.
+        keyspace: String,
+        /// The table.
+        table: String,
+    },
     /// A mutation over `max_mutation_size`.
     #[error(
         "Encountered an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
@@ -92,6 +104,9 @@ pub enum Error {
         /// Cassandra's words.
         message: String,
     },
+    /// A read passed more dead rows and range tombstones than its `TombstoneLimit` allows.
+    #[error("the read passed too many tombstones; compact the table, or raise tombstone_failure_threshold")]
+    TooManyTombstones,
     /// An index that is not whole yet.
     #[error("The secondary index '{index}' is not yet available")]
     IndexNotAvailable {
@@ -155,11 +170,67 @@ impl From<helenus_sstable::Error> for Error {
     }
 }
 
+/// What a failure says of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskTrouble {
+    /// A file holds something else than what was written.
+    Damaged,
+    /// The system refused to read or write.
+    Refused,
+    /// There is no room.
+    Full,
+}
+
 impl Error {
+    /// The file that an error names, and the place in it if it names one.
+    pub fn place(&self) -> Option<(&std::path::Path, Option<u64>)> {
+        let of_table = |error| match error {
+            &helenus_sstable::Error::Corrupt { ref file, offset, .. } => Some((file.as_path(), Some(offset))),
+            helenus_sstable::Error::Io { file, .. } | helenus_sstable::Error::Unsupported { file, .. } => {
+                Some((file.as_path(), None))
+            }
+            helenus_sstable::Error::WouldBlock => None,
+        };
+        match self {
+            Error::Table(error) => of_table(error),
+            Error::Unreadable(error) => of_table(error),
+            Error::LogDamaged { path, offset, .. } => Some((path, Some(*offset))),
+            Error::LogFull { path, .. } | Error::Io { path, .. } => Some((path, None)),
+            _ => None,
+        }
+    }
+
+    /// What it says of the disk, if it is about the disk.
+    pub fn disk_trouble(&self) -> Option<DiskTrouble> {
+        let of_io = |source: &std::io::Error| match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DiskTrouble::Full,
+            _ => DiskTrouble::Refused,
+        };
+        let of_table = |error: &helenus_sstable::Error| match error {
+            helenus_sstable::Error::Corrupt { .. } | helenus_sstable::Error::Unsupported { .. } => {
+                Some(DiskTrouble::Damaged)
+            }
+            helenus_sstable::Error::Io { source, .. } => Some(of_io(source)),
+            helenus_sstable::Error::WouldBlock => None,
+        };
+        match self {
+            Error::Table(error) => of_table(error),
+            Error::Unreadable(error) => of_table(error),
+            Error::LogDamaged { .. } => Some(DiskTrouble::Damaged),
+            Error::LogFull { source, .. } | Error::Io { source, .. } => Some(of_io(source)),
+            _ => None,
+        }
+    }
+
     /// Wraps the failure of a file operation.
     pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
+    }
+
+    /// A table that was dropped meanwhile.
+    pub(crate) fn unknown(table: &helenus_model::schema::Table) -> Error {
+        Error::UnknownTable { keyspace: table.keyspace.to_string(), table: table.name.to_string() }
     }
 }
 

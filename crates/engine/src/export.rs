@@ -9,6 +9,7 @@ use crate::folder::make_folder_below;
 use crate::import::remove_all;
 use crate::table::TableStore;
 use helenus_model::schema::Table;
+use helenus_sstable::names::Descriptor;
 use helenus_sstable::sequential_writer::SequentialWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,20 +45,17 @@ impl Database {
         make_folder_below(&*shared.host.disk, &shared.options.dir, folder)?;
         let mut exported = Exported { folder: folder.to_owned(), tables: Vec::new() };
         for table in tables {
-            let store = shared.table(table.id).ok_or_else(|| Error::UnknownTable {
-                keyspace: table.keyspace.to_string(),
-                table: table.name.to_string(),
-            })?;
+            let store = shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
             store.flush(shared)?;
             let to = folder.join(&*table.keyspace).join(&*table.name);
             make_folder_below(&*shared.host.disk, &shared.options.dir, &to)?;
-            let sstables = store.link_out(shared, &to)?;
+            let sstables = store.link_out(shared, &to)?.len() as u64;
             exported.tables.push((table.keyspace.clone(), table.name.clone(), sstables));
         }
         Ok(exported)
     }
 
-    /// Writes a text as a file that is not there: into a folder that `export` made.
+    /// Writes a text as a file that is not there: into a folder that `export` or `snapshot` made.
     ///
     /// # Errors
     /// Failures of the disk.
@@ -70,8 +68,8 @@ impl Database {
 }
 
 impl TableStore {
-    /// Links the files of every SSTable of the view into a folder; how many SSTables.
-    fn link_out(&self, shared: &Shared, to: &Path) -> Result<u64> {
+    /// Links the files of every SSTable of the view into a folder; which SSTables.
+    pub(crate) fn link_out(&self, shared: &Shared, to: &Path) -> Result<Vec<Descriptor>> {
         let disk = &shared.host.disk;
         let view = self.hold_still(|view| {
             view.check_whole()?;
@@ -91,7 +89,7 @@ impl TableStore {
             }
             Ok(view.clone())
         })?;
-        Ok(view.sstables.len() as u64)
+        Ok(view.sstables.iter().map(|sstable| *sstable.descriptor()).collect())
     }
 }
 

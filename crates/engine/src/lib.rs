@@ -14,28 +14,35 @@ mod figures;
 mod folder;
 pub mod import;
 mod index;
+mod journal;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
 pub mod read;
+mod samples;
 mod schema;
+mod snapshot;
 mod table;
 mod timestamps;
 mod top;
+mod work;
 
 pub use commitlog::{SyncMode, Ticket};
 pub use compaction::{
-    CompactionRequest, CompactionSettings, CompactionStatus, PurgeOptions, RequestStatus, parse_percent,
-    parse_scaling_parameters, parse_size,
+    CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
+    parse_percent, parse_scaling_parameters, parse_size,
 };
 pub use database::{
     Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
-    ReadTimeouts, Status, TableStatus, Turn,
+    ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
 };
-pub use error::{Error, Result};
+pub use error::{DiskTrouble, Error, Result};
 pub use export::Exported;
-pub use figures::{FigureSummaries, Figures, Summary};
+pub use figures::{Distribution, Distributions, FigureSummaries, Figures, Span, Summary};
 pub use index::IndexBuildStatus;
+pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
+pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot, is_snapshot_name};
 pub use table::{Unreadable, View};
 pub use top::TopPartition;
+pub use work::{LogStatus, WorkDone};

@@ -30,6 +30,21 @@ impl Timestamps {
         let previous =
             self.last_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(wall.max(last + 1)));
         let given = wall.max(previous.unwrap_or_else(|last| last) + 1);
+        self.reserve(given, log)?;
+        Ok(given)
+    }
+
+    /// The timestamp of a change of the schema: the last of its millisecond, none of which is given out again. The schema
+    /// tables say in milliseconds when a column was dropped, and what is written to the next one of its name comes later.
+    pub fn next_of_schema(&self, log: Option<&Arc<CommitLog>>) -> Result<i64> {
+        let next = self.next(log)?;
+        let given = next - next.rem_euclid(1000) + 999;
+        self.last_us.fetch_max(given, Ordering::Relaxed);
+        self.reserve(given, log)?;
+        Ok(given)
+    }
+
+    fn reserve(&self, given: i64, log: Option<&Arc<CommitLog>>) -> Result<()> {
         if given > self.reserved_us.load(Ordering::Relaxed)
             && let Some(log) = log
         {
@@ -38,11 +53,16 @@ impl Timestamps {
             drop(log.reserve_timestamps(reserve)?);
             self.reserved_us.fetch_max(reserve, Ordering::Relaxed);
         }
-        Ok(given)
+        Ok(())
     }
 
-    /// Now for TTLs and expiry, seconds: the wall clock, never behind a timestamp given out.
+    /// Now, microseconds: the wall clock, never behind a timestamp given out. Nothing is given out.
+    pub fn now_us(&self) -> i64 {
+        self.clock.wall_us().max(self.last_us.load(Ordering::Relaxed))
+    }
+
+    /// Now for TTLs and expiry, seconds.
     pub fn now_s(&self) -> i64 {
-        self.clock.wall_us().max(self.last_us.load(Ordering::Relaxed)) / 1_000_000
+        self.now_us() / 1_000_000
     }
 }

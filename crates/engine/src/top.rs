@@ -11,7 +11,20 @@ const KEYS: usize = 64;
 
 /// Counted keys; nothing is allocated before the first.
 #[derive(Default)]
-pub(crate) struct Top(Mutex<Vec<TopPartition>>);
+pub(crate) struct Top(Mutex<Counted>);
+
+/// Keys with their counts, in no order. A request looks at numbers alone, and at bytes where the numbers are equal.
+#[derive(Default)]
+struct Counted {
+    /// Of each key.
+    hashes: Vec<u32>,
+    counts: Vec<u64>,
+    keys: Vec<Vec<u8>>,
+    /// No count is less, since counts only grow.
+    floor: u64,
+    /// Where the search for a least count goes on: those before it were greater than the floor.
+    next: usize,
+}
 
 /// A partition and how often it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,25 +38,85 @@ pub struct TopPartition {
 impl Top {
     /// Counts `weight` requests for a key.
     pub(crate) fn add(&self, key: &[u8], weight: u64) {
-        let mut keys = self.0.lock();
-        if let Some(known) = keys.iter_mut().find(|known| known.key == key) {
-            known.count += weight;
-        } else if keys.len() < KEYS {
-            keys.push(TopPartition { key: key.to_vec(), count: weight });
-        } else if let Some(least) = keys.iter_mut().min_by_key(|known| known.count) {
-            least.key.clear();
-            least.key.extend_from_slice(key);
-            least.count += weight;
+        let hash = hash_of(key);
+        let mut locked = self.0.lock();
+        let counted = &mut *locked;
+        let at = match counted.find(key, hash) {
+            Some(at) => at,
+            None if counted.keys.len() < KEYS => {
+                counted.hashes.push(hash);
+                counted.counts.push(0);
+                counted.keys.push(key.to_vec());
+                counted.keys.len() - 1
+            }
+            None => {
+                let at = counted.least();
+                if let (Some(known), Some(bytes)) = (counted.hashes.get_mut(at), counted.keys.get_mut(at)) {
+                    *known = hash;
+                    bytes.clear();
+                    bytes.extend_from_slice(key);
+                }
+                at
+            }
+        };
+        if let Some(count) = counted.counts.get_mut(at) {
+            *count += weight;
         }
     }
 
     /// The keys, the most frequent first, `most` of them.
     pub(crate) fn list(&self, most: usize) -> Vec<TopPartition> {
-        let mut keys = self.0.lock().clone();
+        let counted = self.0.lock();
+        let both = counted.keys.iter().zip(&counted.counts);
+        let mut keys: Vec<_> =
+            both.map(|(key, count)| TopPartition { key: key.clone(), count: *count }).collect();
+        drop(counted);
         keys.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
         keys.truncate(most);
         keys
     }
+}
+
+impl Counted {
+    fn find(&self, key: &[u8], hash: u32) -> Option<usize> {
+        // Without a way out between: a few instructions for all of them, and mostly there is none.
+        if !self.hashes.iter().fold(false, |found, known| found | (*known == hash)) {
+            return None;
+        }
+        let mut from = 0;
+        while let Some(at) = self.hashes.get(from..)?.iter().position(|known| *known == hash) {
+            from += at;
+            if self.keys.get(from).is_some_and(|known| known == key) {
+                return Some(from);
+            }
+            from += 1;
+        }
+        None
+    }
+
+    /// A key of the least count. Each look goes on where the last one ended, so that all keys are looked at once between two
+    /// rises of the floor.
+    fn least(&mut self) -> usize {
+        let floor = self.floor;
+        let rest = self.counts.get(self.next..).unwrap_or_default();
+        if let Some(at) = rest.iter().position(|count| *count <= floor) {
+            self.next += at;
+            return self.next;
+        }
+        self.floor = self.counts.iter().copied().min().unwrap_or(0);
+        self.next = self.counts.iter().position(|count| *count == self.floor).unwrap_or(0);
+        self.next
+    }
+}
+
+/// A number for a key: eight bytes at a time, mixed by a multiplication.
+fn hash_of(key: &[u8]) -> u32 {
+    let hash = key.chunks(8).fold(key.len() as u64, |hash, piece| {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
+        (hash.rotate_left(5) ^ u64::from_le_bytes(bytes)).wrapping_mul(0x517C_C1B7_2722_0A95)
+    });
+    (hash >> 32) as u32
 }
 
 #[cfg(test)]
@@ -62,5 +135,34 @@ mod tests {
         let first = top.list(1);
         assert_eq!(first.first().map(|found| &found.key[..]), Some(&b"often"[..]));
         assert!(first.first().is_some_and(|found| found.count >= 1000), "{first:?}");
+    }
+
+    #[test]
+    fn the_place_that_is_taken_is_always_one_of_the_least() {
+        let top = Top::default();
+        let mut judge: Vec<(Vec<u8>, u64)> = Vec::new();
+        let mut number = 1_u64;
+        for _ in 0..20_000 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Few keys often, many seldom.
+            let key = ((number >> 33) % (1 + (number >> 57))).to_be_bytes().to_vec();
+            top.add(&key, 16);
+            match judge.iter().position(|(known, _)| *known == key) {
+                Some(at) => judge[at].1 += 16,
+                None if judge.len() < KEYS => judge.push((key, 16)),
+                None => {
+                    let least = judge.iter().map(|(_, count)| *count).min().unwrap();
+                    let left: Vec<_> = top.list(KEYS);
+                    // The one that is gone had the least count, and the new one goes on from it.
+                    let gone =
+                        judge.iter().position(|(known, _)| left.iter().all(|one| one.key != *known)).unwrap();
+                    assert_eq!(judge[gone].1, least);
+                    judge[gone] = (key, least + 16);
+                }
+            }
+        }
+        judge.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let found: Vec<_> = top.list(KEYS).into_iter().map(|one| (one.key, one.count)).collect();
+        assert_eq!(found, judge);
     }
 }

@@ -5,12 +5,15 @@
 mod commands;
 
 use clap::{Args, Command, FromArgMatches};
+use commands::backup::{self, BackupCommand};
 use commands::cli::{self, CliOptions};
 use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
 use commands::profile::{self, ProfileOptions};
+use commands::restore::{self, RestoreCommand};
+use commands::shell::{self, ShellOptions};
 use commands::stress::{self, StressOptions};
-use commands::{admin, serve, sstable};
+use commands::{admin, serve, shell_help, sstable};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -30,10 +33,15 @@ fn command_line() -> Command {
         .about("Measure reads of wide rows, and check them");
     let cli = CliOptions::augment_args(Command::new("cli"))
         .about("Run statements of the old command-line client over the RPC interface");
+    let shell = ShellOptions::augment_args(Command::new("shell"))
+        .about("Type CQL statements, or run them from files");
     let import =
         ImportCommand::augment_args(Command::new("import")).about("Take the SSTables of a Cassandra node in");
     let export = ExportCommand::augment_args(Command::new("export"))
         .about("Write tables as files for another database");
+    let backup = BackupCommand::augment_args(Command::new("backup"))
+        .about("Take a backup of schema and data while the server goes on");
+    let restore = RestoreCommand::augment_args(Command::new("restore")).about("Take a backup back");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -41,13 +49,18 @@ fn command_line() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve::command())
+        .subcommand(shell)
         .subcommand(admin::command())
+        .subcommand(backup)
+        .subcommand(restore)
         .subcommand(cli)
         .subcommand(sstable::command())
         .subcommand(import)
         .subcommand(export)
         .subcommand(stress)
         .subcommand(profile)
+        .subcommand(shell_help::completions())
+        .subcommand(shell_help::man())
 }
 
 fn main() -> ExitCode {
@@ -64,8 +77,22 @@ fn main() -> ExitCode {
             Ok(command) => export::run(&helenus_host::real::host(), &command),
             Err(error) => error.exit(),
         },
+        Some(("backup", matches)) => match BackupCommand::from_arg_matches(matches) {
+            Ok(command) => backup::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("restore", matches)) => match RestoreCommand::from_arg_matches(matches) {
+            Ok(command) => restore::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("completions", matches)) => shell_help::run_completions(matches, command_line()),
+        Some(("man", matches)) => shell_help::run_man(&helenus_host::real::host(), matches, command_line()),
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
+            Err(error) => error.exit(),
+        },
+        Some(("shell", matches)) => match ShellOptions::from_arg_matches(matches) {
+            Ok(options) => shell::run(&options),
             Err(error) => error.exit(),
         },
         Some(("cli", matches)) => match CliOptions::from_arg_matches(matches) {
@@ -80,12 +107,22 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has what they wanted: `helenus admin tablestats | head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("helenus: {}", text_of(&error));
-            let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some();
+            let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some()
+                || error.downcast_ref::<stress::FileError>().is_some();
             ExitCode::from(if wrong_use { 2 } else { 1 })
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind)
+    };
+    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
 }
 
 /// An error with its causes, but for those that the text before them tells already.
@@ -98,4 +135,39 @@ fn text_of(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command that has a page of its own, with the words that lead to it.
+    fn each(command: &Command, path: &str, look: &mut dyn FnMut(&Command, &str)) {
+        look(command, path);
+        let shown =
+            command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+        for below in shown {
+            each(below, &format!("{path} {}", below.get_name()), look);
+        }
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_what_its_flags_do_and_gives_an_example() {
+        let mut all = command_line();
+        all.build();
+        let mut wrong = Vec::new();
+        each(&all, "helenus", &mut |command, path| {
+            let last = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // The example is of this command, not of the one above it.
+            if !last.contains("Example") || !last.contains(path) {
+                wrong.push(format!("{path}: no example"));
+            }
+            if command.get_about().is_none() {
+                wrong.push(format!("{path}: does not say what it is for"));
+            }
+            let silent = command.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_help().is_none());
+            wrong.extend(silent.map(|arg| format!("{path}: {} is not explained", arg.get_id())));
+        });
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

@@ -6,6 +6,11 @@ pub trait Clock: Send + Sync {
     fn wall_us(&self) -> i64;
     /// Monotonic clock, nanoseconds since some fixed moment.
     fn monotonic_ns(&self) -> u64;
+    /// A monotonic clock that is cheap to read and exact to some milliseconds: nanoseconds, to be compared with itself alone.
+    /// For what is watched at every request and matters when it takes long.
+    fn coarse_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
 }
 
 /// A source of random bytes.

@@ -187,7 +187,8 @@ pub fn check_kind<F: ColumnMapFactory<u64>>(factory: &F) {
         }
         let failed = map.add(&order(0).to_be_bytes(), 0, |_| 0, |_, _| Err("damaged"));
         assert_eq!(failed, Err("damaged"));
-        for probe in 0..=201_u64 {
+        // An interpreter takes minutes for all of them.
+        for probe in (0..=201_u64).step_by(if cfg!(miri) { 50 } else { 1 }) {
             let key = probe.to_be_bytes();
             assert_eq!(map.get(&key), model.get(&key));
             let after = map.at_or_after(&key).map(|(key, value)| (key.to_vec(), *value));

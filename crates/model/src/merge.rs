@@ -102,6 +102,21 @@ impl<S> Merge<S> {
         self.row.data.capacity() + self.spare.data.capacity() + self.marker.data.capacity()
     }
 
+    /// The source, if it is the only one and nothing hides its rows: a row to which the caller moves it on is the merge's
+    /// element then. Its markers are for `advance`.
+    #[inline]
+    pub fn sole(&mut self) -> Option<&mut S> {
+        let is_bare = self.open.is_live() && self.partition_deletion.is_live();
+        match &mut self.inputs[..] {
+            [input] if is_bare && input.state != State::Ended => {
+                input.state = State::Ready;
+                self.current = Current::Input(0);
+                Some(&mut input.source)
+            }
+            _ => None,
+        }
+    }
+
     /// Gives the sources back, wherever they stand.
     pub fn give_back(&mut self, sources: &mut Vec<S>) {
         sources.extend(self.inputs.drain(..).map(|input| input.source));

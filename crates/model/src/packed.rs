@@ -205,6 +205,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
         let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
         let array = *found.ok_or(Damaged { offset: self.at })?;
@@ -212,10 +213,12 @@ impl Input<'_> {
         Ok(array)
     }
 
+    #[inline(always)]
     fn u8(&mut self) -> Result<u8, Damaged> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    #[inline(always)]
     fn u16(&mut self) -> Result<u16, Damaged> {
         self.array().map(u16::from_le_bytes)
     }
@@ -224,6 +227,7 @@ impl Input<'_> {
         self.array().map(i32::from_le_bytes)
     }
 
+    #[inline(always)]
     fn i64(&mut self) -> Result<i64, Damaged> {
         self.array().map(i64::from_le_bytes)
     }
@@ -232,7 +236,17 @@ impl Input<'_> {
         Ok(DeletionTime { timestamp_us: self.i64()?, local_s: self.i64()? })
     }
 
+    /// A length; most have one byte.
+    #[inline(always)]
     fn length(&mut self) -> Result<usize, Damaged> {
+        if let Some(byte @ 0..0x80) = self.bytes.get(self.at) {
+            self.at += 1;
+            return Ok(usize::from(*byte));
+        }
+        self.long_length()
+    }
+
+    fn long_length(&mut self) -> Result<usize, Damaged> {
         let damaged = Damaged { offset: self.at };
         let rest = self.bytes.get(self.at..).ok_or(damaged)?;
         let (value, len) = vint::read_unsigned(rest).ok_or(damaged)?;
@@ -240,6 +254,7 @@ impl Input<'_> {
         usize::try_from(value).map_err(|_| damaged)
     }
 
+    #[inline(always)]
     fn span(&mut self, len: usize) -> Result<Span, Damaged> {
         let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or(Damaged { offset: self.at })?;
@@ -248,6 +263,7 @@ impl Input<'_> {
         Ok(found)
     }
 
+    #[inline(always)]
     fn value(&mut self) -> Result<Span, Damaged> {
         match self.length()? {
             0 => Ok(Span::NULL),
@@ -255,6 +271,7 @@ impl Input<'_> {
         }
     }
 
+    #[inline(always)]
     fn cell(&mut self, liveness_us: i64) -> Result<Cell, Damaged> {
         let column = ColumnId(self.u16()?);
         let flags = self.u8()?;

@@ -149,6 +149,15 @@ impl<'a> RowView<'a> {
         cells.get(cells.partition_point(|cell| cell.column < column)).filter(|cell| cell.column == column)
     }
 
+    /// As `cell_of`, for a cell that most rows have at `place`.
+    #[inline]
+    pub fn cell_near(&self, column: ColumnId, place: usize) -> Option<&'a Cell> {
+        match self.row.cells.get(place) {
+            Some(cell) if cell.column == column => Some(cell),
+            _ => self.cell_of(column),
+        }
+    }
+
     /// The cells of one column: none or one for a simple column, any number for a multi-cell one.
     pub fn cells_of(&self, column: ColumnId) -> &'a [Cell] {
         let cells = &self.row.cells;

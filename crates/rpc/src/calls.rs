@@ -5,6 +5,7 @@ use crate::node::Node;
 use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::trace;
+use crate::words::Refused;
 use helenus_cql::LocalBackend;
 use helenus_engine::read::Probe;
 use helenus_engine::{Database, ReadRequest, Ticket};
@@ -27,6 +28,8 @@ pub struct Rpc {
 pub enum Done {
     /// Its answer is written, and may leave.
     Answered,
+    /// Likewise, and it is an exception.
+    Refused(Refused),
     /// Its answer is written, and may leave once the ticket is ready; if it never is, `Rpc::not_written` answers instead.
     Held(Call, Ticket),
     /// It needs the disk: nothing is written; call it again where it may block.
@@ -50,12 +53,12 @@ pub(crate) struct Work<'a> {
 }
 
 /// How a call is done.
-#[derive(Clone, Copy)]
-pub(crate) struct Manner<'a> {
+#[derive(Clone, Copy, Default)]
+pub struct Manner<'a> {
     /// Whether it may wait for the disk.
-    pub(crate) may_block: bool,
-    /// What counts what it touches, if it is traced.
-    pub(crate) probe: Option<&'a Mutex<Probe>>,
+    pub may_block: bool,
+    /// What counts what it touches, if somebody watches; a call that is traced has one of its own.
+    pub probe: Option<&'a Mutex<Probe>>,
 }
 
 impl Manner<'_> {
@@ -95,7 +98,7 @@ impl Rpc {
         &self,
         message: &Message<'_>,
         session: &mut Session,
-        may_block: bool,
+        manner: Manner<'_>,
         out: &mut Vec<u8>,
     ) -> std::result::Result<Done, ThriftError> {
         let mut reader = Reader::new(message.bytes);
@@ -103,20 +106,20 @@ impl Rpc {
         if !matches!(head.kind, MessageKind::Call | MessageKind::Oneway) {
             let failure = (ApplicationFailure::InvalidMessageType, "Only calls are answered");
             put_failure((head.name, head.number), failure, message.framing, out);
-            return Ok(Done::Answered);
+            return Ok(Done::Refused(Refused::of_failure(failure.0, failure.1)));
         }
         let Some(method) = Method::of_name(head.name) else {
             let text = format!("Invalid method name: '{}'", String::from_utf8_lossy(head.name));
             let failure = (ApplicationFailure::UnknownMethod, &*text);
             put_failure((head.name, head.number), failure, message.framing, out);
-            return Ok(Done::Answered);
+            return Ok(Done::Refused(Refused::of_failure(failure.0, failure.1)));
         };
         let call = Call { method, number: head.number, framing: message.framing };
         let at = out.len();
         let reply = Reply::begin(call, out);
         let traced = trace::begin(method, session, self.database());
         let probe = traced.as_ref().map(|_| Mutex::new(Probe::default()));
-        let manner = Manner { may_block, probe: probe.as_ref() };
+        let manner = Manner { probe: probe.as_ref().or(manner.probe), ..manner };
         let mut work = Work { session, manner, reply, out };
         let arguments = reader.clone();
         let done = self.dispatch(method, &mut reader, &mut work);
@@ -136,16 +139,17 @@ impl Rpc {
             }
             Err(RpcError::Thrown(exception)) => {
                 reply.exception(&exception, out);
-                Ok(Done::Answered)
+                Ok(Refused::of_exception(&exception).map_or(Done::Answered, Done::Refused))
             }
             Err(RpcError::Arguments(error)) => {
-                reply.failure(ApplicationFailure::Protocol, &error.to_string(), out);
-                Ok(Done::Answered)
+                let (failure, text) = (ApplicationFailure::Protocol, error.to_string());
+                reply.failure(failure, &text, out);
+                Ok(Done::Refused(Refused::of_failure(failure, &text)))
             }
             Err(RpcError::Internal(text)) => {
                 let text = format!("Internal error processing {}: {text}", method.name());
                 reply.failure(ApplicationFailure::Internal, &text, out);
-                Ok(Done::Answered)
+                Ok(Done::Refused(Refused::of_failure(ApplicationFailure::Internal, &text)))
             }
         }
     }

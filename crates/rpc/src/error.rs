@@ -68,6 +68,7 @@ impl From<CqlError> for RpcError {
             CqlError::ReadTimeout { .. }
             | CqlError::WriteTimeout { .. }
             | CqlError::ReadFailure { .. }
+            | CqlError::TooManyTombstones { .. }
             | CqlError::WriteFailure { .. } => Exception::TimedOut,
             CqlError::Server(_) => return RpcError::Internal(text),
         })

@@ -19,9 +19,11 @@ mod session;
 mod statement;
 mod trace;
 mod validate;
+mod words;
 mod write;
 
-pub use calls::{Done, Rpc};
+pub use calls::{Done, Manner, Rpc};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;
+pub use words::{CallWords, Refused, RefusedKind};

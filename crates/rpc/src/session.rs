@@ -33,10 +33,10 @@ impl Session {
         Session { client, ..Session::default() }
     }
 
-    /// A column family of the keyspace in use that was looked up before.
+    /// A column family of the keyspace in use that was looked up before, under the schema of this epoch.
     #[inline]
-    pub(crate) fn known(&mut self, schema: &Schema, name: &str) -> Option<Arc<Family>> {
-        if self.families_epoch != schema.epoch {
+    pub(crate) fn known(&mut self, epoch: u64, name: &str) -> Option<Arc<Family>> {
+        if self.families_epoch != epoch {
             return None;
         }
         if let Some(latest) = self.latest.as_ref().filter(|latest| *latest.table.name == *name) {

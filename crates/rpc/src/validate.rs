@@ -23,10 +23,10 @@ const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
 impl Rpc {
     /// A column family of the session's keyspace.
     pub(crate) fn family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
-        let schema = self.database().schema();
-        if let Some(family) = session.known(&schema, name) {
+        if let Some(family) = session.known(self.database().schema_epoch(), name) {
             return Ok(family);
         }
+        let schema = self.database().schema();
         let keyspace = session_keyspace(session)?;
         if !schema.keyspaces.contains_key(&*keyspace) {
             return invalid(format!("Keyspace {keyspace} does not exist"));

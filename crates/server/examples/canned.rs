@@ -68,6 +68,10 @@ impl Backend for Canned {
         self.local.schema()
     }
 
+    fn schema_epoch(&self) -> u64 {
+        self.local.schema_epoch()
+    }
+
     fn prepare(
         &self,
         query: &str,

@@ -15,6 +15,16 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// The HTTP port's address is taken, or not of this machine.
+    #[error(
+        "cannot listen on {address}: {source}; give another address with --http, or port 0 for a free one"
+    )]
+    BindHttp {
+        /// The address asked for.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The system refused what a runtime needs.
     #[error("cannot start: {source}")]
     Runtime {

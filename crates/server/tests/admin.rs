@@ -11,6 +11,35 @@ use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_server::admin::*;
 
+/// Doors that nobody comes through.
+struct Closed;
+
+impl Doors for Closed {
+    fn connections(&self) -> usize {
+        3
+    }
+    fn pools(&self) -> Vec<Pool> {
+        Vec::new()
+    }
+    fn request_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+    fn resident_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn trace_probability(&self) -> f64 {
+        0.0
+    }
+    fn set_trace_probability(&self, _: f64) {}
+    fn close(&self) {}
+    fn are_open(&self) -> bool {
+        true
+    }
+    fn reload(&self) -> Result<Reloaded, String> {
+        Ok(Reloaded::default())
+    }
+}
+
 fn facts() -> Facts {
     Facts {
         version: "1.2.3",
@@ -18,7 +47,7 @@ fn facts() -> Facts {
         rpc: None,
         directory: Some("/somewhere".into()),
         sync: Some("group"),
-        connections: Box::new(|| 3),
+        doors: Box::new(Closed),
     }
 }
 
@@ -43,11 +72,12 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
     assert_eq!(status.host_id, database.host_id().to_string());
 
     let flush = |keyspace: Option<&str>, table: Option<&str>| {
-        let (keyspace, table) = (keyspace.map(str::to_owned), table.map(str::to_owned));
-        ask(&path, &AdminRequest::Flush { keyspace, table }).unwrap()
+        let keyspace = keyspace.map(str::to_owned);
+        let which = Which { keyspace, tables: table.map(str::to_owned).into_iter().collect() };
+        ask(&path, &AdminRequest::Flush { which }).unwrap()
     };
     assert!(matches!(flush(None, None), AdminAnswer::Flushed(_)));
-    let compact = |keyspace: &str| AdminRequest::Compact { keyspace: Some(keyspace.into()), table: None };
+    let compact = |keyspace: &str| AdminRequest::Compact { which: Which::keyspace(keyspace) };
     let AdminAnswer::Compaction(mut compaction) = ask(&path, &compact("system_schema")).unwrap() else {
         panic!("compact")
     };
@@ -60,11 +90,11 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
         compaction = later;
     }
     assert!(compaction.compactions >= 2 && compaction.sstables > 0, "{compaction:?}");
-    let missing = AdminAnswer::Error("keyspace nowhere does not exist".into());
+    let missing = AdminAnswer::Error("Keyspace [nowhere] does not exist.".into());
     assert_eq!(ask(&path, &compact("nowhere")).unwrap(), missing);
     assert!(matches!(flush(Some("system_schema"), Some("tables")), AdminAnswer::Flushed(_)));
-    assert_eq!(flush(Some("nowhere"), None), AdminAnswer::Error("keyspace nowhere does not exist".into()));
-    let missing = AdminAnswer::Error("table system_schema.t does not exist".into());
+    assert_eq!(flush(Some("nowhere"), None), AdminAnswer::Error("Keyspace [nowhere] does not exist.".into()));
+    let missing = AdminAnswer::Error("Unknown keyspace/cf pair (system_schema.t)".into());
     assert_eq!(flush(Some("system_schema"), Some("t")), missing);
     server.stop();
     assert!(!path.exists(), "the socket goes with the server");

@@ -13,7 +13,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::Slice;
 use helenus_model::partitions::PartitionKey;
 use helenus_model::row::RowBuf;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -48,31 +48,12 @@ impl BlockCache for Everything {
 }
 
 fn table() -> Table {
-    let column = |name: &str, kind, ty| Column {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty,
-        reversed: false,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(uuid::Uuid::nil()),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Text)],
-        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Text)],
-        statics: Vec::new(),
-        regulars: vec![column("v", ColumnKind::Regular, CqlType::Blob)],
-        options: TableOptions::default(),
-        dropped: Default::default(),
-        flags: Vec::new(),
-        indexes: Default::default(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let columns = [
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Text),
+        Column::new("c", ColumnKind::Clustering, CqlType::Text),
+        Column::new("v", ColumnKind::Regular, CqlType::Blob),
+    ];
+    Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
 }
 
 fn clustering(number: u64) -> [u8; 10] {

@@ -6,9 +6,8 @@
 use crate::error::{Error, Result};
 use crate::statistics::{Header, HeaderColumn};
 use crate::version::Version;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
-use std::collections::BTreeMap;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -55,43 +54,28 @@ pub fn table_of_header(
     let others = |columns: &[HeaderColumn], kind| {
         let column = |of: &HeaderColumn| {
             let (ty, _) = plain(&of.type_name)?;
-            Ok(column(String::from_utf8_lossy(&of.name).into_owned(), (kind, 0), (ty, false)))
+            Ok(Column::new(&String::from_utf8_lossy(&of.name), kind, ty))
         };
         columns.iter().map(column).collect::<Result<Vec<_>>>()
     };
-    let mut table = Table {
-        id: TableId(Uuid::nil()),
-        keyspace: keyspace.into(),
-        name: name.into(),
-        partition_key: keys(key_types, PARTITION_KEY, ColumnKind::PartitionKey),
-        clustering: keys(clustering_types, CLUSTERING, ColumnKind::Clustering),
-        statics: others(&header.statics, ColumnKind::Static)?,
-        regulars: others(&header.regulars, ColumnKind::Regular)?,
-        options: TableOptions::default(),
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
+    let mut columns = keys(key_types, PARTITION_KEY, ColumnKind::PartitionKey);
+    columns.extend(keys(clustering_types, CLUSTERING, ColumnKind::Clustering));
+    columns.extend(others(&header.statics, ColumnKind::Static)?);
+    columns.extend(others(&header.regulars, ColumnKind::Regular)?);
+    let mut table = Table::new((keyspace, name), TableId(Uuid::nil()), columns);
     let mut columns = table.statics.iter().chain(&table.regulars);
     if columns.any(|column| column.ty == CqlType::Counter) {
         table.flags.push("counter".into());
     }
-    table.arrange();
     Ok(table)
 }
 
 fn keys(types: Vec<(CqlType, bool)>, name: &str, kind: ColumnKind) -> Vec<Column> {
-    let numbered = |(position, ty)| {
+    let numbered = |(position, (ty, reversed))| {
         let name = if position == 0 { name.to_owned() } else { format!("{name}{position}") };
-        column(name, (kind, position), ty)
+        Column { reversed, ..Column::new(&name, kind, ty) }
     };
     types.into_iter().enumerate().map(numbered).collect()
-}
-
-fn column(name: String, (kind, position): (ColumnKind, usize), (ty, reversed): (CqlType, bool)) -> Column {
-    Column { name: name.into(), kind, position, ty, reversed, id: Table::UNNUMBERED }
 }
 
 #[cfg(test)]

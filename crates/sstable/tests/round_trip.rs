@@ -12,7 +12,7 @@ use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
 use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::RowBuf;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -52,46 +52,20 @@ impl Dice {
 }
 
 fn schema(regulars: usize) -> Table {
-    let column = |name: String, kind, position, ty, reversed| Column {
-        name: name.into(),
-        kind,
-        position,
-        ty,
-        reversed,
-        id: Table::UNNUMBERED,
-    };
     let map = |frozen| CqlType::Map { key: CqlType::Int.into(), value: CqlType::Blob.into(), frozen };
     let mut columns = vec![
-        column("m".into(), ColumnKind::Regular, 0, map(false), false),
-        column("b".into(), ColumnKind::Regular, 0, CqlType::Blob, false),
-        column("i".into(), ColumnKind::Regular, 0, CqlType::Int, false),
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Blob),
+        Column { reversed: true, ..Column::new("c", ColumnKind::Clustering, CqlType::Int) },
+        Column::new("d", ColumnKind::Clustering, CqlType::Blob),
+        Column::new("s", ColumnKind::Static, CqlType::Blob),
+        Column::new("sm", ColumnKind::Static, map(false)),
+        Column::new("m", ColumnKind::Regular, map(false)),
+        Column::new("b", ColumnKind::Regular, CqlType::Blob),
+        Column::new("i", ColumnKind::Regular, CqlType::Int),
     ];
-    columns.extend(
-        (0..regulars).map(|i| column(format!("x{i:02}"), ColumnKind::Regular, 0, CqlType::Blob, false)),
-    );
-    let mut table = Table {
-        id: TableId(uuid::Uuid::nil()),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: vec![column("k".into(), ColumnKind::PartitionKey, 0, CqlType::Blob, false)],
-        clustering: vec![
-            column("c".into(), ColumnKind::Clustering, 0, CqlType::Int, true),
-            column("d".into(), ColumnKind::Clustering, 1, CqlType::Blob, false),
-        ],
-        statics: vec![
-            column("s".into(), ColumnKind::Static, 0, CqlType::Blob, false),
-            column("sm".into(), ColumnKind::Static, 0, map(false), false),
-        ],
-        regulars: columns,
-        options: TableOptions::default(),
-        dropped: Default::default(),
-        flags: Vec::new(),
-        indexes: Default::default(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let more = |i| Column::new(&format!("x{i:02}"), ColumnKind::Regular, CqlType::Blob);
+    columns.extend((0..regulars).map(more));
+    Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
 }
 
 /// What a partition holds, in order.

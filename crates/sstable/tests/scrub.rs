@@ -6,14 +6,17 @@ mod render;
 mod sound;
 
 use helenus_host::{Host, memory, real};
-use helenus_model::partitions::KeyRange;
+use helenus_model::deletion::DeletionTime;
+use helenus_model::partitions::{KeyRange, PartitionKey};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::scrub::{Loss, Lost, Scrubbed, Scrubbing, scrub};
+use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::version::Version;
+use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use sound::{FOLDER, Sound, VERSIONS, each_damage, scanned, write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +24,16 @@ use std::sync::Arc;
 /// Scrubs a table of a machine into its folder `/out`.
 fn scrubbed(
     host: &Host,
-    (folder, descriptor): (&Path, Descriptor),
+    place: (&Path, Descriptor),
     skip_corrupted: bool,
+) -> helenus_sstable::Result<(Scrubbed, Vec<Loss>)> {
+    scrubbed_how(host, place, (skip_corrupted, false))
+}
+
+fn scrubbed_how(
+    host: &Host,
+    (folder, descriptor): (&Path, Descriptor),
+    (skip_corrupted, reinsert_overflowed): (bool, bool),
 ) -> helenus_sstable::Result<(Scrubbed, Vec<Loss>)> {
     let out = Path::new("/out");
     host.disk.create_dir_all(out).unwrap();
@@ -35,6 +46,7 @@ fn scrubbed(
         version,
         validate: true,
         skip_corrupted,
+        reinsert_overflowed,
         page_checksums: true,
         next: &mut || {
             number += 1;
@@ -261,5 +273,50 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
     for row in all.split("\nR ").skip(1) {
         let first = row.lines().next().unwrap();
         assert!(kept.iter().any(|kept| kept.contains(&format!("R {first}\n"))), "{first} is gone: {kept:?}");
+    }
+}
+
+/// Two partitions of one row: one that expires at this time as a whole, one of which a cell does.
+fn expiring(version: Version, expires_s: i64) -> Sound {
+    let schema = Arc::new(sound::schema());
+    let host = memory::host();
+    host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    let options = WriterOptions::of_table(schema.clone(), 2, EncodingStats::NONE).for_version(version);
+    let descriptor = Descriptor { version, id: SsTableId::Sequence(1) };
+    let mut writer =
+        SsTableWriter::create(host.disk.clone(), Path::new(FOLDER), descriptor, options).unwrap();
+    let mut keys = [1_u32, 2].map(|key| PartitionKey::new(key.to_be_bytes().to_vec()));
+    keys.sort_by(|a, b| a.decorated.cmp(&b.decorated));
+    for (number, key) in keys.iter().enumerate() {
+        writer.begin_partition(&key.bytes, &key.hash, DeletionTime::LIVE, None).unwrap();
+        let mut row = sound::row(&schema, 7, number);
+        if number == 0 {
+            (row.liveness.ttl_s, row.liveness.expires_s) = (500, expires_s);
+        }
+        (row.cells[0].ttl_s, row.cells[0].local_deletion_s) = (500, expires_s);
+        writer.add(Unfiltered::Row(row.view())).unwrap();
+        writer.end_partition().unwrap();
+    }
+    writer.finish().unwrap();
+    Sound {
+        schema,
+        descriptor,
+        files: sound::files_of(&host),
+        lines: Vec::new(),
+        partitions: Default::default(),
+    }
+}
+
+#[test]
+fn what_expires_at_a_time_that_did_not_overflow_is_kept_as_it_is() {
+    for version in [Version::Me, Version::Nb] {
+        let sound = expiring(version, 1_900_000_000);
+        let before = rows_of(&sound.open(&sound.with("", b"")).unwrap());
+        let host = sound.with("", b"");
+        let (done, losses) =
+            scrubbed_how(&host, (Path::new(FOLDER), sound.descriptor), (false, true)).unwrap();
+        assert!(losses.is_empty() && done.rows == 2 && done.rows_reinserted == 0, "{done:?} {losses:?}");
+        let [table] = &outputs(&host, &done)[..] else { panic!("{done:?}") };
+        assert_eq!(rows_of(table), before);
     }
 }

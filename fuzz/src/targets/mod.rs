@@ -1,13 +1,17 @@
 //! The targets: one file a crate of decoders.
 
+mod compressed;
 mod cql;
+mod json;
 mod log;
 mod native;
 mod rpc;
 mod scrub;
+mod server;
 mod small;
 mod sstable;
 mod thrift;
+mod values;
 
 use crate::Target;
 
@@ -25,10 +29,17 @@ targets! {
     "segments", "segments of v5, their checksums made right again", native::segments, native::run_segments;
     "requests", "bodies of requests, each as every opcode and version", native::bodies, native::run_requests;
     "responses", "bodies of responses, rows included", native::bodies, native::run_responses;
+    "bodies", "compressed bodies of v3 and v4, whatever length they announce", compressed::bodies, compressed::run_body;
+    "chunks", "chunks of Data.db, of every compressor", compressed::chunks, compressed::run_chunk;
+    "class-names", "names of types in files and schemas", values::class_names, values::run_class_name;
+    "json", "documents: INSERT JSON, and what SELECT JSON then answers once more", json::corpus, json::run;
+    "settings", "settings in YAML", server::settings, server::run_settings;
+    "admin", "orders on the admin socket, in JSON", server::orders, server::run_order;
+    "manifest", "the manifest of a backup, in JSON", server::manifests, server::run_manifest;
     "cql", "statements: parsed, and what is parsed is printed and parsed again", cql::corpus, cql::run;
     "commitlog", "a folder with one segment of the commit log, opened with and without skipping damage",
         log::corpus, log::run;
-    "statistics", "Statistics.db", sstable::statistics, sstable::run_statistics;
+    "statistics", "Statistics.db, as it comes and with its checksums made right again", sstable::statistics, sstable::run_statistics;
     "compression-info", "CompressionInfo.db, and reading a table by it", sstable::compression_info,
         sstable::run_compression_info;
     "partition-index", "Partitions.db, and reading a table by it", sstable::partitions, sstable::run_partitions;
@@ -37,6 +48,8 @@ targets! {
     "big-summary", "Summary.db, and reading a table by it", sstable::summary, sstable::run_summary;
     "data", "Data.db without checksums, read by slices in both directions and scanned", sstable::data,
         sstable::run_data;
+    "block-crcs", "CRC.db", sstable::block_crcs, sstable::run_block_crcs;
+    "page-checksums", "PageChecksums.db", sstable::page_checksums, sstable::run_page_checksums;
     "filter", "Filter.db", sstable::filter, sstable::run_filter;
     "scrub", "a table with one damaged component, scrubbed: what comes out is sound", scrub::corpus, scrub::run;
     "toc", "TOC.txt", small::tocs, small::run_toc;
@@ -49,3 +62,20 @@ targets! {
     "rpc", "calls of the old RPC interface on a database", rpc::calls, rpc::run_calls;
     "first-dialect", "statements of the first CQL dialect on a database", rpc::statements, rpc::run_statement;
 }
+
+/// Targets that have not been through their own corpus yet: by command alone, and no part of the tests.
+pub const UNTRIED: &[Target] = &[
+    Target {
+        name: "values",
+        about: "values of every type: checked, compared, printed, parsed, put in order and taken out again",
+        corpus: values::corpus,
+        run: values::run,
+    },
+    // Fails: a wrong row behind a right checksum stops the flush that would write it.
+    Target {
+        name: "commitlog-records",
+        about: "a commit log with the checksums of its records made right again",
+        corpus: log::corpus,
+        run: log::run_mended,
+    },
+];

@@ -4,7 +4,7 @@
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
-use helenus_rpc::{Node, Rpc, Session};
+use helenus_rpc::{Manner, Node, Rpc, Session};
 use helenus_wire::thrift::{
     Compression, ConsistencyLevel, Field, Framing, Limits, Message, Method, args, begin_call, end_message,
     next_message,
@@ -13,6 +13,8 @@ use std::cell::RefCell;
 
 /// Inputs that one database serves: what they make stays in memory.
 const INPUTS_MAX: u32 = 500;
+/// Calls wait for the disk themselves.
+const BLOCKING: Manner<'static> = Manner { may_block: true, probe: None };
 const LIMITS: Limits = Limits { frame: 1 << 16, message: 1 << 16 };
 
 thread_local! {
@@ -87,7 +89,7 @@ pub(super) fn run_calls(input: &[u8]) {
         while let Ok(Some(message)) = next_message(rest, framing, LIMITS) {
             framing = Some(message.framing);
             let mut out = Vec::new();
-            let done = rpc.call(&message, &mut session, true, &mut out);
+            let done = rpc.call(&message, &mut session, BLOCKING, &mut out);
             assert!(done.is_err() || !out.is_empty(), "a call without an answer");
             rest = rest.get(message.size..).unwrap_or_default();
             if rest.is_empty() {
@@ -105,7 +107,7 @@ fn set_keyspace(rpc: &Rpc, session: &mut Session) {
 fn ask(rpc: &Rpc, session: &mut Session, framed: &[u8]) {
     let bytes = framed.get(4..).unwrap_or_default();
     let message = Message { bytes, size: framed.len(), framing: Framing::Framed };
-    let _answered = rpc.call(&message, session, true, &mut Vec::new());
+    let _answered = rpc.call(&message, session, BLOCKING, &mut Vec::new());
 }
 
 fn service() -> Rpc {

@@ -44,6 +44,7 @@ pub(super) fn run(input: &[u8]) {
             version,
             validate: true,
             skip_corrupted: false,
+            reinsert_overflowed: true,
             page_checksums: false,
             next: &mut || {
                 number += 1;

@@ -10,9 +10,12 @@ use helenus_model::partitions::KeyRange;
 use helenus_model::schema::{CompressionParams, Table};
 use helenus_model::unfiltered::Source;
 use helenus_sstable::block::{NoCache, ReadContext};
+use helenus_sstable::checksum::{Crc32, crc32};
 use helenus_sstable::component::Component;
+use helenus_sstable::compression::BlockCrcs;
 use helenus_sstable::data::PartitionReader;
 use helenus_sstable::names::{Descriptor, SsTableId};
+use helenus_sstable::page_checksums::PageChecksumTable;
 use helenus_sstable::statistics::Statistics;
 use helenus_sstable::table::{OpenOptions, SsTable};
 use helenus_sstable::version::Version;
@@ -273,8 +276,75 @@ pub(super) fn statistics() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn run_statistics(input: &[u8]) {
+    read_statistics(input);
+    let mut mended = input.to_vec();
+    if mend_statistics(&mut mended).is_some() {
+        read_statistics(&mended);
+    }
+}
+
+fn read_statistics(input: &[u8]) {
     let mut versions = SOUND.iter().map(|sound| sound.descriptor.version);
     if versions.any(|version| Statistics::read(input, version, Path::new("Statistics.db")).is_ok()) {
         run(Component::Statistics, input);
+    }
+}
+
+/// Makes the checksums of a file that has some right, so that what is behind them is reached (`statistics::component`).
+fn mend_statistics(bytes: &mut [u8]) -> Option<()> {
+    let number = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk::<4>()?));
+    let parts = number(bytes, 0)? as usize;
+    let table = parts.checked_mul(8).filter(|bytes| *bytes < 256)?;
+    let mut crc = Crc32::default();
+    crc.update(bytes.get(..4)?);
+    bytes.get_mut(4..8)?.copy_from_slice(&crc.value().to_be_bytes());
+    crc.update(bytes.get(8..8 + table)?);
+    bytes.get_mut(8 + table..12 + table)?.copy_from_slice(&crc.value().to_be_bytes());
+    let mut ends: Vec<usize> =
+        (1..parts).filter_map(|part| Some(number(bytes, 12 + part * 8)? as usize)).collect();
+    ends.push(bytes.len());
+    for (part, end) in ends.into_iter().enumerate() {
+        let start = number(bytes, 12 + part * 8)? as usize;
+        let crc = crc32(bytes.get(start..end.checked_sub(4)?)?);
+        bytes.get_mut(end - 4..end)?.copy_from_slice(&crc.to_be_bytes());
+    }
+    Some(())
+}
+
+/// Length of the data file that the checksums are for.
+const DATA_BYTES: u64 = 100_000;
+
+pub(super) fn block_crcs() -> Vec<Vec<u8>> {
+    let of = |block_bytes: usize| {
+        let count = DATA_BYTES.div_ceil(block_bytes as u64) as u32;
+        BlockCrcs { block_bytes, crcs: (0..count).collect() }.to_bytes()
+    };
+    [16_384, 65_536, 4096, 100_000].map(of).to_vec()
+}
+
+pub(super) fn run_block_crcs(input: &[u8]) {
+    if let Ok(crcs) = BlockCrcs::parse(input, DATA_BYTES, Path::new("CRC.db")) {
+        assert!(input.starts_with(&crcs.to_bytes()) || input.len() < 8);
+    }
+}
+
+pub(super) fn page_checksums() -> Vec<Vec<u8>> {
+    let mut table = PageChecksumTable::default();
+    let none = table.to_bytes();
+    table.add_bytes(Component::Partitions, &[7; 10_000]);
+    table.add_bytes(Component::Rows, &[]);
+    table.add_bytes(Component::Filter, &[1; 4096]);
+    vec![none, table.to_bytes()]
+}
+
+pub(super) fn run_page_checksums(input: &[u8]) {
+    let file = Path::new("PageChecksums.db");
+    let mut input = input.to_vec();
+    let _refused = PageChecksumTable::parse(&input, file);
+    if let Some((content, crc)) = input.split_last_chunk_mut::<4>() {
+        *crc = crc32(content).to_be_bytes();
+    }
+    if let Ok(table) = PageChecksumTable::parse(&input, file) {
+        assert_eq!(table.to_bytes(), input);
     }
 }

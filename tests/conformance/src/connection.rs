@@ -5,7 +5,7 @@ use helenus_wire::native::{
     Direction, Envelope, EnvelopeReader, Request, RequestHead, SegmentFormat, SegmentReader, SegmentWriter,
     Step, Version, decode_response, encode_startup,
 };
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -95,7 +95,11 @@ impl Connection {
             if let Some(answer) = self.take_answer()? {
                 return Ok(answer);
             }
-            let count = self.socket.read(&mut buffer).context("no answer from the server")?;
+            let count = match self.socket.read(&mut buffer) {
+                // The runner was stopped by a signal and goes on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read.context("no answer from the server")?,
+            };
             if count == 0 {
                 bail!("the server closed the connection");
             }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use crate::answer::Outcome;
 use crate::generate::{Draw, GeneratedTable, statement, table};
@@ -29,6 +30,9 @@ pub struct Rounds {
     pub keyspace: String,
 }
 
+/// Between two lines that say how far a run has come.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(60);
+
 /// Runs them, prints each kind of difference once, as a script; how many there were.
 ///
 /// # Errors
@@ -38,9 +42,14 @@ pub fn run(runner: &mut Runner, rounds: &Rounds) -> Result<usize> {
     let mut kinds = BTreeSet::new();
     let begun = runner.statements;
     let mut number = rounds.first;
+    let mut told = Instant::now();
     while runner.statements - begun < rounds.statements && kinds.len() < rounds.failures_max {
         round(runner, rounds, number, &mut kinds)?;
         number += 1;
+        if told.elapsed() >= PROGRESS_PERIOD {
+            println!("-- {} statements, before table {number}", runner.statements - begun);
+            told = Instant::now();
+        }
     }
     runner.end_keyspace()?;
     Ok(kinds.len())
@@ -48,9 +57,10 @@ pub fn run(runner: &mut Runner, rounds: &Rounds) -> Result<usize> {
 
 fn round(runner: &mut Runner, rounds: &Rounds, number: u64, kinds: &mut BTreeSet<String>) -> Result<()> {
     let mut draw = Draw::new(rounds.seed, number);
-    let table = table(&mut draw, &format!("t{number}"));
+    let mut table = table(&mut draw, &format!("t{number}"));
+    let made = table.clone();
     for text in &table.create {
-        let differences = runner.statement(&Statement::plain(text.clone()))?;
+        let differences = runner.create(text)?;
         if let Some(difference) = differences.first() {
             let statement = Statement::plain(text.clone());
             if kinds.insert(kind_of(&statement, difference)) {
@@ -62,7 +72,7 @@ fn round(runner: &mut Runner, rounds: &Rounds, number: u64, kinds: &mut BTreeSet
     let mut history = Vec::new();
     runner.diverged = false;
     for _ in 0..rounds.per_table {
-        let action = statement(&mut draw, &table);
+        let action = statement(&mut draw, &mut table);
         let Action::Run(statement) = &action else {
             runner.step(&crate::script::Step { line: 0, action: action.clone() })?;
             history.push(action);
@@ -73,11 +83,11 @@ fn round(runner: &mut Runner, rounds: &Rounds, number: u64, kinds: &mut BTreeSet
             let reads = statement.verb() == "SELECT";
             if kinds.insert(kind_of(statement, difference)) {
                 let least = if rounds.shrinks {
-                    shrink(runner, &table, &history, statement)?
+                    shrink(runner, &made, &history, statement)?
                 } else {
                     history.clone()
                 };
-                report(&table, &least, statement, difference, rounds);
+                report(&made, &least, statement, difference, rounds);
                 break;
             }
             if !reads {

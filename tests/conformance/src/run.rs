@@ -1,6 +1,8 @@
 //! Runs steps on both servers and says where they differ.
 
 use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+
 use helenus_wire::native::{Execute, Prepare, Query, QueryParameters, Request, Value, Values, Version};
 
 use crate::Connection;
@@ -12,6 +14,9 @@ use crate::server::Server;
 
 /// Pages after which an answer is taken to have no end.
 const PAGES_MAX: usize = 10_000;
+
+/// How long Cassandra may build the index of an empty table.
+const INDEX_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Where the two servers are.
 pub struct Place {
@@ -134,6 +139,37 @@ impl Runner {
         Ok(())
     }
 
+    /// Runs a CREATE; an index that it makes is ready afterwards.
+    ///
+    /// # Errors
+    /// A server is gone; Cassandra does not come to an end with an index.
+    pub fn create(&mut self, text: &str) -> Result<Vec<Difference>> {
+        let differences = self.statement(&Statement::plain(text))?;
+        let (Some(name), Some(keyspace)) = (text.strip_prefix("CREATE INDEX "), self.keyspace.clone()) else {
+            return Ok(differences);
+        };
+        let name = name.split(' ').next().unwrap_or_default();
+        let table = name.rsplit_once("_i").map_or("", |(table, _)| table);
+        let rows = |(answer, _): &(Answer, Answer)| match &answer.outcome {
+            Outcome::Rows { rows, .. } => rows.len(),
+            _ => 0,
+        };
+        let listed = format!(
+            "SELECT index_name FROM system_schema.indexes WHERE keyspace_name = '{keyspace}' AND table_name = '{table}' AND index_name = '{name}'"
+        );
+        let built = format!(
+            "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}' AND index_name = '{name}'"
+        );
+        let begin = Instant::now();
+        while rows(&self.query(&Statement::plain(&*listed), None, [None, None])?) > 0
+            && rows(&self.query(&Statement::plain(&*built), None, [None, None])?) == 0
+        {
+            ensure!(begin.elapsed() < INDEX_TIME_MAX, "Cassandra does not end building {name}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(differences)
+    }
+
     /// Runs a step; the differences it shows.
     ///
     /// # Errors
@@ -175,7 +211,12 @@ impl Runner {
     pub fn statement(&mut self, statement: &Statement) -> Result<Vec<Difference>> {
         self.statements += 1;
         let sorts_json = accepted::is_sorted_json(&statement.text);
-        let mut found = Found { any_order: statement.any_order, sorts_json, differences: Vec::new() };
+        let mut found = Found {
+            text: &statement.text,
+            any_order: statement.any_order,
+            sorts_json,
+            differences: Vec::new(),
+        };
         let verb = statement.verb();
         let prepares =
             statement.only_prepared || matches!(&*verb, "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "BEGIN");
@@ -199,22 +240,28 @@ impl Runner {
         Ok(found.differences)
     }
 
-    fn note(&mut self, how: &str, (theirs, ours): (Answer, Answer), found: &mut Found) {
+    fn note(&mut self, how: &str, (theirs, ours): (Answer, Answer), found: &mut Found<'_>) {
         self.answers += 1;
         if accepted::is_unbuilt(&ours) && !accepted::is_unbuilt(&theirs) {
             self.unbuilt += 1;
             self.diverged |= matches!(theirs.outcome, Outcome::Void);
-        } else if accepted::is_server_error(&theirs) || accepted::is_early_deletion(&theirs, &ours) {
+        } else if accepted::is_server_error(&theirs)
+            || accepted::is_early_deletion(&theirs, &ours)
+            || accepted::is_long_constant(&theirs, &ours)
+        {
             self.diverged = true;
         } else if accepted::is_cast_of_descending(&theirs, &ours)
             || found.sorts_json && theirs.error().is_none() && ours.error().is_none()
+            || accepted::is_order_of_json(&theirs, &ours)
+            || accepted::is_order_of_conditions(found.text, &theirs, &ours)
+            || accepted::is_short_of_statics(found.text, &theirs, &ours)
         {
         } else if let Some(what) = difference(&theirs, &ours, found.any_order) {
             found.differences.push(Difference { how: how.to_owned(), what, theirs, ours });
         }
     }
 
-    fn prepare(&mut self, text: &str, found: &mut Found) -> Result<Option<[PreparedStatement; 2]>> {
+    fn prepare(&mut self, text: &str, found: &mut Found<'_>) -> Result<Option<[PreparedStatement; 2]>> {
         let request = Request::Prepare(Prepare { query: text, keyspace: None });
         let answers = self.ask([&request, &request])?;
         let both = match (&answers.0.outcome, &answers.1.outcome) {
@@ -231,7 +278,7 @@ impl Runner {
         statement: &Statement,
         prepared: Option<&[PreparedStatement; 2]>,
         size: i32,
-        found: &mut Found,
+        found: &mut Found<'_>,
     ) -> Result<()> {
         let how = format!("{}pages of {size}", if prepared.is_some() { "prepared, " } else { "" });
         let mut whole: Option<(Answer, Answer)> = None;
@@ -338,7 +385,8 @@ pub fn judged(runner: &mut Runner, step: &Step) -> Result<Vec<String>> {
     Ok(if differences.is_empty() { vec![gone] } else { Vec::new() })
 }
 
-struct Found {
+struct Found<'a> {
+    text: &'a str,
     any_order: bool,
     /// See `accepted::is_sorted_json`.
     sorts_json: bool,

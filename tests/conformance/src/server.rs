@@ -20,6 +20,7 @@ pub struct Server {
     /// Holds `data` and the log of the process.
     folder: TempDir,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Child,
     address: String,
     head: Vec<String>,
@@ -43,10 +44,17 @@ impl Server {
 
     /// The same in a folder that somebody prepared: the server takes or makes `data` in it.
     pub fn start_in(folder: TempDir, args: &[&str]) -> Self {
+        Self::start_under(folder, args, &[])
+    }
+
+    /// The same with variables of the environment, at this start and the later ones.
+    pub fn start_under(folder: TempDir, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let begin = Instant::now();
-        let (child, head, address) = spawn(folder.path(), &args);
-        Self { folder, args, child, address, head, start_time: begin.elapsed() }
+        let (child, head, address) = spawn(folder.path(), &args, &environment);
+        Self { folder, args, environment, child, address, head, start_time: begin.elapsed() }
     }
 
     /// `127.0.0.1:PORT`.
@@ -126,7 +134,7 @@ impl Server {
     /// Starts again on the same directory, after [`Self::kill`] or [`Self::stop`]. The port may be another.
     pub fn restart(&mut self) {
         let begin = Instant::now();
-        let (child, head, address) = spawn(self.folder.path(), &self.args);
+        let (child, head, address) = spawn(self.folder.path(), &self.args, &self.environment);
         self.child = child;
         self.head = head;
         self.address = address;
@@ -180,11 +188,12 @@ pub fn binary() -> PathBuf {
     })
 }
 
-fn spawn(folder: &Path, args: &[String]) -> (Child, Vec<String>, String) {
+fn spawn(folder: &Path, args: &[String], environment: &[(String, String)]) -> (Child, Vec<String>, String) {
     let log_path = folder.join("log");
     let log = File::options().create(true).append(true).open(&log_path).expect("open the server's log");
     let mut command = Command::new(binary());
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).current_dir(folder);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     // Both say themselves where the data is.
     if !args.iter().any(|arg| arg == "--memory" || arg == "--adopt") {
         command.arg("--data").arg(folder.join("data"));
@@ -220,8 +229,12 @@ fn spawn(folder: &Path, args: &[String]) -> (Child, Vec<String>, String) {
     }
 }
 
-/// The address in a line such as `listening   127.0.0.1:9042  (CQL native protocol v3-v5)`.
+/// The address in a line such as `listening   127.0.0.1:9042  (CQL native protocol v3-v5)`, or in the same as JSON.
 fn listening(line: &str) -> Option<String> {
+    if line.contains("\"event\":\"listening\"") {
+        let (_, rest) = line.split_once("\"address\":\"")?;
+        return rest.split('"').next().map(str::to_owned);
+    }
     let mut words = line.split_whitespace();
     (words.next()? == "listening").then(|| words.next().map(str::to_owned)).flatten()
 }
@@ -234,6 +247,8 @@ mod tests {
     fn the_address_is_the_word_after_listening() {
         let line = "  listening   127.0.0.1:41333  (CQL native protocol v3-v5)";
         assert_eq!(listening(line).as_deref(), Some("127.0.0.1:41333"));
+        let line = r#"{"address":"127.0.0.1:7","event":"listening","level":"info"}"#;
+        assert_eq!(listening(line).as_deref(), Some("127.0.0.1:7"));
         assert_eq!(listening("storing     /tmp/data"), None);
     }
 }

@@ -66,7 +66,7 @@ fn differs(
         runner.must(text)?;
     }
     for text in &table.create {
-        runner.must(text)?;
+        runner.create(text)?;
     }
     for action in history {
         runner.step(&Step { line: 0, action: action.clone() })?;

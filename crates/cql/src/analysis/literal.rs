@@ -39,8 +39,50 @@ pub(super) fn list(
             }
             elements("vector", items, element, (receiver, scope), markers)
         }
-        other => invalid(format!("Unexpected receiver type '{other}'; only list and vector are expected")),
+        other => Err(no_list(other)),
     }
+}
+
+fn no_list(receiver: &CqlType) -> CqlError {
+    CqlError::Invalid(format!("Unexpected receiver type '{receiver}'; only list and vector are expected"))
+}
+
+/// Whether a part of a literal may stand where it does. `[..]` is refused by its own words, however deep it stands, where it
+/// is looked at and is neither a list nor a vector (`ArrayLiteral.testAssignment`).
+fn fits(term: &ast::Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Result<bool> {
+    if test_assignment(term, receiver, scope) != Assignment::Refused {
+        return Ok(true);
+    }
+    match stray_list(term, receiver, scope) {
+        Some(ty) => Err(no_list(&ty)),
+        None => Ok(false),
+    }
+}
+
+/// The type that is asked for where a `[..]` stands instead, if that is what refuses the term.
+fn stray_list(term: &ast::Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Option<CqlType> {
+    let parts: Vec<(&ast::Term<'_>, Receiver)> = match (term, &receiver.ty) {
+        (ast::Term::List(items, _), CqlType::List { element, .. } | CqlType::Vector { element, .. })
+        | (ast::Term::Set(items, _), CqlType::Set { element, .. }) => {
+            items.iter().map(|item| (item, value_of(receiver, element))).collect()
+        }
+        (ast::Term::List(..), other) => return Some(other.clone()),
+        (ast::Term::Map(pairs, _), CqlType::Map { key, value, .. }) => pairs
+            .iter()
+            .flat_map(|(k, v)| [(k, key_of(receiver, key)), (v, value_of(receiver, value))])
+            .collect(),
+        (ast::Term::Tuple(items, _), CqlType::Tuple(types)) => items
+            .iter()
+            .zip(types.iter())
+            .enumerate()
+            .map(|(at, (item, ty))| (item, component_of(receiver, at, ty)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let is_refused =
+        |part: &&(&ast::Term<'_>, Receiver)| test_assignment(part.0, &part.1, scope) == Assignment::Refused;
+    let (term, receiver) = parts.iter().find(is_refused)?;
+    stray_list(term, receiver, scope)
 }
 
 /// `{a, b}`, and `{}`, which may be an empty map.
@@ -66,7 +108,7 @@ fn elements(
 ) -> Result<Term> {
     let spec = value_of(receiver, element);
     for item in items {
-        if test_assignment(item, &spec, scope) == Assignment::Refused {
+        if !fits(item, &spec, scope)? {
             return invalid(format!(
                 "Invalid {what} literal for {}: value {} is not of type {}",
                 receiver.name,
@@ -99,7 +141,7 @@ pub(super) fn map(
     let (key_spec, value_spec) = (key_of(receiver, key), value_of(receiver, value));
     for (key, value) in pairs {
         for (what, term, spec) in [("key", key, &key_spec), ("value", value, &value_spec)] {
-            if test_assignment(term, spec, scope) == Assignment::Refused {
+            if !fits(term, spec, scope)? {
                 return invalid(format!(
                     "Invalid map literal for {}: {what} {} is not of type {}",
                     receiver.name,
@@ -147,7 +189,7 @@ pub(super) fn tuple(
             ));
         };
         let spec = component_of(receiver, index, ty);
-        if test_assignment(item, &spec, scope) == Assignment::Refused {
+        if !fits(item, &spec, scope)? {
             return invalid(format!(
                 "Invalid tuple literal for {}: component {index} is not of type {ty}",
                 receiver.name
@@ -174,7 +216,7 @@ pub(super) fn udt(
     let given = |name: &str| fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, value)| value);
     for (name, ty) in &udt.fields {
         let Some(value) = given(name) else { continue };
-        if test_assignment(value, &field_of(receiver, name, ty), scope) == Assignment::Refused {
+        if !fits(value, &field_of(receiver, name, ty), scope)? {
             return invalid(format!(
                 "Invalid user type literal for {}: field {name} is not of type {ty}",
                 receiver.name

@@ -223,7 +223,7 @@ const CONVERTED: &[(&str, CqlType)] = &[
     ("ascii", CqlType::Ascii),
     ("bigint", CqlType::BigInt),
     ("boolean", CqlType::Boolean),
-    ("counter", CqlType::BigInt),
+    ("counter", CqlType::Counter),
     ("date", CqlType::Date),
     ("decimal", CqlType::Decimal),
     ("double", CqlType::Double),

@@ -6,15 +6,15 @@ use super::identity::statement_id;
 use super::options::LocalOptions;
 use super::statements::Statements;
 use super::trace::trace_mutation;
+use super::tuning::Tuning;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, SchemaStep,
-    StatementId, Trace,
+    StatementId, Trace, Values,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
-use crate::guardrails::Guardrails;
-use crate::plan::batch::{BatchLimits, check_kinds};
+use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
@@ -35,10 +35,8 @@ pub struct LocalBackend {
     statements: Statements,
     ddl: DdlSettings,
     virtuals: VirtualTables,
-    pub(super) batches: BatchLimits,
-    pub(super) tombstones_warn: u64,
-    /// `None` when nothing is configured: nobody is asked then.
-    pub(super) guardrails: Option<Arc<Guardrails>>,
+    pub(super) tuning: Tuning,
+    pub(super) answer_bytes_max: usize,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of this server's time UUIDs.
     node: u64,
@@ -53,7 +51,7 @@ impl LocalBackend {
         let node = u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
         let ids = database.clone();
         let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
-        let guardrails = (options.guardrails != Guardrails::default()).then(|| Arc::new(options.guardrails));
+        let tuning = Tuning::new(&options);
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(&ids, node)));
         Arc::new(LocalBackend {
             virtuals: VirtualTables::new(&database, node_info),
@@ -65,11 +63,10 @@ impl LocalBackend {
                 new_id,
                 masks_columns: options.masks_columns,
                 drops_compact_storage: options.drops_compact_storage,
-                guardrails: guardrails.clone(),
+                guarded: tuning.guarded.clone(),
             },
-            guardrails,
-            batches: options.batches,
-            tombstones_warn: options.tombstones_warn,
+            tuning,
+            answer_bytes_max: options.answer_bytes_max,
             listeners: RwLock::new(Vec::new()),
             node,
         })
@@ -143,8 +140,12 @@ impl LocalBackend {
     ) -> Result<Answer> {
         authorize(request.identity, &statement.plan)?;
         check_paging_state(request.paging_state)?;
-        let now = self.database.next_timestamp();
-        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
+        // A timestamp is taken for what writes alone: they are counted in one place by all threads.
+        let now = match &statement.plan {
+            Plan::Select(_) => Ok(self.database.now_us()),
+            _ => self.database.next_timestamp(),
+        };
+        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.now_us());
         let unique_us = || self.now_us();
         let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
         let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
@@ -195,12 +196,15 @@ impl LocalBackend {
         bindings: Bindings<'_>,
         run: impl FnOnce(&Execution<'_>) -> Result<Answer>,
     ) -> Result<Answer> {
+        let guardrails = self.tuning.guarded.get();
         run(&Execution {
             database: &self.database,
             virtuals: &self.virtuals,
             request,
-            guardrails: self.guardrails.as_deref(),
-            tombstones_warn: self.tombstones_warn,
+            guardrails: guardrails.as_deref(),
+            tombstones_warn: self.tuning.tombstones_warn(),
+            tombstones_fail: self.tuning.tombstones_fail(),
+            answer_bytes_max: self.answer_bytes_max,
             bindings,
         })
     }
@@ -257,11 +261,12 @@ impl LocalBackend {
         request: &Request<'_>,
         now: std::result::Result<i64, helenus_engine::Error>,
     ) -> Result<Moment> {
-        let timestamp_us = match request.timestamp_us {
-            Some(timestamp_us) => timestamp_us,
-            None => now?,
+        // What was given out is never behind the clock: it says the time as well.
+        let (timestamp_us, now_s) = match request.timestamp_us {
+            Some(timestamp_us) => (timestamp_us, None),
+            None => now.map(|now_us| (now_us, Some(now_us / 1_000_000)))?,
         };
-        let now_s = request.now_s.unwrap_or_else(|| self.database.now_s());
+        let now_s = request.now_s.or(now_s).unwrap_or_else(|| self.database.now_s());
         Ok(Moment { timestamp_us, now_s, is_conditional: false })
     }
 
@@ -271,13 +276,22 @@ impl LocalBackend {
 
     /// Runs a batch of the protocol.
     fn run_entries(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
-        let mut statements = Vec::with_capacity(batch.entries.len());
+        // Those that came as text; who holds prepared ones holds them for as long as this runs.
+        let mut of_text = Vec::new();
         for entry in &batch.entries {
-            let (statement, values) = match entry {
-                BatchEntry::Query(query, values) => (self.statement(query, request.keyspace)?, values),
-                BatchEntry::Prepared(statement, values) => (statement.clone(), values),
-            };
-            statements.push((statement, values));
+            if let BatchEntry::Query(query, _) = entry {
+                of_text.push(self.statement(query, request.keyspace)?);
+            }
+        }
+        let mut of_text = of_text.iter();
+        let mut statements: Vec<(&Prepared, &Values<'_>)> = Vec::with_capacity(batch.entries.len());
+        for entry in &batch.entries {
+            match entry {
+                BatchEntry::Query(_, values) => {
+                    statements.extend(of_text.next().map(|statement| (&**statement, values)));
+                }
+                BatchEntry::Prepared(statement, values) => statements.push((*statement, values)),
+            }
         }
         let mut ordered = Vec::with_capacity(statements.len());
         for (statement, values) in &statements {
@@ -323,6 +337,10 @@ impl Backend for LocalBackend {
         self.database.schema()
     }
 
+    fn schema_epoch(&self) -> u64 {
+        self.database.schema_epoch()
+    }
+
     fn prepare(&self, query: &str, keyspace: Option<&str>, identity: &Identity) -> Result<Arc<Prepared>> {
         let epoch = self.database.schema().epoch;
         for id in [statement_id(query, None), statement_id(query, keyspace)] {
@@ -343,10 +361,10 @@ impl Backend for LocalBackend {
 
     fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>> {
         let Some(found) = self.statements.prepared(id) else { return Ok(None) };
-        let schema = self.database.schema();
-        if found.epoch == schema.epoch {
+        if found.epoch == self.database.schema_epoch() {
             return Ok(Some(found));
         }
+        let schema = self.database.schema();
         let again = if found.plan.holds_in(&self.virtuals.shown_in(&schema)) {
             self.analysed(&found.query, found.keyspace.as_deref()).ok()
         } else {

@@ -22,6 +22,7 @@ impl From<Error> for CqlError {
             Error::Unstorable { .. } | Error::Unindexable { .. } => CqlError::Invalid(message),
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
             Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
+            Error::TooManyTombstones => CqlError::TooManyTombstones { consistency: CONSISTENCY_ONE },
             Error::Table(_)
             | Error::IndexNotAvailable { .. }
             | Error::Unreadable(_)
@@ -30,6 +31,7 @@ impl From<Error> for CqlError {
             | Error::Io { .. }
             | Error::InUse { .. }
             | Error::SchemaDamaged { .. }
+            | Error::SnapshotExists { .. }
             | Error::Cancelled
             | Error::Damaged(_)
             | Error::Closed => CqlError::Server(message),

@@ -58,7 +58,9 @@ impl LocalBackend {
             virtuals: self.virtual_tables(),
             request,
             guardrails: None,
-            tombstones_warn: self.tombstones_warn,
+            tombstones_warn: self.tuning.tombstones_warn(),
+            tombstones_fail: self.tuning.tombstones_fail(),
+            answer_bytes_max: self.answer_bytes_max,
             bindings,
         };
         let foreseen = select.foresee(&execution)?;
@@ -161,9 +163,11 @@ impl LocalBackend {
         }
         let mutation = collector.finish();
         let warnings = match kind {
-            Some(kind) => {
-                self.batches.check(&mutation, kind, statements.iter().map(|statement| statement.plan))?
-            }
+            Some(kind) => self.tuning.batches().check(
+                &mutation,
+                kind,
+                statements.iter().map(|statement| statement.plan),
+            )?,
             None => Vec::new(),
         };
         Ok((mutation, warnings))

@@ -12,7 +12,7 @@ use helenus_model::schema::Table;
 impl LocalBackend {
     /// Judges a statement when it is analysed.
     pub(super) fn guard_statement(&self, kind: &StatementKind<'_>) -> Result<()> {
-        self.guardrails.as_ref().map_or(Ok(()), |guardrails| guardrails.statement(kind))
+        self.tuning.guarded.get().map_or(Ok(()), |guardrails| guardrails.statement(kind))
     }
 
     /// Judges the level of a read of a table of users, and runs it.
@@ -22,7 +22,7 @@ impl LocalBackend {
         request: &Request<'_>,
         run: impl FnOnce() -> Result<Answer>,
     ) -> Result<Answer> {
-        let guardrails = self.guardrails.as_ref().filter(|_| !is_system_keyspace(&table.keyspace));
+        let guardrails = self.tuning.guarded.get().filter(|_| !is_system_keyspace(&table.keyspace));
         let warning = guardrails.map_or(Ok(None), |guardrails| guardrails.read_level(request))?;
         let mut answer = run()?;
         answer.warnings.splice(0..0, warning);
@@ -31,14 +31,14 @@ impl LocalBackend {
 
     /// Judges operations on lists that are about to be made.
     pub(super) fn guard_lists(&self, statements: &[Statement<'_>]) -> Result<()> {
-        let Some(guardrails) = &self.guardrails else { return Ok(()) };
+        let Some(guardrails) = self.tuning.guarded.get() else { return Ok(()) };
         let mut operations = statements.iter().flat_map(|statement| statement.plan.list_operations());
         operations.try_for_each(|operation| guardrails.list_operation(operation))
     }
 
     /// Judges what is about to be written; warnings for its client.
     pub(super) fn guard_write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Vec<String>> {
-        let Some(guardrails) = &self.guardrails else { return Ok(Vec::new()) };
+        let Some(guardrails) = self.tuning.guarded.get() else { return Ok(Vec::new()) };
         let mut warnings: Vec<String> = guardrails.write_level(request)?.into_iter().collect();
         warnings.extend(guardrails.mutation(mutation, self.now_us())?);
         Ok(warnings)

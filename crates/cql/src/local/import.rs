@@ -53,7 +53,7 @@ struct Described {
 
 /// What the database's schema gets.
 #[derive(Default)]
-struct Additions {
+pub(super) struct Additions {
     keyspaces: BTreeMap<Arc<str>, Keyspace>,
     tables: Vec<Arc<Table>>,
 }
@@ -86,6 +86,20 @@ impl LocalBackend {
         self.add_to_schema(&additions)?;
         report.bytes = self.database().commit_import(staged)?.bytes;
         Ok(report)
+    }
+
+    /// Takes in the SSTables that stand in a table's own folder.
+    ///
+    /// # Errors
+    /// What speaks against one of them; failures of the disk.
+    pub fn refresh(
+        &self,
+        table: &Arc<Table>,
+        progress: &ImportProgress,
+    ) -> Result<ImportReport, ImportError> {
+        let (sstables, bytes) = self.database().refresh(table, progress)?;
+        let tables = vec![(table.keyspace.to_string(), table.name.to_string(), sstables)];
+        Ok(ImportReport { tables, bytes, ..ImportReport::default() })
     }
 
     /// Reads the schema of the sources, and what their paths did not say of whose they are.
@@ -245,7 +259,7 @@ impl LocalBackend {
 
     /// Notes a table as one to be made, under an id of its own: what the log has of a dropped table of the old id must never
     /// come into it.
-    fn addition(
+    pub(super) fn addition(
         &self,
         present: &Schema,
         (keyspace, table): (&Keyspace, &Arc<Table>),
@@ -272,7 +286,7 @@ impl LocalBackend {
     }
 
     /// Makes what is missing of the schema, in one step.
-    fn add_to_schema(&self, additions: &Additions) -> Result<(), ImportError> {
+    pub(super) fn add_to_schema(&self, additions: &Additions) -> Result<(), ImportError> {
         if additions.tables.is_empty() {
             return Ok(());
         }

@@ -24,6 +24,10 @@ pub struct LocalOptions {
     pub drops_compact_storage: bool,
     /// Tombstones that a read may pass before its client is warned (`tombstone_warn_threshold`).
     pub tombstones_warn: u64,
+    /// Tombstones that a read may pass before it fails (`tombstone_failure_threshold`).
+    pub tombstones_fail: u64,
+    /// Bytes that an answer without pages may have; pages end after a megabyte.
+    pub answer_bytes_max: usize,
     /// What clients may not do.
     pub guardrails: Guardrails,
 }
@@ -46,6 +50,8 @@ impl Default for LocalOptions {
             masks_columns: false,
             drops_compact_storage: false,
             tombstones_warn: 1000,
+            tombstones_fail: 100_000,
+            answer_bytes_max: usize::MAX,
             guardrails: Guardrails::default(),
         }
     }

@@ -13,6 +13,7 @@ use crate::backend::{Answer, BatchKind, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
+use crate::super_family;
 use helenus_engine::read::Stage;
 use helenus_engine::{ReadRequest, Ticket};
 use helenus_model::mutation::Mutation;
@@ -78,7 +79,7 @@ impl LocalBackend {
         let mut warnings = self.guard_write(&mutation, request)?;
         if let Some(kind) = kind {
             let plans = statements.iter().map(|statement| statement.plan);
-            warnings.extend(self.batches.check(&mutation, kind, plans)?);
+            warnings.extend(self.tuning.batches().check(&mutation, kind, plans)?);
         }
         request.spent(self.database(), Stage::Plan, began_ns);
         let counts = statements.first().is_some_and(|statement| statement.plan.counts);
@@ -144,7 +145,7 @@ impl LocalBackend {
             return Ok(Ticket::ready());
         }
         let began_ns = request.began_ns(self.database());
-        let written = self.database().write(mutation);
+        let written = self.database().write(&*super_family::stored(self.database(), mutation)?);
         if let Some(probe) = request.probe {
             probe.lock().count_write(mutation);
             request.spent(self.database(), Stage::Write, began_ns);
@@ -159,7 +160,8 @@ impl LocalBackend {
         }
         let began_ns = request.began_ns(self.database());
         let mut probe = request.probe.map(Mutex::lock);
-        let counted = self.database().count(mutation, read_request(request), probe.as_deref_mut());
+        let stored = super_family::stored(self.database(), mutation)?;
+        let counted = self.database().count(&stored, read_request(request), probe.as_deref_mut());
         drop(probe);
         if let Some(probe) = request.probe {
             probe.lock().count_write(mutation);

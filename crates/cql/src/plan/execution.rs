@@ -21,6 +21,10 @@ pub(crate) struct Execution<'a> {
     pub(crate) guardrails: Option<&'a Guardrails>,
     /// Tombstones that a read may pass before its client is warned.
     pub(crate) tombstones_warn: u64,
+    /// Tombstones that a read may pass before it fails.
+    pub(crate) tombstones_fail: u64,
+    /// Bytes that an answer without pages may have.
+    pub(crate) answer_bytes_max: usize,
     /// Its values, and what functions may ask for.
     pub(crate) bindings: Bindings<'a>,
 }

@@ -13,6 +13,7 @@ mod keyword;
 mod lexer;
 mod parser;
 mod print;
+mod redact;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -21,4 +22,5 @@ mod token;
 pub use error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub use print::{print, print_term, print_type};
+pub use redact::redact;
 pub use script::split_statements;

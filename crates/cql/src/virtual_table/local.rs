@@ -33,7 +33,7 @@ impl Default for NodeInfo {
 }
 
 /// The release whose features and messages this server has: drivers choose their schema parser by it.
-const RELEASE_VERSION: &str = "5.0.6";
+pub const RELEASE_VERSION: &str = "5.0.6";
 const CQL_VERSION: &str = "3.4.7";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
@@ -93,7 +93,7 @@ impl VirtualTable for Local {
 }
 
 /// The ends of the ring's pieces, evenly spread, as text in the order of text.
-pub(crate) fn ring_tokens() -> Vec<String> {
+pub fn ring_tokens() -> Vec<String> {
     const STEP: i64 = (i64::MAX / TOKENS) * 2;
     let mut tokens: Vec<String> = (0..TOKENS)
         .map(|index| i64::MIN.wrapping_add(STEP / 2).wrapping_add(index.wrapping_mul(STEP)).to_string())

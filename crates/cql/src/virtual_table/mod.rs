@@ -14,8 +14,7 @@ mod registry;
 mod table;
 mod views;
 
-pub use local::NodeInfo;
-pub(crate) use local::ring_tokens;
+pub use local::{NodeInfo, RELEASE_VERSION, ring_tokens};
 pub(crate) use read::read;
 pub use registry::VirtualTables;
 pub use table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};

@@ -2,6 +2,7 @@
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
 use super::{described, local, peers, views};
+use crate::super_family;
 use crate::virtual_table::NodeInfo;
 use helenus_engine::Database;
 use helenus_model::schema::{Keyspace, Schema, TableId};
@@ -37,7 +38,7 @@ impl VirtualTables {
     }
 
     /// What is said of this server.
-    pub(crate) fn node(&self) -> NodeInfo {
+    pub fn node(&self) -> NodeInfo {
         self.node.read().clone()
     }
 
@@ -48,7 +49,7 @@ impl VirtualTables {
         *self.shown.write() = None;
     }
 
-    /// The schema with the virtual tables in it.
+    /// The schema with the virtual tables in it, and super families as statements see them.
     pub(crate) fn shown_in(&self, schema: &Arc<Schema>) -> Arc<Schema> {
         if let Some((of, shown)) = &*self.shown.read()
             && Arc::ptr_eq(of, schema)
@@ -64,6 +65,14 @@ impl VirtualTables {
             let keyspace = shown.keyspaces.entry(table.keyspace.clone());
             let keyspace = keyspace.or_insert_with(|| Arc::new(virtual_keyspace(&table.keyspace)));
             Arc::make_mut(keyspace).tables.insert(table.name.clone(), table.clone());
+        }
+        for (name, keyspace) in &schema.keyspaces {
+            let families = super_family::shown(keyspace);
+            let Some(keyspace) = shown.keyspaces.get_mut(name).filter(|_| !families.is_empty()) else {
+                continue;
+            };
+            let tables = &mut Arc::make_mut(keyspace).tables;
+            tables.extend(families.into_iter().map(|table| (table.name.clone(), table)));
         }
         let shown = Arc::new(shown);
         *self.shown.write() = Some((schema.clone(), shown.clone()));

@@ -138,38 +138,15 @@ pub fn virtual_definition(
     let mut digest = md5::compute(format!("{keyspace}{name}")).0;
     digest[6] = (digest[6] & 0x0F) | 0x30;
     digest[8] = (digest[8] & 0x3F) | 0x80;
-    let mut table = Table {
-        id: TableId(Uuid::from_bytes(digest)),
-        keyspace: keyspace.into(),
-        name: name.into(),
-        partition_key: Vec::new(),
-        clustering: Vec::new(),
-        statics: Vec::new(),
-        regulars: Vec::new(),
-        options: TableOptions { comment: comment.into(), gc_grace_seconds: 0, ..TableOptions::default() },
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    for (index, (name, ty)) in columns.iter().enumerate() {
-        let column = |kind, position| Column {
-            name: (*name).into(),
-            kind,
-            position,
-            ty: ty.clone(),
-            reversed: false,
-            id: Table::UNNUMBERED,
+    let columns = columns.iter().enumerate().map(|(index, (name, ty))| {
+        let kind = match index {
+            _ if index < key => ColumnKind::PartitionKey,
+            _ if index < key + clustering => ColumnKind::Clustering,
+            _ => ColumnKind::Regular,
         };
-        if index < key {
-            table.partition_key.push(column(ColumnKind::PartitionKey, index));
-        } else if index < key + clustering {
-            table.clustering.push(column(ColumnKind::Clustering, index - key));
-        } else {
-            table.regulars.push(column(ColumnKind::Regular, 0));
-        }
-    }
-    table.arrange();
+        Column::new(name, kind, ty.clone())
+    });
+    let mut table = Table::new((keyspace, name), TableId(Uuid::from_bytes(digest)), columns);
+    table.options = TableOptions { comment: comment.into(), gc_grace_seconds: 0, ..TableOptions::default() };
     Arc::new(table)
 }

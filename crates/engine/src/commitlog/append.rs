@@ -9,7 +9,10 @@ use super::sync::SyncWorker;
 use super::ticket::Ticket;
 use crate::announce::Announcer;
 use crate::error::{Error, Result};
+use crate::figures::{Meter, Span};
 use crate::folder::make_folder_below;
+use crate::journal::{Event, JournalSlot};
+use crate::work::LogStatus;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
@@ -49,6 +52,8 @@ pub struct LogOptions {
     pub mode: SyncMode,
     /// Size of a full-grown segment; the first ones are smaller, so that a start and a small database cost little.
     pub segment_bytes: u32,
+    /// Who is told of failures.
+    pub journal: JournalSlot,
 }
 
 /// Size of the first segment of a process.
@@ -69,6 +74,8 @@ pub struct CommitLog {
     pub(super) synced: AtomicU64,
     pub(super) announcer: Arc<Announcer>,
     failure: OnceLock<String>,
+    /// How long syncs take, nanoseconds.
+    syncs: Meter,
     pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
     spare_task: OnceLock<Arc<dyn TaskHandle>>,
 }
@@ -90,6 +97,10 @@ struct State {
     /// Made ahead by the spare worker; taken when the active segment is full.
     spare: Option<Spare>,
     stopping: bool,
+    /// Bytes of records since the start.
+    appended_bytes: u64,
+    /// The next segment could not be made, and that was told.
+    is_full: bool,
 }
 
 /// Bytes on their way to a segment.
@@ -114,6 +125,8 @@ struct Active {
 struct Closed {
     path: PathBuf,
     number: u32,
+    /// Of its file.
+    bytes: u64,
     /// Last position of each table with writes here.
     dirty: BTreeMap<TableId, LogPosition>,
 }
@@ -143,8 +156,8 @@ impl Active {
 /// What the last run left, as `replay` found it.
 #[derive(Default)]
 pub(crate) struct LeftOver {
-    /// Segments by number with the last position of each table in them.
-    pub(crate) segments: Vec<(u32, BTreeMap<TableId, LogPosition>)>,
+    /// Segments by number, with their bytes and the last position of each table in them.
+    pub(crate) segments: Vec<(u32, u64, BTreeMap<TableId, LogPosition>)>,
     /// Where the last of them ends.
     pub(crate) end: Option<LogPosition>,
     /// How far each table is flushed.
@@ -164,10 +177,11 @@ impl CommitLog {
         let base = options.dir.parent().unwrap_or(&options.dir);
         make_folder_below(&*host.disk, base, &options.dir)?;
         remove_spares(&*host.disk, &options.dir)?;
-        let next_number = left.segments.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
-        let closed = left.segments.into_iter().map(|(number, dirty)| Closed {
+        let next_number = left.segments.iter().map(|(number, ..)| number + 1).max().unwrap_or(1);
+        let closed = left.segments.into_iter().map(|(number, bytes, dirty)| Closed {
             path: segment_path(&options.dir, number),
             number,
+            bytes,
             dirty,
         });
         let state = State {
@@ -181,6 +195,8 @@ impl CommitLog {
             timestamp_reserve_us: left.timestamp_reserve_us,
             spare: None,
             stopping: false,
+            appended_bytes: 0,
+            is_full: false,
         };
         let start = LogPosition::new(next_number, 0).0;
         let log = Arc::new(CommitLog {
@@ -194,6 +210,7 @@ impl CommitLog {
             synced: AtomicU64::new(start),
             announcer,
             failure: OnceLock::new(),
+            syncs: Meter::default(),
             sync_task: OnceLock::new(),
             spare_task: OnceLock::new(),
         });
@@ -220,6 +237,7 @@ impl CommitLog {
         for update in updates() {
             active.dirty.insert(update.table.id, position);
         }
+        state.appended_bytes += content.len() as u64;
         let wants_spare = state.wants_spare(self.options.segment_bytes).is_some();
         drop(state);
         if wants_spare && let Some(task) = self.spare_task.get() {
@@ -300,7 +318,28 @@ impl CommitLog {
         }
     }
 
-    /// Bytes of all segments on disk.
+    /// What there is to tell of it.
+    pub(crate) fn status(&self) -> LogStatus {
+        let syncs = self.syncs.counted(Span::All);
+        let synced = LogPosition(self.synced.load(Ordering::Acquire));
+        let state = self.state.lock();
+        let active = state.active.as_ref();
+        let unsynced = active.map_or(0, |active| match active.segment.number == synced.segment() {
+            true => active.end().saturating_sub(synced.offset()),
+            false => active.end(),
+        });
+        let closed: u64 = state.closed.iter().map(|segment| segment.bytes).sum();
+        LogStatus {
+            segments: state.closed.len() as u64 + u64::from(active.is_some()),
+            bytes: closed + active.map_or(0, |active| u64::from(active.segment.size)),
+            appended_bytes: state.appended_bytes,
+            unsynced_bytes: u64::from(unsynced),
+            syncs,
+            failure: self.failure.get().cloned(),
+        }
+    }
+
+    /// Segments on disk.
     pub fn segments_count(&self) -> usize {
         let state = self.state.lock();
         state.closed.len() + usize::from(state.active.is_some())
@@ -372,11 +411,16 @@ impl CommitLog {
         if self.synced.load(Ordering::Acquire) >= target {
             return Ok(());
         }
+        let begun_ns = self.host.clock.monotonic_ns();
         for segment in files {
             if let Err(error) = segment.file.sync() {
                 return Err(self.fail(format!("sync {}: {error}", segment.path.display())));
             }
         }
+        // Each is measured: it takes far longer than the clock.
+        let _sampled = self.syncs.count();
+        let now_ns = self.host.clock.monotonic_ns();
+        self.syncs.record(now_ns.saturating_sub(begun_ns), now_ns);
         self.synced.fetch_max(target, Ordering::Release);
         self.announcer.announce();
         Ok(())
@@ -463,15 +507,17 @@ impl CommitLog {
         let (disk, dir) = (&*self.host.disk, &self.options.dir);
         let spare = match state.spare.take().filter(|spare| spare.size() as usize >= least) {
             Some(spare) => spare,
-            None => Spare::create(disk, dir.join(SPARE_NAMES[1]), size)?,
+            None => self.told(state, Spare::create(disk, dir.join(SPARE_NAMES[1]), size))?,
         };
         let segment = spare.into_segment(disk, dir, state.next_number)?;
+        state.is_full = false;
         state.next_number += 1;
         if let Some(old) = state.active.take() {
             state.end_of_last = LogPosition::new(old.segment.number, old.end());
             state.closed.push_back(Closed {
                 path: old.segment.path.clone(),
                 number: old.segment.number,
+                bytes: u64::from(old.segment.size),
                 dirty: old.dirty,
             });
             let chunk = Chunk { segment: old.segment, bytes: old.buffer, at: old.buffer_at, last: true };
@@ -496,6 +542,16 @@ impl CommitLog {
         active.put(&content);
         state.active = Some(active);
         Ok(())
+    }
+
+    /// Tells the journal of the first segment that cannot be made; those refused after it say nothing new.
+    fn told<T>(&self, state: &mut State, made: Result<T>) -> Result<T> {
+        if let Err(error) = &made
+            && !std::mem::replace(&mut state.is_full, true)
+        {
+            self.options.journal.note(&Event::LogFull { error });
+        }
+        made
     }
 
     /// Gives the buffer's memory back to the active segment, if it has not begun another of size.
@@ -548,7 +604,10 @@ impl CommitLog {
     }
 
     fn fail(&self, reason: String) -> Error {
-        let reason = self.failure.get_or_init(|| reason).clone();
+        if self.failure.set(reason.clone()).is_ok() {
+            self.options.journal.note(&Event::LogFailed { reason: &reason });
+        }
+        let reason = self.failure.get().cloned().unwrap_or(reason);
         self.announcer.announce();
         Error::LogFailed { reason }
     }

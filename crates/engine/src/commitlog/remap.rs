@@ -41,6 +41,7 @@ impl Layouts {
             to(old).filter(|id| dropped_us.get(id).is_none_or(|dropped_us| timestamp_us > *dropped_us))
         };
         if dropped_us.is_empty() && names.keys().all(|old| to(*old, i64::MAX) == Some(*old)) {
+            check(&update.changes, table)?;
             return Ok(update.changes);
         }
         let mut changes = Changes::default();
@@ -70,6 +71,28 @@ impl Layouts {
         }
         Ok(changes)
     }
+}
+
+/// Refuses rows whose cells are not in order, which only a writer in error can have put behind a right checksum.
+fn check(changes: &Changes, table: &Table) -> Result<(), Damaged> {
+    let mut row = RowBuf::default();
+    for change in changes.iter() {
+        let (bytes, clustering) = match change? {
+            Change::StaticRow(bytes) => (bytes, 0),
+            Change::Row(bytes) => (bytes, table.clustering.len()),
+            Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
+        };
+        unpack(bytes, clustering, &mut row)?;
+        let column =
+            |id: ColumnId| table.statics.iter().chain(&table.regulars).find(|column| column.id == id);
+        let many = |id| column(id).is_some_and(|column| column.ty.is_multi_cell());
+        let ordered =
+            row.cells.is_sorted_by(|a, b| a.column < b.column || a.column == b.column && many(a.column));
+        if !ordered {
+            return Err(Damaged { offset: 0 });
+        }
+    }
+    Ok(())
 }
 
 fn renumber_row(row: &mut RowBuf, to: &dyn Fn(ColumnId, i64) -> Option<ColumnId>) {

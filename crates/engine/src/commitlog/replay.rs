@@ -90,9 +90,10 @@ pub(crate) fn read_log(
         }
         replay.bytes += (stop.at as u64).saturating_sub(u64::from(SEGMENT_HEAD));
         let dirty = note_records(&records, &mut left);
-        left.segments.push((*number, dirty));
+        let bytes = sizes.get(index).copied().unwrap_or_default();
+        left.segments.push((*number, bytes, dirty));
         replay.records.append(&mut records);
-        OpenProgress::add(&progress.log_bytes_read, sizes.get(index).copied().unwrap_or_default());
+        OpenProgress::add(&progress.log_bytes_read, bytes);
         if stop.ends_log {
             break;
         }

@@ -5,6 +5,7 @@
 
 use super::choose::{self, Choice, CompactionOptions, Decision, History, Reason, Source};
 use super::describe::describe;
+use super::history::PastCompactions;
 use super::job::{Job, Step};
 use super::progress::{CompactionStatus, Progress};
 use super::purge::{PurgeOptions, PurgeRule};
@@ -13,10 +14,12 @@ use super::state::situation;
 use super::throttle::Throttle;
 use crate::database::Shared;
 use crate::error::{Error, Result};
+use crate::journal::Event;
 use crate::table::{TableStore, View};
 use helenus_host::{Next, TaskHandle, Worker};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::names::Descriptor;
+use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -57,6 +60,7 @@ impl Default for CompactionSettings {
 /// What the compactions of a database share.
 pub(crate) struct Compactions {
     pub(super) throttle: Throttle,
+    pub(super) past: PastCompactions,
     running: Mutex<Vec<Arc<Progress>>>,
     requests: Mutex<VecDeque<Arc<CompactionRequest>>>,
     /// The last failure, cleared by the next compaction that succeeds; shown by `status`.
@@ -68,6 +72,7 @@ impl Compactions {
     pub(crate) fn new(settings: &CompactionSettings) -> Compactions {
         Compactions {
             throttle: Throttle::new(settings.bytes_per_s),
+            past: PastCompactions::default(),
             running: Mutex::default(),
             requests: Mutex::default(),
             failure: Mutex::default(),
@@ -150,7 +155,7 @@ impl Worker for Compactor {
                 }
                 Ok(None) => Next::WaitAtMost(LATER_NS),
                 Err(error) => {
-                    self.note_failure(&shared, &error);
+                    note_failure(&shared, None, &error);
                     Next::Again
                 }
             };
@@ -180,7 +185,9 @@ impl Compactor {
         let Some(mut job) = self.job.take() else { return Next::Again };
         let step = job.step(shared);
         let now_ns = shared.host.clock.monotonic_ns();
-        let paused_ns = shared.compactions.throttle.count(job.take_bytes_read(), now_ns);
+        let bytes_read = job.take_bytes_read();
+        shared.work.compaction_bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
+        let paused_ns = shared.compactions.throttle.count(bytes_read, now_ns);
         self.paused_ns = paused_ns.unwrap_or(0);
         match step {
             Ok(Step::More) => {
@@ -194,6 +201,8 @@ impl Compactor {
             Ok(end) => {
                 if end == Step::Done {
                     *shared.compactions.failure.lock() = None;
+                    note_done(shared, &job, now_ns);
+                    shared.compactions.past.done(job.past(shared.host.clock.wall_us() / 1000));
                 }
                 self.ended(shared, &job, Ok(()));
                 // Others may have waited for what this one had.
@@ -217,12 +226,8 @@ impl Compactor {
             major.ended(result.map_err(ToString::to_string));
         }
         if let Err(error) = result {
-            self.note_failure(shared, error);
+            note_failure(shared, Some(&job.store().table()), error);
         }
-    }
-
-    fn note_failure(&mut self, shared: &Shared, error: &Error) {
-        *shared.compactions.failure.lock() = Some(error.to_string());
     }
 
     /// Begins what a strategy chooses, of the first table with something to do.
@@ -233,7 +238,10 @@ impl Compactor {
         let now_ns = shared.host.clock.monotonic_ns();
         let mut stores: Vec<(TableId, Arc<TableStore>)> =
             shared.tables.load().iter().map(|(id, store)| (*id, store.clone())).collect();
-        stores.retain(|(_, store)| !store.is_dropped() && store.compaction.is_due(now_ns, LOOK_NS));
+        stores.retain(|(_, store)| {
+            let may = !store.is_dropped() && !store.compaction.is_resting();
+            may && store.compaction.is_due(now_ns, LOOK_NS)
+        });
         // Those behind the last first, then from the start.
         stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
         for (_, store) in stores {
@@ -242,7 +250,7 @@ impl Compactor {
                 Ok(None) => {}
                 Err(error) => {
                     store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged(&error));
-                    self.note_failure(shared, &error);
+                    note_failure(shared, Some(&store.table()), &error);
                 }
             }
         }
@@ -263,6 +271,31 @@ impl Compactor {
     }
 }
 
+fn note_failure(shared: &Shared, table: Option<&Table>, error: &Error) {
+    *shared.compactions.failure.lock() = Some(error.to_string());
+    if !matches!(error, Error::Closed) {
+        shared.work.compaction_failures.fetch_add(1, Ordering::Relaxed);
+        shared.options.journal.note(&Event::CompactionFailed { table, error });
+    }
+}
+
+fn note_done(shared: &Shared, job: &Job, now_ns: u64) {
+    let size = |sstables: &[Arc<SsTable>]| sstables.iter().map(|sstable| sstable.size_on_disk()).sum::<u64>();
+    let (sources, written) = (job.sources(), job.written());
+    let bytes_after = size(written);
+    shared.work.compacted(bytes_after);
+    job.store().view().figures.compacted(bytes_after);
+    shared.options.journal.note(&Event::Compacted {
+        table: &job.store().table(),
+        kind: job.progress.status().kind,
+        sstables_before: sources.len() as u64,
+        bytes_before: size(sources),
+        sstables_after: written.len() as u64,
+        bytes_after,
+        took_ns: now_ns.saturating_sub(job.begun_ns),
+    });
+}
+
 fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result<Option<Job>> {
     store.tidy(shared)?;
     let revision = store.compaction.revision();
@@ -276,6 +309,11 @@ fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result
         Some(choice) => Job::begin(shared, store, &choice, &look.sources),
         None => Ok(None),
     }
+}
+
+/// Tombstones of a table with a local deletion time before this may go, seconds.
+pub(crate) fn gc_before_s(shared: &Shared, table: &Table) -> i64 {
+    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.now_s(), false).gc_before_s
 }
 
 /// The SSTable that an error found damaged.

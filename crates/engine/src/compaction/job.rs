@@ -16,6 +16,7 @@
 
 use super::choose::{self, Choice, Reason, Source};
 use super::describe::describe;
+use super::history::PastCompaction;
 use super::inputs::Inputs;
 use super::merging::Merging;
 use super::output::{Outputs, Place};
@@ -62,6 +63,8 @@ pub(super) struct Job {
     transaction: Option<TransactionLog>,
     log: PathBuf,
     pub(super) progress: Arc<Progress>,
+    /// When it began, by the monotonic clock.
+    pub(super) begun_ns: u64,
 }
 
 impl Job {
@@ -107,6 +110,7 @@ impl Job {
             transaction: Some(transaction),
             log,
             progress,
+            begun_ns: shared.host.clock.monotonic_ns(),
         }))
     }
 
@@ -115,9 +119,32 @@ impl Job {
         &self.store
     }
 
+    /// What is to be kept of it, now that it is over.
+    pub(super) fn past(&self, ended_ms: i64) -> PastCompaction {
+        let status = self.progress.status();
+        let written = self.written();
+        let bytes = |of: &[Arc<SsTable>]| of.iter().map(|sstable| sstable.data_bytes()).sum();
+        PastCompaction {
+            id: status.id,
+            keyspace: status.keyspace,
+            table: status.table,
+            kind: status.kind,
+            ended_ms,
+            sstables_in: self.claim.inputs.len() as u64,
+            sstables_out: written.len() as u64,
+            bytes_in: bytes(&self.claim.inputs),
+            bytes_out: bytes(written),
+        }
+    }
+
     /// The SSTables that it reads.
     pub(super) fn sources(&self) -> &[Arc<SsTable>] {
         &self.claim.inputs
+    }
+
+    /// The SSTables that it has written so far.
+    pub(super) fn written(&self) -> &[Arc<SsTable>] {
+        self.merging.outputs.written()
     }
 
     /// Bytes read from files since this was last asked.

@@ -4,7 +4,8 @@ use super::choose::{Boundaries, Output, range_spanned};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::table::TableStore;
-use helenus_model::schema::Table;
+use helenus_model::deletion::NO_EXPIRY;
+use helenus_model::schema::{Column, Table};
 use helenus_model::token::Token;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::Descriptor;
@@ -12,6 +13,7 @@ use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::transaction_log::TransactionLog;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where output goes.
@@ -34,6 +36,10 @@ pub(super) struct Outputs {
     /// Partitions that an SSTable will have, about.
     keys_each: u64,
     encoding: EncodingStats,
+    /// Names of the columns, static and regular, that any input has.
+    columns: BTreeSet<Vec<u8>>,
+    /// The table with these columns alone, once it is known.
+    definition: Option<Arc<Table>>,
     current: Option<SsTableWriter>,
     written: Vec<Arc<SsTable>>,
 }
@@ -41,7 +47,6 @@ pub(super) struct Outputs {
 impl Outputs {
     /// For a compaction of `inputs`, which are not empty.
     pub(super) fn new(plan: Output, inputs: &[Arc<SsTable>]) -> Outputs {
-        let encoding = inputs.iter().map(|input| input.statistics().header.encoding);
         let level = match plan {
             Output::Whole | Output::Shards(_) => 0,
             Output::Sized { level, .. } => level,
@@ -54,7 +59,9 @@ impl Outputs {
             level,
             level_bytes: 0,
             keys_each: keys(inputs).div_ceil(pieces(plan, inputs)),
-            encoding: encoding.reduce(EncodingStats::merge).unwrap_or(EncodingStats::NONE),
+            encoding: encoding_of(inputs),
+            columns: columns_of(inputs),
+            definition: None,
             current: None,
             written: Vec::new(),
         }
@@ -109,7 +116,9 @@ impl Outputs {
         let descriptor = Descriptor::new(place.shared.next_sstable_id());
         place.store.compaction.add_output(transaction.path(), descriptor);
         transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
-        let mut options = WriterOptions::of_table(place.table.clone(), self.keys_each, self.encoding);
+        let definition =
+            self.definition.get_or_insert_with(|| with_columns(place.table, &self.columns)).clone();
+        let mut options = WriterOptions::of_table(definition, self.keys_each, self.encoding);
         options.host_id = Some(place.shared.host_id);
         options.level = self.level as i32;
         let disk = place.shared.host.disk.clone();
@@ -135,6 +144,38 @@ impl Outputs {
         self.current = None;
         self.written.clear();
     }
+}
+
+/// The bases of what the inputs hold, by their statistics, which are exact, where headers of merged files are not
+/// (`SerializationHeader.make`).
+fn encoding_of(inputs: &[Arc<SsTable>]) -> EncodingStats {
+    let stats = || inputs.iter().map(|input| &input.statistics().stats);
+    // Files without any timestamp have none to tell.
+    let timestamps =
+        stats().map(|stats| stats.timestamp_us_min).filter(|timestamp_us| *timestamp_us != i64::MIN);
+    EncodingStats::new(
+        timestamps.min().unwrap_or(i64::MIN),
+        stats().map(|stats| stats.local_deletion_s_min).min().unwrap_or(NO_EXPIRY),
+        stats().map(|stats| stats.ttl_s_min).min().unwrap_or_default(),
+    )
+}
+
+fn columns_of(inputs: &[Arc<SsTable>]) -> BTreeSet<Vec<u8>> {
+    let headers = inputs.iter().map(|input| &input.statistics().header);
+    let columns = headers.flat_map(|header| header.statics.iter().chain(&header.regulars));
+    columns.map(|column| column.name.clone()).collect()
+}
+
+/// The definition without columns that no input has: rows tell the columns that they lack, and those need not be told.
+fn with_columns(table: &Arc<Table>, names: &BTreeSet<Vec<u8>>) -> Arc<Table> {
+    let is_there = |column: &Column| names.contains(column.name.as_bytes());
+    if table.statics.iter().chain(&table.regulars).all(is_there) {
+        return table.clone();
+    }
+    let mut fewer = (**table).clone();
+    fewer.statics.retain(is_there);
+    fewer.regulars.retain(is_there);
+    Arc::new(fewer)
 }
 
 /// About how many partitions the inputs have, each counted once.

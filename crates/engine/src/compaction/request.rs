@@ -1,7 +1,8 @@
-//! Compactions of everything, as an administrator asks for them: table after table, each as its strategy cuts it.
+//! Compactions that an administrator asks for, table after table: of everything, each as its strategy cuts it, or of each
+//! SSTable alone, to write it anew.
 
 use super::background::Look;
-use super::choose::{Choice, Output, Reason};
+use super::choose::{Choice, History, Output, Reason, Source};
 use super::job::Job;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
@@ -9,17 +10,31 @@ use crate::table::TableStore;
 use helenus_host::{Signal, Tasks};
 use helenus_model::schema::TableId;
 use helenus_sstable::names::Descriptor;
+use helenus_sstable::version::Version;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A request, under way or over.
 pub struct CompactionRequest {
     tables: Vec<TableId>,
+    scope: Scope,
     state: Mutex<RequestStatus>,
     changed: Signal,
     tasks: Arc<dyn Tasks>,
+}
+
+/// What is compacted of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// Everything, together.
+    Everything,
+    /// Each SSTable alone, into one of the present version on its level.
+    Each {
+        /// Those of the present version too.
+        current: bool,
+    },
 }
 
 /// How far a request is.
@@ -37,9 +52,20 @@ impl Database {
     /// Asks for everything in these tables to be compacted, in the background and within the throttle. What is in memory
     /// is not flushed first.
     pub fn compact(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
+        self.request(tables, Scope::Everything)
+    }
+
+    /// Asks for the SSTables of these tables to be written anew, each for itself: those of versions before the one that is
+    /// written, or `current` ones too.
+    pub fn rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
+        self.request(tables, Scope::Each { current })
+    }
+
+    fn request(&self, tables: Vec<TableId>, scope: Scope) -> Arc<CompactionRequest> {
         let state = RequestStatus { tables_left: tables.len() as u64, ..RequestStatus::default() };
         let request = Arc::new(CompactionRequest {
             tables,
+            scope,
             state: Mutex::new(state),
             changed: Signal::default(),
             tasks: self.shared.host.tasks.clone(),
@@ -72,6 +98,19 @@ impl CompactionRequest {
         self.state.lock().ended.get_or_insert(result);
         self.changed.notify();
     }
+}
+
+/// Each SSTable that may be chosen, alone and on its level.
+fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<Choice> {
+    let is_wanted =
+        |source: &Source| !busy.contains(&source.id) && (current || source.id.version != Version::CURRENT);
+    let wanted = sources.iter().enumerate().filter(|(_, source)| is_wanted(source));
+    let choice = |(index, source): (usize, &Source)| Choice {
+        inputs: vec![index],
+        output: Output::Sized { bytes: u64::MAX, level: source.level },
+        reason: Reason::Major,
+    };
+    wanted.map(choice).collect()
 }
 
 /// SSTables to compact together, by name: others change meanwhile.
@@ -135,8 +174,11 @@ impl Major {
                 return Err(error);
             }
             let look = Look::new(shared, store);
-            let Some(choices) = store.compaction.when_free(|busy, history| look.maximal(busy, history))
-            else {
+            let choose = |busy: &BTreeSet<Descriptor>, history: &History| match self.request.scope {
+                Scope::Everything => look.maximal(busy, history),
+                Scope::Each { current } => each(&look.sources, busy, current),
+            };
+            let Some(choices) = store.compaction.when_free(choose) else {
                 return Ok(None);
             };
             let named = |choice: Choice| {

@@ -23,6 +23,8 @@ pub(crate) struct CompactionState {
     epoch: AtomicU64,
     /// A compaction could not remove what it had to.
     left_files: AtomicBool,
+    /// Strategies leave the table alone, until somebody says otherwise or the server starts again.
+    is_resting: AtomicBool,
 }
 
 #[derive(Default)]
@@ -142,6 +144,17 @@ impl CompactionState {
     /// Whether a compaction left files since this was last asked.
     pub(crate) fn take_left_files(&self) -> bool {
         self.left_files.swap(false, Ordering::AcqRel)
+    }
+
+    /// Has strategies leave the table alone, or look at it again.
+    pub(crate) fn rest(&self, is_resting: bool) {
+        self.is_resting.store(is_resting, Ordering::Release);
+        self.changed();
+    }
+
+    /// Whether strategies leave the table alone.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Acquire)
     }
 
     /// Whether a look at the table is worth it: something changed since the last, or `often_ns` have passed.

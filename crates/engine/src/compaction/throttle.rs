@@ -1,6 +1,7 @@
 //! The rate of compaction: bytes a second read from files by all compactions together.
 
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Debts below this are carried on: a thread that sleeps for less sleeps too long.
 const CARRIED_NS: u64 = 5_000_000;
@@ -8,22 +9,35 @@ const CARRIED_NS: u64 = 5_000_000;
 /// Shared by all compactions.
 pub(super) struct Throttle {
     /// Bytes a second; 0 for no bound.
-    bytes_per_s: u64,
+    bytes_per_s: AtomicU64,
     /// When what has been read so far is paid for, by the monotonic clock.
     paid_ns: Mutex<u64>,
 }
 
 impl Throttle {
     pub(super) fn new(bytes_per_s: u64) -> Throttle {
-        Throttle { bytes_per_s, paid_ns: Mutex::new(0) }
+        Throttle { bytes_per_s: AtomicU64::new(bytes_per_s), paid_ns: Mutex::new(0) }
+    }
+
+    /// Bytes a second; 0 for no bound.
+    pub(super) fn bytes_per_s(&self) -> u64 {
+        self.bytes_per_s.load(Ordering::Relaxed)
+    }
+
+    /// Another rate, from now on.
+    pub(super) fn set(&self, bytes_per_s: u64) {
+        self.bytes_per_s.store(bytes_per_s, Ordering::Relaxed);
+        // What was read at the old rate is no debt at the new one.
+        *self.paid_ns.lock() = 0;
     }
 
     /// Counts bytes; until when, by the monotonic clock, whoever read them is to pause.
     pub(super) fn count(&self, bytes: u64, now_ns: u64) -> Option<u64> {
-        if self.bytes_per_s == 0 || bytes == 0 {
+        let bytes_per_s = self.bytes_per_s();
+        if bytes_per_s == 0 || bytes == 0 {
             return None;
         }
-        let cost_ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_s);
+        let cost_ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s);
         let mut paid_ns = self.paid_ns.lock();
         *paid_ns = (*paid_ns).max(now_ns).saturating_add(u64::try_from(cost_ns).unwrap_or(u64::MAX));
         (*paid_ns > now_ns.saturating_add(CARRIED_NS)).then_some(*paid_ns)
@@ -44,5 +58,15 @@ mod tests {
         let seconds = (now_ns - 7_000_000_000) as f64 / 1e9;
         assert!((9.9..=10.0).contains(&seconds), "{seconds}");
         assert_eq!(Throttle::new(0).count(u64::MAX, 1), None);
+    }
+
+    #[test]
+    fn another_rate_holds_at_once() {
+        let throttle = Throttle::new(1);
+        assert!(throttle.count(1 << 20, 0).is_some());
+        throttle.set(1 << 20);
+        assert_eq!(throttle.count(1 << 20, 0), Some(1_000_000_000));
+        throttle.set(0);
+        assert_eq!(throttle.count(1 << 20, 0), None);
     }
 }

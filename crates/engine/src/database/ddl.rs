@@ -4,6 +4,7 @@ use super::shared::Database;
 use crate::commitlog::Ticket;
 use crate::error::Error;
 use crate::index::{attach, stored_tables};
+use crate::journal::Event;
 use crate::schema::{SchemaChange, changes_between};
 use crate::table::TableStore;
 use helenus_model::schema::{Schema, Table, TableId};
@@ -31,6 +32,12 @@ impl Database {
         self.shared.schema.load_full()
     }
 
+    /// The epoch of the present schema: for those who ask at each request whether what they know of it still holds, and
+    /// take no part in counting who holds it.
+    pub fn schema_epoch(&self) -> u64 {
+        self.shared.schema.load().epoch
+    }
+
     /// Changes the schema: `change` makes the next one from the present one, alone with it. Nothing happens when both
     /// are equal in content.
     ///
@@ -43,7 +50,7 @@ impl Database {
         let shared = &self.shared;
         let _alone = shared.ddl.lock();
         let present = shared.schema.load_full();
-        let timestamp_us = self.next_timestamp()?;
+        let timestamp_us = shared.timestamps.next_of_schema(shared.log.as_ref())?;
         let mut next = change(&present, timestamp_us).map_err(DdlError::Refused)?;
         let (mutation, changes) = changes_between(&present, &next, timestamp_us);
         if changes.is_empty() {
@@ -67,6 +74,8 @@ impl Database {
             shared.schema.store(Arc::new(next));
             new_indexes
         };
+        // Before anything that can fail: nobody else would have them built.
+        new_indexes.into_iter().for_each(|index| shared.index_builds.add(shared, index, true));
         if !dropped.is_empty() {
             // Files go only once their record is on the disk, in every mode: a table must not come back empty.
             match (&shared.log, ticket.position()) {
@@ -80,8 +89,8 @@ impl Database {
                 log.forget(store.table().id)?;
             }
         }
-        for index in new_indexes {
-            shared.index_builds.add(shared, index, true)?;
+        for change in &changes {
+            shared.options.journal.note(&Event::SchemaChanged(change));
         }
         Ok((changes, ticket))
     }
@@ -97,7 +106,9 @@ impl Database {
             keyspace: table.keyspace.to_string(),
             table: table.name.to_string(),
         })?;
-        store.truncate(shared)
+        store.truncate(shared)?;
+        shared.options.journal.note(&Event::Truncated(table));
+        Ok(())
     }
 
     /// The stores that a new schema needs: present ones, new ones opened, and those that go.

@@ -43,6 +43,17 @@ impl Database {
     /// # Errors
     /// The first failure; the log then still has what was not flushed.
     pub fn close(&self) -> Result<()> {
+        let drained = self.drain();
+        // Handles of tables may outlive the database; the directory is free for the next one all the same.
+        *self.shared.lock.lock() = None;
+        drained
+    }
+
+    /// As `close`, but the directory stays this process's, and reads go on.
+    ///
+    /// # Errors
+    /// As `close`.
+    pub fn drain(&self) -> Result<()> {
         {
             let _gate = self.shared.gate.write();
             if self.shared.closing.swap(true, Ordering::AcqRel) {
@@ -61,8 +72,6 @@ impl Database {
             Some(_) => self.shared.flush_all(),
         };
         let closed = self.shared.log.as_ref().map_or(Ok(()), |log| log.close());
-        // Handles of tables may outlive the database; the directory is free for the next one all the same.
-        *self.shared.lock.lock() = None;
         flushed.and(closed)
     }
 }

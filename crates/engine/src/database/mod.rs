@@ -1,11 +1,12 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
-//! schema, `maintenance` flushes in the background and closes, `progress` says how far opening is, `turns` keeps those
+//! schema, `maintenance` flushes in the background and closes, `details` tells all of one table, `progress` says how far opening is, `turns` keeps those
 //! apart who read before they write, `counting` is one of them: the updates of counters.
 
 mod counting;
 mod ddl;
+mod details;
 mod maintenance;
 mod open;
 mod options;
@@ -13,15 +14,18 @@ mod progress;
 mod reading;
 mod shared;
 mod status;
+mod timeouts;
 mod turns;
 mod writing;
 
 pub use ddl::DdlError;
+pub use details::{Spread, TableDetails};
 pub use open::OpenReport;
-pub use options::{DatabaseOptions, MemoryShares, ReadTimeouts};
+pub use options::{DatabaseOptions, MemoryShares};
 pub use progress::{OpenProgress, OpenStage};
 pub use reading::ReadRequest;
 pub use shared::Database;
 pub(crate) use shared::{Shared, Tables};
 pub use status::{Status, TableStatus};
+pub use timeouts::ReadTimeouts;
 pub use turns::Turn;

@@ -4,6 +4,7 @@ use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::progress::OpenProgress;
 use super::shared::{Database, Shared};
+use super::timeouts::LiveTimeouts;
 use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
@@ -24,6 +25,7 @@ use crate::schema::{
 };
 use crate::table::{TableStore, Unreadable, View};
 use crate::timestamps::Timestamps;
+use crate::work::Work;
 use arc_swap::ArcSwap;
 use helenus_host::{Disk, Host};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -77,7 +79,8 @@ impl Database {
             None => None,
             Some(mode) => {
                 let segment_bytes = options.segment_bytes;
-                let log_options = LogOptions { dir: log_dir, mode, segment_bytes };
+                let journal = options.journal.clone();
+                let log_options = LogOptions { dir: log_dir, mode, segment_bytes, journal };
                 Some(CommitLog::open(&host, log_options, left, announcer.clone())?)
             }
         };
@@ -89,6 +92,7 @@ impl Database {
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables / 2),
             scratches: ScratchPool::new(),
+            timeouts: LiveTimeouts::new(options.timeouts),
             options,
             log,
             schema: ArcSwap::from_pointee(system_schema()),
@@ -99,6 +103,7 @@ impl Database {
             host_id,
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
+            work: Work::default(),
             compactions,
             index_builds: IndexBuilds::default(),
             turns: Turns::new(),
@@ -166,7 +171,7 @@ impl Database {
         IndexBuilds::start(shared);
         for (base, id) in unknown {
             if !is_noted(&base, id, &noted) {
-                shared.index_builds.add(shared, (base, id), false)?;
+                shared.index_builds.add(shared, (base, id), false);
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Options of a database. The binary fills them from its own options; nothing here reads a file.
 
 use super::progress::OpenProgress;
+use super::timeouts::ReadTimeouts;
 use crate::commitlog::SyncMode;
 use crate::compaction::CompactionSettings;
+use crate::journal::JournalSlot;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,15 +29,8 @@ pub struct DatabaseOptions {
     pub timeouts: ReadTimeouts,
     /// Where opening says how far it is.
     pub progress: Arc<OpenProgress>,
-}
-
-/// How long reads may take, nanoseconds; `None`: as long as they do.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadTimeouts {
-    /// Reads of partitions by key.
-    pub by_key_ns: Option<u64>,
-    /// Reads over a range of partitions.
-    pub range_ns: Option<u64>,
+    /// Who is told what happens, if anybody.
+    pub journal: JournalSlot,
 }
 
 /// Parts of the memory limit that the engine keeps.
@@ -74,6 +69,7 @@ impl DatabaseOptions {
             compaction: CompactionSettings::default(),
             timeouts: ReadTimeouts::default(),
             progress: Arc::default(),
+            journal: JournalSlot::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::shared::Database;
 use crate::error::{Error, Result};
 use crate::figures::SAMPLED;
+use crate::journal::Event;
 use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
 use crate::table::View;
 use helenus_model::schema::Table;
@@ -11,10 +12,14 @@ use helenus_sstable::stopwatch::{Stage, Stopwatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// How long a read may take that may not wait for the disk, nanoseconds: whoever does not want to wait for the disk does not
+/// want to wait for a long scan of memory either. It is run again where it may take its time, and be watched.
+const PATIENCE_NS: u64 = 20_000_000;
+
 /// What a read may do, and how long.
 #[derive(Clone, Copy, Default)]
 pub struct ReadRequest<'a> {
-    /// Whether it may wait for the disk; if not, it answers `WouldBlock` where it would have to.
+    /// Whether it may wait for the disk; if not, it answers `WouldBlock` where it would have to, and when it takes long.
     pub may_block: bool,
     /// Monotonic time at which it is given up, nanoseconds of the host's clock.
     pub deadline_ns: Option<u64>,
@@ -55,19 +60,30 @@ impl Database {
         let cx = &mut scratch.cx;
         (cx.may_block, cx.fill_cache) = (request.may_block, fill_cache);
         (cx.touched, cx.stopwatch) = (Touched::default(), None);
+        scratch.sstables_asked = 0;
         let clock = &self.shared.host.clock;
-        if probe.is_some() {
-            cx.stopwatch = Some(Box::new(Stopwatch::start(clock.clone(), Stage::Sources)));
+        if let Some(probe) = &probe {
+            let start = if probe.disk_alone { Stopwatch::start_of_disk } else { Stopwatch::start };
+            cx.stopwatch = Some(Box::new(start(clock.clone(), Stage::Sources)));
         }
-        let timeouts = self.shared.options.timeouts;
-        let own_ns = if fill_cache { timeouts.by_key_ns } else { timeouts.range_ns };
-        let deadline_ns = request.deadline_ns.or_else(|| Some(clock.monotonic_ns().saturating_add(own_ns?)));
+        let timeouts = &self.shared.timeouts;
+        let own_ns = timeouts.own_ns(fill_cache);
+        let is_timed = !request.may_block || request.deadline_ns.is_none() && own_ns.is_some();
+        let begun_ns = if is_timed { clock.monotonic_ns() } else { 0 };
+        let deadline_ns = request.deadline_ns.or_else(|| Some(begun_ns.saturating_add(own_ns?)));
+        let patience_ns = (!request.may_block)
+            .then(|| begun_ns.saturating_add(timeouts.patience_ns().unwrap_or(PATIENCE_NS)));
         let interrupt = || {
             if request.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
                 return Err(Error::Cancelled);
             }
+            if deadline_ns.is_none() && patience_ns.is_none() {
+                return Ok(());
+            }
+            let now_ns = clock.monotonic_ns();
             match deadline_ns {
-                Some(deadline) if clock.monotonic_ns() >= deadline => Err(Error::TimedOut),
+                Some(deadline) if now_ns >= deadline => Err(Error::TimedOut),
+                _ if patience_ns.is_some_and(|end| now_ns >= end) => Err(Error::WouldBlock),
                 _ => Ok(()),
             }
         };
@@ -75,18 +91,30 @@ impl Database {
         let began_ns = meter.count().then(|| clock.monotonic_ns());
         let end = execute(command, view, sink, (&mut scratch, probe), &interrupt);
         if let (Some(began_ns), Ok(_)) = (began_ns, &end) {
-            meter.record(clock.monotonic_ns().saturating_sub(began_ns));
-            view.figures.rows.record(scratch.rows_passed);
-            view.figures.tombstones.record(scratch.tombstones_passed);
+            let now_ns = clock.monotonic_ns();
+            meter.record(now_ns.saturating_sub(began_ns), now_ns);
+            view.figures.rows.record(scratch.rows_passed, now_ns);
+            view.figures.tombstones.record(scratch.tombstones_passed, now_ns);
             if let crate::read::Partitions::Keys(keys) = &command.partitions
                 && let Some(first) = keys.first()
             {
+                view.figures.sstables.record(scratch.sstables_asked.div_ceil(keys.len() as u64), now_ns);
                 view.figures.top_reads.add(&first.bytes, SAMPLED);
             }
+        }
+        self.shared.work.count_read(&scratch.cx.touched, fill_cache);
+        if let Err(error @ Error::Table(_)) = &end {
+            self.read_failed(&command.table, error);
         }
         sink.passed(scratch.rows_passed, scratch.tombstones_passed);
         self.shared.scratches.give_back(scratch);
         end
+    }
+
+    #[cold]
+    fn read_failed(&self, table: &Table, error: &Error) {
+        self.shared.work.reads_failed.fetch_add(1, Ordering::Relaxed);
+        self.shared.options.journal.note(&Event::ReadFailed { table, error });
     }
 
     /// What is known of a read without running it: which sources it would ask and which it would leave out, from what

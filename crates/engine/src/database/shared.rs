@@ -1,16 +1,19 @@
 //! What the parts of a database share.
 
 use super::options::DatabaseOptions;
+use super::timeouts::LiveTimeouts;
 use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::compaction::Compactions;
+use crate::figures::Span;
 use crate::index::IndexBuilds;
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::table::TableStore;
 use crate::timestamps::Timestamps;
+use crate::work::Work;
 use arc_swap::ArcSwap;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::schema::{Schema, TableId};
@@ -35,6 +38,8 @@ pub(crate) type Tables = HashMap<TableId, Arc<TableStore>>;
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) options: DatabaseOptions,
+    /// Those of `options` until they are set anew.
+    pub(crate) timeouts: LiveTimeouts,
     pub(crate) log: Option<Arc<CommitLog>>,
     pub(crate) schema: ArcSwap<Schema>,
     /// Hidden tables of indexes among them.
@@ -52,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
     pub(crate) flush_failure: Mutex<Option<String>>,
+    /// Sums since the start.
+    pub(crate) work: Work,
     pub(crate) compactions: Compactions,
     pub(crate) index_builds: IndexBuilds,
     pub(super) turns: Turns,
@@ -64,6 +71,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.options.dir.join("data")
+    }
+
+    /// The recent events, for figures.
+    pub(crate) fn recently(&self) -> Span {
+        Span::Recent { now_ns: self.host.clock.monotonic_ns() }
     }
 
     pub(crate) fn next_sstable_id(&self) -> SsTableId {

@@ -2,11 +2,14 @@
 
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
-use crate::figures::FigureSummaries;
+use crate::figures::{FigureSummaries, Figures, Span};
 use crate::index::IndexBuildStatus;
 use crate::table::View;
 use crate::top::TopPartition;
+use crate::work::{LogStatus, WorkDone};
 use helenus_sstable::table::SsTable;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A database's figures.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct Status {
     pub host_id: uuid::Uuid,
     /// Bytes of all memtables.
     pub memtable_bytes: u64,
+    /// Bytes that they may hold: writers wait then.
+    pub memtable_bytes_max: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes it may hold.
@@ -23,6 +28,10 @@ pub struct Status {
     pub cache_blocks: u64,
     /// Segments of the commit log.
     pub log_segments: u64,
+    /// The commit log; `None` where nothing is to survive.
+    pub log: Option<LogStatus>,
+    /// What was done since the start.
+    pub work: WorkDone,
     /// Why the last flush failed, if it did.
     pub flush_failure: Option<String>,
     /// Compactions under way, and builds of indexes.
@@ -62,8 +71,28 @@ pub struct TableStatus {
     pub partitions: u64,
     /// Rows of its SSTables, counted likewise.
     pub rows: u64,
-    /// What its reads and writes cost since the start.
+    /// SSTables that cannot be read: reads of the table fail.
+    pub unreadable: u64,
+    /// Bytes of the data of its SSTables before compression.
+    pub uncompressed_bytes: u64,
+    /// Memtables that were flushed since the start.
+    pub flushes: u64,
+    /// Bytes of the files that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Compactions that ended well since the start.
+    pub compactions: u64,
+    /// Bytes of the files that they wrote.
+    pub compacted_bytes: u64,
+    /// Bytes of memory that filters, indexes and chunk offsets of its SSTables take, about.
+    pub index_memory_bytes: u64,
+    /// Bytes of data before compression of SSTables that say they are repaired.
+    pub repaired_bytes: u64,
+    /// Memtables that wait to be written.
+    pub flushes_pending: u64,
+    /// What its recent reads and writes cost, in short; counts are of all since the start.
     pub figures: FigureSummaries,
+    /// The same at length: ask it for its distributions.
+    pub counters: Arc<Figures>,
     /// Partitions that were read most since the start, about.
     pub top_reads: Vec<TopPartition>,
     /// Those that were written most.
@@ -85,6 +114,7 @@ impl Database {
     /// The figures at this moment.
     pub fn status(&self) -> Status {
         let shared = &self.shared;
+        let recent = shared.recently();
         let mut tables: Vec<TableStatus> = shared
             .tables
             .load()
@@ -108,7 +138,22 @@ impl Database {
                     }),
                     partitions: sum(&view, SsTable::partition_count),
                     rows: sum(&view, |sstable| u64::try_from(sstable.stats().rows).unwrap_or(0)),
-                    figures: view.figures.summaries(),
+                    unreadable: view.unreadable.len() as u64,
+                    uncompressed_bytes: sum(&view, SsTable::uncompressed_bytes),
+                    index_memory_bytes: sum(&view, |sstable| sstable.memory_bytes() as u64),
+                    repaired_bytes: view
+                        .sstables
+                        .iter()
+                        .filter(|sstable| sstable.stats().repaired_at_ms > 0)
+                        .map(|sstable| sstable.uncompressed_bytes())
+                        .sum(),
+                    flushes_pending: view.memtables.len() as u64 - 1,
+                    flushes: view.figures.flushes.load(Ordering::Relaxed),
+                    flushed_bytes: view.figures.flushed_bytes.load(Ordering::Relaxed),
+                    compactions: view.figures.compactions.load(Ordering::Relaxed),
+                    compacted_bytes: view.figures.compacted_bytes.load(Ordering::Relaxed),
+                    figures: view.figures.summaries(recent),
+                    counters: view.figures.clone(),
                     top_reads: view.figures.top_reads.list(TOP_MAX),
                     top_writes: view.figures.top_writes.list(TOP_MAX),
                 }
@@ -118,10 +163,13 @@ impl Database {
         Status {
             host_id: shared.host_id,
             memtable_bytes: shared.memory.bytes() as u64,
+            memtable_bytes_max: shared.options.memory.memtables as u64,
             cache_bytes: shared.cache.bytes(),
             cache_bytes_max: shared.options.memory.cache,
             cache_blocks: shared.cache.blocks(),
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
+            log: shared.log.as_ref().map(|log| log.status()),
+            work: shared.work.done(),
             flush_failure: shared.flush_failure.lock().clone(),
             compactions: self.tasks(),
             compaction_failure: shared.compactions.failure(),
@@ -135,6 +183,11 @@ impl Database {
         let mut tasks = self.shared.compactions.running();
         tasks.extend(builds.iter().map(IndexBuildStatus::as_task));
         tasks
+    }
+
+    /// Recent events, for whoever asks a table's counters for their distributions.
+    pub fn recently(&self) -> Span {
+        self.shared.recently()
     }
 
     /// Identity of the server, kept in its directory.

@@ -33,6 +33,11 @@ impl Database {
         self.shared.timestamps.next(self.shared.log.as_ref())
     }
 
+    /// Now, microseconds since the epoch, never behind a timestamp given out: for those who read.
+    pub fn now_us(&self) -> i64 {
+        self.shared.timestamps.now_us()
+    }
+
     /// Now, for TTLs and expiry: seconds since the epoch, never going back.
     pub fn now_s(&self) -> i64 {
         self.shared.timestamps.now_s()
@@ -87,7 +92,8 @@ impl Shared {
                 let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
                 view.current().apply(update, Token::of_key(&update.key))?;
                 if let Some(began_ns) = began_ns {
-                    writes.record(self.host.clock.monotonic_ns().saturating_sub(began_ns));
+                    let now_ns = self.host.clock.monotonic_ns();
+                    writes.record(now_ns.saturating_sub(began_ns), now_ns);
                     view.figures.top_writes.add(&update.key, SAMPLED);
                 }
             }

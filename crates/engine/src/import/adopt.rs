@@ -99,8 +99,9 @@ pub fn adopt(
     for sstable in &found {
         let (table, folder, descriptor) = sstable;
         progress.doing(format!("check {}.{} {descriptor}", table.keyspace, table.name));
-        problems.extend(check_source(disk, (folder, *descriptor), table, whole));
-        progress.add(size(sstable));
+        problems.extend(progress.within(size(sstable), |progress| {
+            check_source(disk, (folder, *descriptor), table, whole, progress)
+        }));
     }
     if !problems.is_empty() {
         return Err(ImportError::Refused { problems });

@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Checks one SSTable as a file of a table: components, partitioner, types and, when `whole`, every byte. Every problem
-/// that is found, each with its file; none when the SSTable may be taken.
-pub fn check_source(
+/// that is found, each with its file; none when the SSTable may be taken. `progress` is told what is done, and of how much.
+pub(super) fn check_source(
     disk: &dyn Disk,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
     whole: bool,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Vec<String> {
     let place = Place { disk, folder, descriptor };
     let with_name = |problem: String| format!("{}: {problem}", folder.join(descriptor.to_string()).display());
@@ -41,8 +42,10 @@ pub fn check_source(
             cache: Arc::new(RecentBlocks::default()),
             file_numbers: [1, 2, 3],
         };
-        let checked = SsTable::open(disk, folder, descriptor, options)
-            .and_then(|sstable| if whole { sstable.verify(disk, folder).map(|_| ()) } else { Ok(()) });
+        let checked = SsTable::open(disk, folder, descriptor, options).and_then(|sstable| match whole {
+            true => sstable.verify_telling(disk, folder, progress).map(|_| ()),
+            false => Ok(()),
+        });
         problems.extend(checked.err().map(|error| error.to_string()));
     }
     problems

@@ -14,6 +14,8 @@ use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use crate::index::{forget_built, rebuild};
+use crate::journal::Event;
+use crate::table::TableStore;
 use helenus_host::Disk;
 use helenus_model::schema::{Schema, Table};
 use helenus_sstable::component::Component;
@@ -66,27 +68,50 @@ impl Database {
                 forgotten.push(store);
                 forget_built(shared, store)
             })
+            // What is imported lasts from here on, and so must the tables that it is for, whose making may be in the log alone.
+            .and_then(|()| shared.log.as_ref().map_or(Ok(()), |log| log.sync_up_to(log.position())))
             .and_then(|()| disk.rename(&staging, &ready).map_err(Error::io("rename", &staging)));
         if let Err(error) = counts {
             // Nothing counts, and the indexes have all there is: without this they would stay closed until a restart.
-            forgotten.into_iter().try_for_each(|store| rebuild(shared, store))?;
+            forgotten.into_iter().for_each(|store| rebuild(shared, store));
             return Err(error.into());
         }
         staged.folder = None;
-        disk.sync_dir(&parent).map_err(Error::io("sync", &parent))?;
         let mut imported = Imported { tables: Vec::new(), bytes: staged.bytes };
-        for (store, descriptors) in stores {
-            let table = store.table();
-            let from = ready.join(&*table.keyspace).join(table_folder(&table.name, table.id));
-            store.take_in(shared, &from, &descriptors)?;
-            if !descriptors.is_empty() {
-                rebuild(shared, &store)?;
+        let synced = disk.sync_dir(&parent).map_err(Error::io("sync", &parent));
+        if let Err(error) = synced.and_then(|()| take_in_all(shared, &ready, &stores, &mut imported)) {
+            // The rest comes at the next start. Until then tables and indexes have what there is.
+            let rest = stores.iter().skip(imported.tables.len());
+            for (store, _) in rest.filter(|(_, descriptors)| !descriptors.is_empty()) {
+                store.expect_files();
+                rebuild(shared, store);
             }
-            imported.tables.push((table.keyspace.clone(), table.name.clone(), descriptors.len()));
+            return Err(error.into());
         }
         remove_all(disk, &ready)?;
+        for (store, descriptors) in &stores {
+            let (table, sstables) = (&store.table(), descriptors.len() as u64);
+            shared.options.journal.note(&Event::Imported { table, sstables });
+        }
         Ok(imported)
     }
+}
+
+/// SSTables for a table.
+type ForTable = (Arc<TableStore>, Vec<Descriptor>);
+
+/// Puts gathered files into their tables, and says in `imported` which have theirs.
+fn take_in_all(shared: &Shared, ready: &Path, stores: &[ForTable], imported: &mut Imported) -> Result<()> {
+    for (store, descriptors) in stores {
+        let table = store.table();
+        let from = ready.join(&*table.keyspace).join(table_folder(&table.name, table.id));
+        store.take_in(shared, &from, descriptors)?;
+        if !descriptors.is_empty() {
+            rebuild(shared, store);
+        }
+        imported.tables.push((table.keyspace.clone(), table.name.clone(), descriptors.len()));
+    }
+    Ok(())
 }
 
 fn ready_name(staging: &Path) -> PathBuf {

@@ -28,6 +28,18 @@ impl ImportProgress {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Does something that is so many bytes of the whole, and that tells how far it is: what is done, and of how much.
+    pub(super) fn within<R>(&self, bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> R) -> R {
+        let mut told = 0;
+        let done = work(&mut |done, of| {
+            let now = (u128::from(bytes) * u128::from(done.min(of)) / u128::from(of.max(1))) as u64;
+            self.add(now.saturating_sub(told));
+            told = told.max(now);
+        });
+        self.add(bytes - told);
+        done
+    }
+
     /// What is done now, bytes done, and bytes there are.
     pub fn look(&self) -> (String, u64, u64) {
         let what = self.what.lock().clone();

@@ -161,7 +161,7 @@ impl Walk<'_> {
         let schema_path = folder.join(SCHEMA_FILE);
         let schema = match self.disk.exists(&schema_path) {
             false => None,
-            true => Some(String::from_utf8_lossy(&read_whole(self.disk, &schema_path)?).into_owned()),
+            true => Some(read_text(self.disk, &schema_path)?),
         };
         self.found.push(ImportSource {
             folder: folder.to_owned(),
@@ -173,6 +173,14 @@ impl Walk<'_> {
         });
         Ok(())
     }
+}
+
+/// A file of statements, whole.
+///
+/// # Errors
+/// Failures of reading.
+pub fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, ImportError> {
+    Ok(String::from_utf8_lossy(&read_whole(disk, path)?).into_owned())
 }
 
 fn is_aside(path: &Path) -> bool {

@@ -72,23 +72,8 @@ impl Database {
         progress: &ImportProgress,
     ) -> Result<StagedImport, ImportError> {
         let shared = &self.shared;
-        let sizes = |(folder, descriptor): &(PathBuf, Descriptor)| {
-            let path = descriptor.path(folder, Component::Data);
-            from.open(&path).and_then(|file| file.size()).unwrap_or_default()
-        };
-        let bytes = tables.iter().flat_map(|table| &table.sstables).map(sizes).sum();
-        progress.begin(bytes);
-        let mut problems = Vec::new();
-        for ImportTable { table, sstables } in tables {
-            for sstable in sstables {
-                progress.doing(format!("check {}.{} {}", table.keyspace, table.name, sstable.1));
-                problems.extend(check_source(&**from, (&sstable.0, sstable.1), table, options.verify));
-                progress.add(sizes(sstable));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(ImportError::Refused { problems });
-        }
+        let bytes = self.check_import(from, tables, options, progress)?;
+        let sizes = |sstable: &(PathBuf, Descriptor)| data_bytes(&**from, sstable);
         let folder = import_folder(shared).join(format!("{}{STAGING}", shared.next_uuid()));
         let mut staged =
             StagedImport { shared: shared.clone(), folder: Some(folder.clone()), tables: Vec::new(), bytes };
@@ -101,6 +86,38 @@ impl Database {
         }
         Ok(staged)
     }
+
+    /// Checks everything that is to be imported; bytes of its data files.
+    ///
+    /// # Errors
+    /// `Refused`, with everything that speaks against it.
+    pub fn check_import(
+        &self,
+        from: &Arc<dyn Disk>,
+        tables: &[ImportTable],
+        options: ImportOptions,
+        progress: &ImportProgress,
+    ) -> Result<u64, ImportError> {
+        let sizes = |sstable: &(PathBuf, Descriptor)| data_bytes(&**from, sstable);
+        let bytes = tables.iter().flat_map(|table| &table.sstables).map(sizes).sum();
+        progress.begin(bytes);
+        let mut problems = Vec::new();
+        for ImportTable { table, sstables } in tables {
+            for sstable in sstables {
+                progress.doing(format!("check {}.{} {}", table.keyspace, table.name, sstable.1));
+                let source = (sstable.0.as_path(), sstable.1);
+                problems.extend(progress.within(sizes(sstable), |progress| {
+                    check_source(&**from, source, table, options.verify, progress)
+                }));
+            }
+        }
+        if problems.is_empty() { Ok(bytes) } else { Err(ImportError::Refused { problems }) }
+    }
+}
+
+fn data_bytes(from: &dyn Disk, (folder, descriptor): &(PathBuf, Descriptor)) -> u64 {
+    let path = descriptor.path(folder, Component::Data);
+    from.open(&path).and_then(|file| file.size()).unwrap_or_default()
 }
 
 pub(super) fn import_folder(shared: &Shared) -> PathBuf {

@@ -105,13 +105,9 @@ impl IndexBuilds {
         *shared.index_builds.task.lock() = Some(task);
     }
 
-    /// Has an index built: at once where there is little or nothing to do and `at_once` allows it.
-    pub(crate) fn add(
-        &self,
-        shared: &Shared,
-        (base, id): (Arc<TableStore>, TableId),
-        at_once: bool,
-    ) -> Result<()> {
+    /// Has an index built: at once where there is little or nothing to do and `at_once` allows it. Where that fails, in the
+    /// background, which tries until the disk is sound again: whoever asked has changed the schema, and that stands.
+    pub(crate) fn add(&self, shared: &Shared, (base, id): (Arc<TableStore>, TableId), at_once: bool) {
         let view = base.view();
         let bytes: usize = view.memtables.iter().map(|memtable| memtable.bytes()).sum();
         let is_empty = view.sstables.is_empty()
@@ -125,13 +121,12 @@ impl IndexBuilds {
             index.state.bytes.store(in_files + bytes as u64, Ordering::Relaxed);
         }
         let mut job = Job { base, id, resume: None };
-        if is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX) {
-            while !job.step(shared)? {}
-            return Ok(());
+        let is_small = is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX);
+        if is_small && job.run(shared).is_ok() {
+            return;
         }
         self.queue.lock().push((job.base, id));
         self.wake();
-        Ok(())
     }
 
     fn forget(&self, id: TableId) {
@@ -193,6 +188,11 @@ struct Job {
 }
 
 impl Job {
+    fn run(&mut self, shared: &Shared) -> Result<()> {
+        while !self.step(shared)? {}
+        Ok(())
+    }
+
     /// Indexes a page of rows. True when the index is built, or gone.
     fn step(&mut self, shared: &Shared) -> Result<bool> {
         let Some(index) = find(&self.base, self.id).filter(|_| !self.base.is_dropped()) else {
@@ -241,7 +241,10 @@ impl Job {
                 if shared.log.is_some() {
                     index.store.flush(shared)?;
                 }
-                note_built(shared, &index.shape)?;
+                // Of rows that come at the next start it has no entries: then it is built anew, since nothing says it is.
+                if !self.base.expects_files() {
+                    note_built(shared, &index.shape)?;
+                }
                 index.state.is_built.store(true, Ordering::Release);
                 Ok(true)
             }
@@ -269,9 +272,9 @@ pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
 }
 
 /// Has every index of a table built anew.
-pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) -> Result<()> {
+pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     let ids: Vec<TableId> = base.indexes().iter().map(|index| index.shape.index.id).collect();
-    ids.into_iter().try_for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false))
+    ids.into_iter().for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false));
 }
 
 /// Name of the table that says which indexes are built.

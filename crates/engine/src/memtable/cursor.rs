@@ -15,6 +15,7 @@ use helenus_model::packed;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::unfiltered::{Source, Unfiltered};
+use std::ops::ControlFlow;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -253,6 +254,27 @@ impl MemtableCursor {
         self.row_bytes = bytes;
         self.at_marker = false;
         true
+    }
+
+    /// Moves on row by row and gives each to `each`, which may break off behind it, where no range deletion begins or ends
+    /// in what is left of the slice. What stops the run otherwise is for `advance`.
+    pub fn plain_rows<B, Cx, E>(
+        &mut self,
+        cx: &mut Cx,
+        mut each: impl FnMut(RowView<'_>, &mut Cx) -> Result<ControlFlow<B>, E>,
+    ) -> Result<ControlFlow<B>, E> {
+        if !self.in_slice || self.point_in_slice().is_some() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        while let Some(node) = self.row_in_slice() {
+            if self.take_row(node) {
+                let flow = each(RowView { row: &self.memory.row, data: self.row_bytes }, cx)?;
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     fn take_point(&mut self, node: NodeRef<'_, Point>) -> bool {

@@ -7,42 +7,23 @@ use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::mutation::{Changes, PartitionUpdate};
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::Token;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
 /// `k text, c int, s text static, v text, PRIMARY KEY (k, c)`.
 pub(super) fn small_table() -> Table {
-    let column = |name: &str, kind, ty| Column {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty,
-        reversed: false,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(Uuid::from_u128(1)),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Text)],
-        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
-        statics: vec![column("s", ColumnKind::Static, CqlType::Text)],
-        regulars: vec![column("v", ColumnKind::Regular, CqlType::Text)],
-        options: TableOptions::default(),
-        dropped: BTreeMap::new(),
-        flags: Vec::new(),
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let columns = [
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Text),
+        Column::new("c", ColumnKind::Clustering, CqlType::Int),
+        Column::new("s", ColumnKind::Static, CqlType::Text),
+        Column::new("v", ColumnKind::Regular, CqlType::Text),
+    ];
+    Table::new(("ks", "t"), TableId(Uuid::from_u128(1)), columns)
 }
 
 /// Changes of one partition of the small table.

@@ -25,8 +25,16 @@ pub fn execute(
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<ReadEnd> {
     let rows = command.resume.as_ref().map_or(0, |resume| resume.rows);
-    let mut progress =
-        Progress { command, rows_in_page: 0, rows, rows_filtered: 0, tombstones: 0, interrupt };
+    let mut progress = Progress {
+        command,
+        rows_in_page: 0,
+        rows,
+        rows_filtered: 0,
+        tombstones: 0,
+        tombstone_limit: sink.tombstone_limit(),
+        counted_from: (0, 0),
+        interrupt,
+    };
     if rows >= command.limits.rows {
         return Ok(ReadEnd::Complete);
     }

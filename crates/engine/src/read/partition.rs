@@ -2,8 +2,8 @@
 
 use super::command::{ReadCommand, Resume};
 use super::scratch::ReadScratch;
-use super::sink::{RowSink, Taken};
-use crate::error::Result;
+use super::sink::{RowSink, Taken, TombstoneLimit};
+use crate::error::{Error, Result};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::row::RowView;
@@ -11,8 +11,10 @@ use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::stopwatch::Stage;
+use std::ops::ControlFlow;
 
-/// Dead rows and markers after which a page ends, so that a read over garbage is slow page by page instead of stuck.
+/// Dead rows and markers after which a page ends where nothing limits them, so that a read over garbage is slow page by page
+/// instead of stuck.
 pub const PAGE_TOMBSTONES_MAX: u64 = 10_000;
 
 /// How far a read has come, and what stops it.
@@ -26,6 +28,11 @@ pub(super) struct Progress<'a> {
     pub(super) rows_filtered: u64,
     /// Dead rows and markers passed in this page.
     pub(super) tombstones: u64,
+    /// How many of them there may be.
+    pub(super) tombstone_limit: Option<TombstoneLimit>,
+    /// Since which row of the page they are counted for that, by its number over `TombstoneLimit::rows`, and how many there
+    /// were by then.
+    pub(super) counted_from: (u64, u64),
     /// Asked once in a while: whether to go on.
     pub(super) interrupt: &'a dyn Fn() -> Result<()>,
 }
@@ -38,6 +45,38 @@ pub(super) enum PartitionEnd {
     LimitReached,
     /// The page ends here.
     Page(Resume),
+}
+
+/// What is counted apart from row to row of a partition.
+#[derive(Default)]
+struct Pace {
+    /// Rows given, those of earlier pages included.
+    given: u64,
+    /// Rows counted since the last look, not among the others yet.
+    counted: u64,
+    /// Rows that the sink refused since then.
+    skipped: u64,
+    /// Rows that can come before anything has to be looked at.
+    left: u64,
+    /// Elements since the deadline was looked at.
+    looked: u64,
+}
+
+/// What comes after a row.
+enum After {
+    GoOn,
+    /// Nothing more of this partition.
+    Leave,
+    End(EndsAt),
+}
+
+/// Where a read ends within a partition.
+#[derive(Clone, Copy)]
+enum EndsAt {
+    Limit,
+    /// Before the row, which is the first of the next page.
+    PageBefore,
+    PageBehind,
 }
 
 /// Rows between two looks at the deadline.
@@ -73,35 +112,39 @@ impl Progress<'_> {
         let merging = cx.enter(Stage::Sink);
         sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
-        let mut given = before;
-        let mut looked = 0;
+        let mut pace = Pace { given: before, ..Pace::default() };
+        self.look(None, &mut pace, sink)?;
         if let Some(merge) = merge {
-            while merge.advance(cx)? {
-                looked += 1;
-                if looked % ROWS_PER_LOOK == 0 {
-                    (self.interrupt)()?;
-                }
-                match self.give(merge.current(), sink, cx)? {
-                    Taken::Counted => given += 1,
-                    Taken::Skipped => {}
-                    Taken::EndPartition => break,
-                    Taken::EndPage => {
-                        let before = self.before(self.position(merge.current()));
-                        return Ok(PartitionEnd::Page(self.resume(key, Some(before), given)));
+            loop {
+                // Rows that one source alone has, and nothing hides, pass the merge by.
+                if let Some(source) = merge.sole() {
+                    let flow = source.plain_rows(cx, |row, cx| {
+                        Ok(match self.offer(Unfiltered::Row(row), &mut pace, sink, cx)? {
+                            After::GoOn => ControlFlow::Continue(()),
+                            After::Leave => ControlFlow::Break(None),
+                            After::End(end) => {
+                                ControlFlow::Break(Some(self.ended(end, key, Unfiltered::Row(row), &pace)))
+                            }
+                        })
+                    })?;
+                    match flow {
+                        ControlFlow::Continue(()) => {}
+                        ControlFlow::Break(None) => break,
+                        ControlFlow::Break(Some(end)) => return Ok(end),
                     }
                 }
-                if self.rows >= self.command.limits.rows {
-                    return Ok(PartitionEnd::LimitReached);
-                }
-                if given >= self.command.limits.per_partition {
+                if !merge.advance(cx)? {
                     break;
                 }
-                if self.page_ends(sink) {
-                    let position = self.position(merge.current());
-                    return Ok(PartitionEnd::Page(self.resume(key, Some(position), given)));
+                match self.offer(merge.current(), &mut pace, sink, cx)? {
+                    After::GoOn => {}
+                    After::Leave => break,
+                    After::End(end) => return Ok(self.ended(end, key, merge.current(), &pace)),
                 }
             }
         }
+        self.settle(&mut pace);
+        let given = pace.given;
         match sink.partition_end(given)? {
             Taken::Counted => {
                 self.rows += 1;
@@ -122,6 +165,108 @@ impl Progress<'_> {
         Ok(PartitionEnd::Finished)
     }
 
+    /// Gives an element to the sink if it is alive; whether the read goes on behind it.
+    #[inline(always)]
+    fn offer(
+        &mut self,
+        element: Unfiltered<'_>,
+        pace: &mut Pace,
+        sink: &mut dyn RowSink,
+        cx: &mut ReadContext,
+    ) -> Result<After> {
+        let row = match element {
+            Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
+            _ => {
+                self.tombstones += 1;
+                let after = self.look(None, pace, sink)?;
+                self.check_tombstones()?;
+                return Ok(after);
+            }
+        };
+        let merging = cx.enter(Stage::Sink);
+        let taken = sink.row(row)?;
+        cx.leave(merging);
+        match taken {
+            Taken::Counted => pace.counted += 1,
+            Taken::Skipped => pace.skipped += 1,
+            _ => return self.look(Some(taken), pace, sink),
+        }
+        pace.left -= 1;
+        if pace.left == 0 || (self.command.page_rows.is_some() && sink.is_full()) {
+            return self.look(None, pace, sink);
+        }
+        Ok(After::GoOn)
+    }
+
+    /// Fails where there are too many tombstones.
+    fn check_tombstones(&mut self) -> Result<()> {
+        let Some(limit) = self.tombstone_limit else { return Ok(()) };
+        let turn = self.rows_in_page / limit.rows.max(1);
+        if turn != self.counted_from.0 {
+            self.counted_from = (turn, self.tombstones - 1);
+        }
+        if self.tombstones - self.counted_from.1 > limit.count {
+            Err(Error::TooManyTombstones)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Looks at everything that ends a read, and for how many rows it need not be looked at again.
+    #[inline(never)]
+    fn look(&mut self, taken: Option<Taken>, pace: &mut Pace, sink: &dyn RowSink) -> Result<After> {
+        self.settle(pace);
+        pace.looked += 1;
+        if pace.looked >= ROWS_PER_LOOK {
+            pace.looked = 0;
+            (self.interrupt)()?;
+        }
+        match taken {
+            Some(Taken::EndPartition) => {
+                self.rows_filtered += 1;
+                return Ok(After::Leave);
+            }
+            Some(Taken::EndPage) => {
+                self.rows_filtered += 1;
+                return Ok(After::End(EndsAt::PageBefore));
+            }
+            _ => {}
+        }
+        let limits = &self.command.limits;
+        let page_left = self.command.page_rows.map(|rows| rows.saturating_sub(self.rows_in_page));
+        let left = limits.rows.saturating_sub(self.rows).min(limits.per_partition.saturating_sub(pace.given));
+        pace.left = left.min(page_left.unwrap_or(u64::MAX)).min(ROWS_PER_LOOK - pace.looked).max(1);
+        Ok(if self.rows >= limits.rows {
+            After::End(EndsAt::Limit)
+        } else if pace.given >= limits.per_partition {
+            After::Leave
+        } else if self.page_ends(sink) {
+            After::End(EndsAt::PageBehind)
+        } else {
+            After::GoOn
+        })
+    }
+
+    /// Counts what was given since the last time.
+    fn settle(&mut self, pace: &mut Pace) {
+        let (counted, skipped) = (std::mem::take(&mut pace.counted), std::mem::take(&mut pace.skipped));
+        self.rows += counted;
+        self.rows_in_page += counted;
+        self.rows_filtered += skipped;
+        pace.given += counted;
+        pace.looked += counted + skipped;
+    }
+
+    #[cold]
+    fn ended(&self, ends: EndsAt, key: &[u8], at: Unfiltered<'_>, pace: &Pace) -> PartitionEnd {
+        let position = match ends {
+            EndsAt::Limit => return PartitionEnd::LimitReached,
+            EndsAt::PageBefore => self.before(self.position(at)),
+            EndsAt::PageBehind => self.position(at),
+        };
+        PartitionEnd::Page(self.resume(key, Some(position), pace.given))
+    }
+
     /// The position before that of a row, in the direction of the read and behind all rows before it: a row's position ends
     /// with a byte of its own, so that nothing lies between it and the same without that byte.
     fn before(&self, mut position: Vec<u8>) -> Vec<u8> {
@@ -131,31 +276,6 @@ impl Progress<'_> {
             position.pop();
         }
         position
-    }
-
-    /// Gives an element to the sink if it is alive; what the sink did with it.
-    #[inline]
-    fn give(
-        &mut self,
-        element: Unfiltered<'_>,
-        sink: &mut dyn RowSink,
-        cx: &mut ReadContext,
-    ) -> Result<Taken> {
-        let row = match element {
-            Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
-            _ => {
-                self.tombstones += 1;
-                return Ok(Taken::Skipped);
-            }
-        };
-        let merging = cx.enter(Stage::Sink);
-        let taken = sink.row(row)?;
-        cx.leave(merging);
-        let counted = taken == Taken::Counted;
-        self.rows += u64::from(counted);
-        self.rows_in_page += u64::from(counted);
-        self.rows_filtered += u64::from(!counted);
-        Ok(taken)
     }
 
     /// The ordered position of an element. A row of a single source may come without, and is encoded again.
@@ -175,7 +295,8 @@ impl Progress<'_> {
     fn page_ends(&self, sink: &dyn RowSink) -> bool {
         // Only a paged read is cut: who asked for everything gets everything, or its deadline.
         let Some(rows) = self.command.page_rows else { return false };
-        self.rows_in_page >= rows || self.tombstones >= PAGE_TOMBSTONES_MAX || sink.is_full()
+        let is_garbage = self.tombstone_limit.is_none() && self.tombstones >= PAGE_TOMBSTONES_MAX;
+        self.rows_in_page >= rows || is_garbage || sink.is_full()
     }
 
     fn resume(&self, key: &[u8], clustering: Option<Vec<u8>>, rows_in_partition: u64) -> Resume {

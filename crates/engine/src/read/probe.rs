@@ -127,9 +127,17 @@ pub struct Probe {
     pub partitions_written: u64,
     /// Bytes of what was written: keys and changes, as they go to log and memtable.
     pub bytes_written: u64,
+    /// Whether reads are only timed where they wait for files, which costs next to nothing; `times` then says of `Disk` alone
+    /// what is true. For statements that are watched in case they become slow.
+    pub disk_alone: bool,
 }
 
 impl Probe {
+    /// One that counts everything and times waiting for files alone.
+    pub fn of_disk() -> Probe {
+        Probe { disk_alone: true, ..Probe::default() }
+    }
+
     /// Left out for this reason, summed over partitions.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.tables.iter().map(|table| table.skipped(reason)).sum()

@@ -27,6 +27,8 @@ pub struct ReadScratch {
     pub(crate) rows_passed: u64,
     /// Dead rows and markers that it passed.
     pub(crate) tombstones_passed: u64,
+    /// SSTables that it asked, summed over its partitions; of reads by key.
+    pub(crate) sstables_asked: u64,
 }
 
 /// More than most reads have memtables.

@@ -17,6 +17,15 @@ pub enum Taken {
     EndPage,
 }
 
+/// How many dead rows and range tombstones a read may pass (`tombstone_failure_threshold`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TombstoneLimit {
+    /// So many, and no more.
+    pub count: u64,
+    /// Counted anew after so many rows: those of a page, where a statement without pages reads page by page.
+    pub rows: u64,
+}
+
 /// Takes the rows of a read, partition by partition. Rows handed over are alive; single cells of theirs may not be
 /// (`Cell::is_live`), and cells of columns that the table no longer has may be among them.
 pub trait RowSink {
@@ -32,6 +41,12 @@ pub trait RowSink {
 
     /// The read, or this page of it, is over: rows that it gave, and dead rows and range tombstones that it passed.
     fn passed(&mut self, _rows: u64, _tombstones: u64) {}
+
+    /// What the read may pass before it fails. Without a limit it never does, and its pages end after
+    /// `PAGE_TOMBSTONES_MAX` instead.
+    fn tombstone_limit(&self) -> Option<TombstoneLimit> {
+        None
+    }
 
     /// Whether the page should end though its rows are not all there: too many bytes.
     fn is_full(&self) -> bool {

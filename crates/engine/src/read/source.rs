@@ -19,6 +19,7 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::{PartitionReader, Scan};
 use helenus_sstable::table::SsTable;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// One source of a partition's rows.
@@ -38,6 +39,23 @@ impl AnySource {
             AnySource::Memtable(cursor) => cursor.set_keys(with_keys),
             AnySource::Table(reader) => reader.set_keys(with_keys),
             AnySource::Scan(scan) => scan.set_keys(with_keys),
+        }
+    }
+}
+
+impl AnySource {
+    /// Moves on row by row and gives each to `each`, as long as rows come that need no comparison with anything; `each` may
+    /// break off behind one. What stops the run otherwise is for `advance`.
+    #[inline]
+    pub(super) fn plain_rows<B>(
+        &mut self,
+        cx: &mut ReadContext,
+        each: impl FnMut(RowView<'_>, &mut ReadContext) -> Result<ControlFlow<B>>,
+    ) -> Result<ControlFlow<B>> {
+        match self {
+            AnySource::Memtable(cursor) => cursor.plain_rows(cx, each),
+            AnySource::Table(reader) => reader.plain_rows(cx, each),
+            AnySource::Scan(scan) => scan.plain_rows(cx, each),
         }
     }
 }
@@ -119,7 +137,7 @@ pub(super) fn open(
         }
         add_memtable(scratch, command, filter, (memtable, partition))?;
     }
-    let ReadScratch { cx, found, .. } = scratch;
+    let ReadScratch { cx, found, sstables_asked, .. } = scratch;
     for table in &view.sstables {
         let skip = match reason_to_skip(table, key, filter, found.deletion) {
             Some(reason) => Some(reason),
@@ -132,6 +150,7 @@ pub(super) fn open(
                     }
                     reader.select(filter.clone(), command.reversed);
                     found.sources.push(AnySource::Table(reader));
+                    *sstables_asked += 1;
                     None
                 }
             },

@@ -208,39 +208,16 @@ fn keyspace(
 fn table(keyspace: &str, definition: &Definition, gc_grace_seconds: i32) -> Table {
     let Definition(name, comment, partition_columns, clustering_columns, columns) = definition;
     let columns = columns.replace('*', OPTIONS_COLUMNS);
-    let mut table = Table {
-        id: TableId(name_based_id(keyspace, name)),
-        keyspace: keyspace.into(),
-        name: (*name).into(),
-        partition_key: Vec::new(),
-        clustering: Vec::new(),
-        statics: Vec::new(),
-        regulars: Vec::new(),
-        options: options(keyspace, comment, gc_grace_seconds),
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    for (index, column) in split_columns(&columns).enumerate() {
-        let (name, ty) = column;
-        let (kind, position) = if index < *partition_columns {
-            (ColumnKind::PartitionKey, index)
-        } else if index < partition_columns + clustering_columns {
-            (ColumnKind::Clustering, index - partition_columns)
-        } else {
-            (ColumnKind::Regular, 0)
+    let columns = split_columns(&columns).enumerate().map(|(index, (name, ty))| {
+        let kind = match index {
+            _ if index < *partition_columns => ColumnKind::PartitionKey,
+            _ if index < partition_columns + clustering_columns => ColumnKind::Clustering,
+            _ => ColumnKind::Regular,
         };
-        let id = Table::UNNUMBERED;
-        let column = Column { name: name.into(), kind, position, ty, reversed: false, id };
-        match kind {
-            ColumnKind::PartitionKey => table.partition_key.push(column),
-            ColumnKind::Clustering => table.clustering.push(column),
-            ColumnKind::Static | ColumnKind::Regular => table.regulars.push(column),
-        }
-    }
-    table.arrange();
+        Column::new(name, kind, ty)
+    });
+    let mut table = Table::new((keyspace, name), TableId(name_based_id(keyspace, name)), columns);
+    table.options = options(keyspace, comment, gc_grace_seconds);
     table
 }
 

@@ -112,19 +112,9 @@ fn load_tables(keyspaces: &Keyspaces, rows: Vec<SchemaRow>) -> Result<Tables> {
         let Some(keyspace) = keyspaces.get(&*keyspace) else { continue };
         let id = row.get("id").and_then(|id| Uuid::from_slice(id).ok()).ok_or_else(|| row.damaged("id"))?;
         let table = Table {
-            id: TableId(id),
-            keyspace: keyspace.name.clone(),
-            name: name.as_str().into(),
-            partition_key: Vec::new(),
-            clustering: Vec::new(),
-            statics: Vec::new(),
-            regulars: Vec::new(),
             options: table_options(&row),
-            dropped: BTreeMap::new(),
             flags: row.texts("flags"),
-            indexes: BTreeMap::new(),
-            masks: BTreeMap::new(),
-            next_column_id: 0,
+            ..Table::new((&keyspace.name, &name), TableId(id), [])
         };
         tables.insert((keyspace.name.clone(), table.name.clone()), table);
     }

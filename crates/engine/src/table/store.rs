@@ -9,6 +9,7 @@ use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use crate::index::Attached;
+use crate::journal::Event;
 use arc_swap::ArcSwap;
 use helenus_model::index::IndexShape;
 use helenus_model::schema::Table;
@@ -34,6 +35,8 @@ pub struct TableStore {
     /// Its secondary indexes.
     indexes: ArcSwap<Attached>,
     dropped: AtomicBool,
+    /// An import failed on its way: the next start puts further SSTables here.
+    expects_files: AtomicBool,
 }
 
 /// What a change of the sources that failed has left to do.
@@ -92,6 +95,7 @@ impl TableStore {
             compaction: CompactionState::default(),
             indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
+            expects_files: AtomicBool::new(false),
         })
     }
 
@@ -124,8 +128,27 @@ impl TableStore {
         self.dropped.load(Ordering::Acquire)
     }
 
+    /// Says that the next start will find SSTables here that nobody reads yet.
+    pub(crate) fn expect_files(&self) {
+        self.expects_files.store(true, Ordering::Release);
+    }
+
+    /// Whether it will. What is built from the table's rows now is not whole then.
+    pub(crate) fn expects_files(&self) -> bool {
+        self.expects_files.load(Ordering::Acquire)
+    }
+
     /// Writes everything in memory to SSTables. Returns how many were written.
     pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
+        let flushed = self.flush_all(shared);
+        if let Err(error) = &flushed {
+            shared.work.flush_failures.fetch_add(1, Ordering::Relaxed);
+            shared.options.journal.note(&Event::FlushFailed { table: &self.table(), error });
+        }
+        flushed
+    }
+
+    fn flush_all(&self, shared: &Shared) -> Result<u64> {
         let mut changing = self.changing.lock();
         if self.is_dropped() {
             return Ok(0);
@@ -147,6 +170,7 @@ impl TableStore {
                 // part, and a column of the table's present definition be unknown to the schema.
                 log.sync_up_to(log.position())?;
             }
+            let begun_ns = shared.host.clock.monotonic_ns();
             let sstable = self.write(shared, &table, &memtable)?;
             written += u64::from(sstable.is_some());
             let noted = match (&shared.log, memtable.sealed_at()) {
@@ -163,10 +187,18 @@ impl TableStore {
                 self.compaction.flushed(sstable.data_bytes());
                 self.compaction.changed();
                 shared.compactions.wake();
+                self.note_flushed(shared, sstable.size_on_disk(), begun_ns);
             }
             noted?;
         }
         Ok(written)
+    }
+
+    fn note_flushed(&self, shared: &Shared, bytes: u64, begun_ns: u64) {
+        shared.work.flushed(bytes);
+        self.view.load().figures.flushed(bytes);
+        let took_ns = shared.host.clock.monotonic_ns().saturating_sub(begun_ns);
+        shared.options.journal.note(&Event::Flushed { table: &self.table(), bytes, took_ns });
     }
 
     /// Puts an empty memtable before the one in use, if that holds anything.

@@ -22,29 +22,23 @@ use uuid::Uuid;
 
 /// The table of a shape.
 pub fn table_of_shape(shape: &Shape) -> Table {
-    let column = |name: String, kind, position, ty, reversed| Column {
-        name: name.into(),
-        kind,
-        position,
-        ty,
-        reversed,
-        id: Table::UNNUMBERED,
-    };
     let clustering = shape.clustering.iter().enumerate().map(|(index, (kind, desc))| {
         let ty = match kind {
             Kind::Text => CqlType::Text,
             Kind::Int => CqlType::Int,
             Kind::Blob => CqlType::Blob,
         };
-        column(format!("c{index}"), ColumnKind::Clustering, index, ty, *desc)
+        Column { reversed: *desc, ..Column::new(&format!("c{index}"), ColumnKind::Clustering, ty) }
     });
-    let regular = |name: &str, ty| column(name.into(), ColumnKind::Regular, 0, ty, false);
-    let mut regulars = vec![regular("v", CqlType::Text), regular("w", CqlType::Int)];
+    let regular = |name, ty| Column::new(name, ColumnKind::Regular, ty);
+    let mut columns = vec![Column::new("k", ColumnKind::PartitionKey, CqlType::Text)];
+    columns.extend(clustering);
+    columns.extend([regular("v", CqlType::Text), regular("w", CqlType::Int)]);
     if shape.has_map {
         let text = || Arc::new(CqlType::Text);
-        regulars.push(regular("m", CqlType::Map { key: text(), value: text(), frozen: false }));
+        columns.push(regular("m", CqlType::Map { key: text(), value: text(), frozen: false }));
     }
-    let statics = shape.has_static.then(|| column("s".into(), ColumnKind::Static, 0, CqlType::Text, false));
+    columns.extend(shape.has_static.then(|| Column::new("s", ColumnKind::Static, CqlType::Text)));
     let mut options = TableOptions::default();
     let (class, option, value) = STRATEGIES[shape.strategy];
     let compaction = [("class", class), (option, value)];
@@ -52,23 +46,7 @@ pub fn table_of_shape(shape: &Shape) -> Table {
     if !shape.compressed {
         options.compression = BTreeMap::from([("enabled".to_string(), "false".to_string())]);
     }
-    let mut table = Table {
-        id: TableId(Uuid::from_u128(shape.id)),
-        keyspace: "ks".into(),
-        name: shape.name.into(),
-        partition_key: vec![column("k".into(), ColumnKind::PartitionKey, 0, CqlType::Text, false)],
-        clustering: clustering.collect(),
-        statics: statics.into_iter().collect(),
-        regulars,
-        options,
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    Table { options, ..Table::new(("ks", shape.name), TableId(Uuid::from_u128(shape.id)), columns) }
 }
 
 /// One partition's changes as an update.

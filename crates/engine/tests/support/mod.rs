@@ -15,7 +15,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,34 +24,14 @@ use uuid::Uuid;
 /// `CREATE TABLE ks.t (k text, c int, s text static, v text, w text, PRIMARY KEY (k, c))`, in clustering order `desc`
 /// if told so.
 pub fn table(name: &str, id: u128, desc: bool) -> Table {
-    let column = |name: &str, kind, ty| Column {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty,
-        reversed: desc && kind == ColumnKind::Clustering,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(Uuid::from_u128(id)),
-        keyspace: "ks".into(),
-        name: name.into(),
-        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Text)],
-        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
-        statics: vec![column("s", ColumnKind::Static, CqlType::Text)],
-        regulars: vec![
-            column("v", ColumnKind::Regular, CqlType::Text),
-            column("w", ColumnKind::Regular, CqlType::Text),
-        ],
-        options: TableOptions::default(),
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let columns = [
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Text),
+        Column { reversed: desc, ..Column::new("c", ColumnKind::Clustering, CqlType::Int) },
+        Column::new("s", ColumnKind::Static, CqlType::Text),
+        Column::new("v", ColumnKind::Regular, CqlType::Text),
+        Column::new("w", ColumnKind::Regular, CqlType::Text),
+    ];
+    Table::new(("ks", name), TableId(Uuid::from_u128(id)), columns)
 }
 
 /// Opens the database of `/db` on a machine.

@@ -2,14 +2,15 @@
 
 #[cfg(feature = "analysis")]
 use super::analysis::{Form, Reader};
-use super::at::{At, AtOptions};
+use super::at::AtOptions;
+use super::held::{hold, let_go, make_folder};
 use super::progress::{Progress, size};
 use super::rewrite::{Rewriting, rewrite};
 use super::sstable::Found;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use helenus_host::{Disk, Host};
-use helenus_server::admin::{AdminAnswer, AdminRequest, ExportedFiles, ask, export};
+use helenus_server::admin::ExportedFiles;
 use helenus_sstable::component::Component;
 use helenus_sstable::intake::{Intake, Place, take_over};
 use helenus_sstable::names::{Descriptor, SsTableId};
@@ -107,6 +108,17 @@ struct TableOutcome {
     keyspace: String,
     table: String,
     sstables: u64,
+    /// Live rows; of exports for analysis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<u64>,
+}
+
+/// What was written.
+struct Written {
+    /// Of the SSTables, or of those that were read for it.
+    bytes: u64,
+    /// Live rows of each table, of exports for analysis.
+    rows: Option<Vec<u64>>,
 }
 
 /// Runs the command.
@@ -125,27 +137,15 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
             "this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis"
         );
     }
-    let (keyspace, table) = (command.keyspace.clone(), command.table.clone());
-    let exported = match command.at.find(host)? {
-        At::Server(socket) => match ask(&socket, &AdminRequest::Export { keyspace, table })? {
-            AdminAnswer::Exported(exported) => exported,
-            AdminAnswer::Error(text) => bail!("{text}"),
-            _ => bail!("the server answered with something else than files"),
-        },
-        At::Directory(opened) => {
-            let done = export(&opened.database, keyspace.as_deref(), table.as_deref());
-            opened.database.close()?;
-            done.map_err(|text| anyhow!(text))?
-        }
-    };
+    let exported = hold(host, &command.at, command.keyspace.clone(), command.table.clone())?;
     let written = write_all(host, command, &exported, &directory);
-    let removed = remove_all(disk, &exported.folder);
-    let bytes = written?;
-    removed.with_context(|| format!("cannot remove {}", exported.folder.display()))?;
-    print(command, exported, directory, bytes)
+    let removed = let_go(disk, &exported);
+    let written = written?;
+    removed?;
+    print(command, exported, directory, &written)
 }
 
-fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Path) -> Result<u64> {
+fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Path) -> Result<Written> {
     let disk = &*host.disk;
     let mut tables = Vec::new();
     for (keyspace, table, _) in &from.tables {
@@ -170,10 +170,11 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
     #[cfg(feature = "analysis")]
     if command.parquet || command.arrow {
         let form = if command.parquet { Form::Parquet } else { Form::Arrow };
-        return analyse(host, form, (from, to), &mut progress).map(|()| bytes);
+        let rows = analyse(host, form, (from, to), &mut progress)?;
+        return Ok(Written { bytes, rows: Some(rows) });
     }
     let version = command.target.version();
-    let mut number = 0;
+    let (mut number, mut before) = (0, 0);
     // Numbers, which every version of Cassandra reads; SSTables that are not written anew keep their names.
     let mut next = || {
         number += 1;
@@ -184,24 +185,30 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         copy_schema(disk, command.target, &folder.join("schema.cql"), &target.join("schema.cql"))?;
         for sstable in sstables {
             progress.name(format!("export {}", target.strip_prefix(to).unwrap_or(target).display()));
-            write_one(&host.disk, command, (folder, *sstable), (target, &mut next))?;
-            progress.add(size_of(folder, sstable));
+            let bytes = size_of(folder, sstable);
+            write_one(&host.disk, command, (folder, *sstable), (target, &mut next), &mut |done, of| {
+                let share = done as f64 / of.max(1) as f64;
+                progress.at(before + (bytes as f64 * share) as u64);
+            })?;
+            before += bytes;
+            progress.at(before);
         }
     }
-    Ok(bytes)
+    Ok(Written { bytes, rows: None })
 }
 
-/// Writes the live rows of every table as a file for analysis.
+/// Writes the live rows of every table as a file for analysis; returns how many each has.
 #[cfg(feature = "analysis")]
 fn analyse(
     host: &Host,
     form: Form,
     (from, to): (&ExportedFiles, &Path),
     progress: &mut Progress,
-) -> Result<()> {
+) -> Result<Vec<u64>> {
     let disk = &*host.disk;
     let statements = read_whole(disk, &from.folder.join("schema.cql"))?;
     let reader = Reader::new(host, &String::from_utf8_lossy(&statements))?;
+    let mut rows = Vec::new();
     for (keyspace, table, _) in &from.tables {
         progress.name(format!("export {keyspace}.{table}"));
         let folder = from.folder.join(keyspace).join(table);
@@ -213,25 +220,23 @@ fn analyse(
             sstables.into_iter().map(|descriptor| (folder.clone(), descriptor)).collect();
         make_folder(disk, &to.join(keyspace))?;
         let path = to.join(keyspace).join(format!("{table}.{}", form.ending()));
-        reader.write((keyspace, table), &sstables, (&path, form))?;
+        rows.push(reader.write((keyspace, table), &sstables, (&path, form))?);
         for (folder, descriptor) in &sstables {
             let size = disk.open(&descriptor.path(folder, Component::Data))?.size()?;
             progress.add(size);
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
-fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
-    disk.create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
-}
-
-/// Writes one SSTable for the target: as it is where it is of the target's version, anew otherwise.
+/// Writes one SSTable for the target: as it is where it is of the target's version, anew otherwise; then `progress` is told what is
+/// done, and of how much.
 fn write_one(
     disk: &Arc<dyn Disk>,
     command: &ExportCommand,
     (folder, descriptor): (&Path, Descriptor),
     (to, next): (&Path, &mut dyn FnMut() -> Descriptor),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     let version = command.target.version();
     if descriptor.version == version {
@@ -243,7 +248,8 @@ fn write_one(
     let found = Found { folder: folder.to_owned(), descriptor };
     let table = found.open(&**disk)?;
     let mut how = Rewriting { version, bytes_max: None, page_checksums: false, folder: to, next };
-    rewrite(disk, (&table, folder), &mut how, &mut |_| {})?;
+    let total = table.uncompressed_bytes();
+    rewrite(disk, (&table, folder), &mut how, &mut |position| progress(position, total))?;
     Ok(())
 }
 
@@ -292,37 +298,45 @@ fn copy_schema(disk: &dyn Disk, target: Target, from: &Path, to: &Path) -> Resul
     write().with_context(|| format!("cannot write {}", to.display()))
 }
 
-fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
-    for path in disk.list(folder)? {
-        if disk.is_dir(&path) {
-            remove_all(disk, &path)?;
-        } else {
-            disk.remove(&path)?;
-        }
-    }
-    disk.remove_dir(folder)
-}
-
-fn print(command: &ExportCommand, exported: ExportedFiles, directory: PathBuf, bytes: u64) -> Result<()> {
+fn print(
+    command: &ExportCommand,
+    exported: ExportedFiles,
+    directory: PathBuf,
+    written: &Written,
+) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let table = |(keyspace, table, sstables)| TableOutcome { keyspace, table, sstables };
+    let rows = |at: usize| written.rows.as_ref().and_then(|rows| rows.get(at).copied());
+    let table =
+        |(at, (keyspace, table, sstables))| TableOutcome { keyspace, table, sstables, rows: rows(at) };
     let version = match (command.parquet, command.arrow) {
         (true, _) => "parquet".to_owned(),
         (_, true) => "arrow".to_owned(),
         _ => command.target.version().to_string(),
     };
-    let tables: Vec<TableOutcome> = exported.tables.into_iter().map(table).collect();
-    let outcome = Outcome { directory, version, tables, bytes };
+    let tables: Vec<TableOutcome> = exported.tables.into_iter().enumerate().map(table).collect();
+    let outcome = Outcome { directory, version, tables, bytes: written.bytes };
     if command.json {
         serde_json::to_writer(&mut out, &outcome)?;
         writeln!(out)?;
         return Ok(());
     }
-    for TableOutcome { keyspace, table, sstables } in &outcome.tables {
-        writeln!(out, "exported    {keyspace}.{table}: {sstables} SSTables")?;
+    for TableOutcome { keyspace, table, sstables, rows } in &outcome.tables {
+        match rows {
+            Some(rows) => writeln!(out, "exported    {keyspace}.{table}: {rows} rows")?,
+            None => writeln!(out, "exported    {keyspace}.{table}: {sstables} SSTables")?,
+        }
     }
     let (count, directory) = (outcome.tables.len(), outcome.directory.display());
-    writeln!(out, "exported    {count} tables, {}, version {} to {directory}", size(bytes), outcome.version)?;
+    match &written.rows {
+        Some(rows) => {
+            let rows: u64 = rows.iter().sum();
+            writeln!(out, "exported    {count} tables, {rows} rows, as {} to {directory}", outcome.version)?;
+        }
+        None => {
+            let bytes = size(outcome.bytes);
+            writeln!(out, "exported    {count} tables, {bytes}, version {} to {directory}", outcome.version)?;
+        }
+    }
     Ok(())
 }
 

@@ -1,14 +1,15 @@
 //! `helenus import`: takes SSTables of a Cassandra node in, with their schema.
 
+use super::admin::{follow, unexpected};
 use super::at::{At, AtOptions};
 use super::progress::size;
-use super::watch::{Line, watch};
-use anyhow::{Context, Result, anyhow, bail};
+use super::watch::watch;
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use helenus_cql::LocalBackend;
 use helenus_engine::import::{ImportProgress, SourceDisk};
 use helenus_host::Host;
-use helenus_server::admin::{AdminAnswer, AdminRequest, Import, ImportOrder, ask, request_of};
+use helenus_server::admin::{AdminRequest, Import, ImportOrder, imported, request_of};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -113,18 +114,9 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
 
 /// Orders the import and follows it.
 fn on_server(socket: &Path, order: ImportOrder) -> Result<Import> {
-    let mut answer = ask(socket, &AdminRequest::Import(order))?;
-    let mut line = Line::default();
-    loop {
-        match answer {
-            AdminAnswer::Import(import) if import.is_over => return Ok(import),
-            AdminAnswer::Import(import) => {
-                line.show((&import.doing, import.bytes_done, import.bytes_total));
-                answer = ask(socket, &AdminRequest::Importing { number: import.number })?;
-            }
-            AdminAnswer::Error(text) => bail!("{text}"),
-            _ => bail!("the server answered with something else than an import"),
-        }
+    match follow(socket, &AdminRequest::Import(order))? {
+        helenus_server::admin::Outcome::Imported(import) => Ok(import),
+        _ => unexpected(),
     }
 }
 
@@ -134,14 +126,7 @@ fn on_directory(host: &Host, backend: &Arc<LocalBackend>, order: &ImportOrder) -
     let progress = ImportProgress::default();
     let report = watch(|| backend.import(disk, &request, &progress), || progress.look())?;
     let report = report.map_err(|error| anyhow!("{error}"))?;
-    Ok(Import {
-        is_over: true,
-        bytes_total: report.bytes,
-        tables: report.tables,
-        made: report.made,
-        notes: report.notes,
-        ..Import::default()
-    })
+    Ok(imported(report))
 }
 
 fn print(command: &ImportCommand, import: &Import) -> Result<()> {
@@ -168,8 +153,7 @@ fn print(command: &ImportCommand, import: &Import) -> Result<()> {
         writeln!(out, "note        {note}")?;
     }
     let all: u64 = import.tables.iter().map(|(_, _, sstables)| sstables).sum();
-    let bytes =
-        if import.bytes_total > 0 { format!(", {}", size(import.bytes_total)) } else { String::new() };
+    let bytes = if import.bytes > 0 { format!(", {}", size(import.bytes)) } else { String::new() };
     let word = if command.dry_run { "checked   " } else { "imported  " };
     writeln!(out, "{word}  {all} SSTables of {} tables{bytes}", import.tables.len())?;
     Ok(())

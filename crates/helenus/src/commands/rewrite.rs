@@ -14,6 +14,9 @@ use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Elements of a partition between two words about progress.
+const PROGRESS_ELEMENTS: u64 = 1024;
+
 /// What is written.
 pub struct Rewriting<'a> {
     /// The version.
@@ -65,7 +68,7 @@ pub fn rewrite(
             writer = Some(SsTableWriter::create(disk.clone(), how.folder, descriptor, options.clone())?);
         }
         if let Some(writer) = &mut writer {
-            partition(&mut scan, writer, &mut cx)?;
+            partition(&mut scan, writer, &mut cx, progress)?;
         }
         progress(scan.position());
     }
@@ -75,11 +78,21 @@ pub fn rewrite(
     Ok(written)
 }
 
-fn partition(scan: &mut Scan, writer: &mut SsTableWriter, cx: &mut ReadContext) -> Result<()> {
+fn partition(
+    scan: &mut Scan,
+    writer: &mut SsTableWriter,
+    cx: &mut ReadContext,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
     let hash = KeyHash::of(scan.key());
     writer.begin_partition(scan.key(), &hash, scan.deletion(), scan.static_row())?;
     let mut last = Vec::new();
+    let mut elements = 0_u64;
     while scan.advance(cx)? {
+        elements += 1;
+        if elements.is_multiple_of(PROGRESS_ELEMENTS) {
+            progress(scan.position());
+        }
         let key = scan.current().key();
         if key == AFTER_ALL || key <= last.as_slice() {
             bail!(

@@ -16,9 +16,8 @@ use super::analyzer::Analyzer;
 use crate::byte_comparable::component;
 use crate::cell::Cell;
 use crate::row::RowView;
-use crate::schema::{Column, ColumnKind, Index, IndexPart, Table, TableOptions};
+use crate::schema::{Column, ColumnKind, Index, IndexPart, Table};
 use crate::types::{CqlType, TypeError};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of a term that are kept as they are; a longer one ends with a digest or is cut.
@@ -73,46 +72,24 @@ impl IndexShape {
     }
 
     fn hidden_table(&self) -> Table {
-        let blob = |name: &str, position| Column {
-            name: name.into(),
-            kind: ColumnKind::Clustering,
-            position,
-            ty: CqlType::Blob,
-            reversed: false,
-            id: Table::UNNUMBERED,
-        };
+        let blob = |name| Column::new(name, ColumnKind::Clustering, CqlType::Blob);
         let mut clustering = Vec::new();
         if self.is_ordered {
-            clustering.push(blob("value", 0));
+            clustering.push(blob("value"));
         }
-        clustering.push(blob("position", clustering.len()));
+        clustering.push(blob("position"));
         if !self.is_of_partitions() {
-            let columns = self.base.clustering.iter().cloned().enumerate();
-            let shift = clustering.len();
-            clustering.extend(columns.map(|(at, column)| Column { position: shift + at, ..column }));
+            clustering.extend(self.base.clustering.iter().cloned());
         }
         if self.has_path() {
-            clustering.push(blob("path", clustering.len()));
+            clustering.push(blob("path"));
         }
         let name = index_table_name(&self.base.name, &self.index.name);
-        Table {
-            id: self.index.id,
-            keyspace: self.base.keyspace.clone(),
-            name: name.as_str().into(),
-            partition_key: vec![Column { kind: ColumnKind::PartitionKey, ..blob("term", 0) }],
-            clustering,
-            statics: Vec::new(),
-            regulars: Vec::new(),
-            options: TableOptions {
-                gc_grace_seconds: self.base.options.gc_grace_seconds,
-                ..TableOptions::default()
-            },
-            dropped: BTreeMap::new(),
-            flags: vec!["compound".into()],
-            indexes: BTreeMap::new(),
-            masks: BTreeMap::new(),
-            next_column_id: 0,
-        }
+        let term = Column { kind: ColumnKind::PartitionKey, ..blob("term") };
+        let columns = std::iter::once(term).chain(clustering);
+        let mut table = Table::new((&self.base.keyspace, &name), self.index.id, columns);
+        table.options.gc_grace_seconds = self.base.options.gc_grace_seconds;
+        table
     }
 
     /// Whether entries lead to partitions and not to rows.

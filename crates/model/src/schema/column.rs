@@ -1,5 +1,6 @@
 //! A column of a table.
 
+use super::Table;
 use crate::cell::ColumnId;
 use crate::types::CqlType;
 use std::sync::Arc;
@@ -32,6 +33,13 @@ pub struct Column {
     pub reversed: bool,
     /// Number of a static or regular column in rows; unused for key columns.
     pub id: ColumnId,
+}
+
+impl Column {
+    /// A column in ascending order, without a number, at the first position of its kind.
+    pub fn new(name: &str, kind: ColumnKind, ty: CqlType) -> Column {
+        Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED }
+    }
 }
 
 /// A column that was dropped: cells written before the drop are not seen, even if a column of that name returns.

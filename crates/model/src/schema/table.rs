@@ -46,6 +46,42 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table of these columns, which take their positions in the key in the order in which they come; with default options,
+    /// of compound names, nothing indexed, masked or dropped.
+    pub fn new(
+        (keyspace, name): (&str, &str),
+        id: TableId,
+        columns: impl IntoIterator<Item = Column>,
+    ) -> Table {
+        let mut table = Table {
+            id,
+            keyspace: keyspace.into(),
+            name: name.into(),
+            partition_key: Vec::new(),
+            clustering: Vec::new(),
+            statics: Vec::new(),
+            regulars: Vec::new(),
+            options: TableOptions::default(),
+            dropped: BTreeMap::new(),
+            flags: vec!["compound".into()],
+            indexes: BTreeMap::new(),
+            masks: BTreeMap::new(),
+            next_column_id: 0,
+        };
+        for column in columns {
+            let (of_kind, is_key) = match column.kind {
+                ColumnKind::PartitionKey => (&mut table.partition_key, true),
+                ColumnKind::Clustering => (&mut table.clustering, true),
+                ColumnKind::Static => (&mut table.statics, false),
+                ColumnKind::Regular => (&mut table.regulars, false),
+            };
+            let position = if is_key { of_kind.len() } else { 0 };
+            of_kind.push(Column { position, ..column });
+        }
+        table.arrange();
+        table
+    }
+
     /// Puts static and regular columns into Cassandra's order and numbers those without a number (`u16::MAX`).
     pub fn arrange(&mut self) {
         let order = |column: &Column| (column.ty.is_multi_cell(), column.name.clone());
@@ -65,6 +101,21 @@ impl Table {
     /// Every column: partition key, clustering, static, regular.
     pub fn columns(&self) -> impl Iterator<Item = &Column> {
         self.partition_key.iter().chain(&self.clustering).chain(&self.statics).chain(&self.regulars)
+    }
+
+    /// The columns of `SELECT *`: partition key, clustering, static and regular ones, the last two by name, of whatever
+    /// shape; without those that only storage knows (`allColumnsInSelectOrder`).
+    pub fn columns_in_select_order(&self) -> impl Iterator<Item = &Column> {
+        let by_name = |columns: &'_ [Column]| -> Vec<usize> {
+            let mut order: Vec<usize> = (0..columns.len()).collect();
+            order.sort_by(|a, b| columns[*a].name.as_bytes().cmp(columns[*b].name.as_bytes()));
+            order
+        };
+        let (statics, regulars) = (by_name(&self.statics), by_name(&self.regulars));
+        let statics = statics.into_iter().map(|index| &self.statics[index]);
+        let regulars = regulars.into_iter().map(|index| &self.regulars[index]);
+        let all = self.partition_key.iter().chain(&self.clustering).chain(statics).chain(regulars);
+        all.filter(|column| !self.is_hidden(column))
     }
 
     /// A column by name.

@@ -2,7 +2,7 @@
 //!
 //! Years are counted from 1 March so that the leap day ends them; 146,097 days are 400 such years exactly.
 
-use std::fmt::Write as _;
+use super::digits::write_padded;
 
 const DAYS_OF_400_YEARS: i64 = 146_097;
 /// From 0000-03-01 to 1970-01-01.
@@ -57,7 +57,10 @@ impl CivilDate {
 
     /// Appends `-MM-dd`.
     pub(super) fn write_month_and_day(self, out: &mut String) {
-        _ = write!(out, "-{:02}-{:02}", self.month, self.day);
+        for part in [self.month, self.day] {
+            out.push('-');
+            write_padded(part.into(), 2, out);
+        }
     }
 }
 

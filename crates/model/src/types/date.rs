@@ -2,10 +2,9 @@
 //!
 //! Both are of fixed length, have no empty value and sort by their bytes (`SimpleDateType`, `TimeType`).
 
-use std::fmt::Write as _;
-
 use super::TypeError;
 use super::civil::CivilDate;
+use super::digits::write_padded;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
@@ -24,7 +23,8 @@ fn write_iso_year(year: i64, out: &mut String) {
         0..=9999 => "",
         _ => "+",
     };
-    _ = write!(out, "{sign}{:04}", year.unsigned_abs());
+    out.push_str(sign);
+    write_padded(year.unsigned_abs(), 4, out);
 }
 
 /// Reads days as a plain unsigned number, or `yyyy-MM-dd`.
@@ -96,10 +96,15 @@ pub(super) fn is_number(text: &str) -> bool {
 
 /// Prints a time of day with all nine digits of its fraction.
 pub(super) fn write_time(bytes: [u8; 8], out: &mut String) {
-    let nanos = i64::from_be_bytes(bytes);
-    let seconds = nanos / NANOS_PER_SECOND;
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    _ = write!(out, "{hour:02}:{minute:02}:{second:02}.{:09}", nanos % NANOS_PER_SECOND);
+    // No valid time of day is negative.
+    let nanos = i64::from_be_bytes(bytes).unsigned_abs();
+    let seconds = nanos / NANOS_PER_SECOND.unsigned_abs();
+    for (part, before) in [(seconds / 3_600 % 24, ""), (seconds / 60 % 60, ":"), (seconds % 60, ":")] {
+        out.push_str(before);
+        write_padded(part, 2, out);
+    }
+    out.push('.');
+    write_padded(nanos % NANOS_PER_SECOND.unsigned_abs(), 9, out);
 }
 
 /// Reads nanoseconds as a plain number, or `hh:mm:ss[.fffffffff]`.

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use super::TypeError;
+use super::digits::write_padded;
 
 pub(super) fn compare_float(a: &[u8], b: &[u8]) -> Ordering {
     match (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
@@ -41,12 +42,45 @@ pub(super) fn write_float(bytes: &[u8; 4], out: &mut String) {
 
 pub(super) fn write_double(bytes: &[u8; 8], out: &mut String) {
     let value = f64::from_be_bytes(*bytes);
+    if !write_short(value, out) {
+        write_any(value, out);
+    }
+}
+
+fn write_any(value: f64, out: &mut String) {
     let mut scientific = format!("{:e}", value.abs());
     if !scientific.contains('.') {
         scientific =
             two_digits(scientific, format!("{:.1e}", value.abs()), |text| text.parse() == Ok(value.abs()));
     }
     write_java(&scientific, value.is_sign_negative(), value, out);
+}
+
+/// Writes numbers of at most six digits after the point, from 10^-3 to below 10^7, which most measured ones are; `false`: this is
+/// no such number. They have fewer than 15 digits: no other number of so few reads back as the same, so this is the shortest.
+fn write_short(value: f64, out: &mut String) -> bool {
+    const SCALE: f64 = 1e6;
+    let magnitude = value.abs();
+    if !(1e-3..1e7).contains(&magnitude) {
+        return false;
+    }
+    let scaled = (magnitude * SCALE).round();
+    if scaled / SCALE != magnitude {
+        return false;
+    }
+    let scaled = scaled as u64;
+    if value < 0.0 {
+        out.push('-');
+    }
+    write_padded(scaled / 1_000_000, 1, out);
+    out.push('.');
+    let (mut fraction, mut digits) = (scaled % 1_000_000, 6);
+    while digits > 1 && fraction % 10 == 0 {
+        fraction /= 10;
+        digits -= 1;
+    }
+    write_padded(fraction, digits, out);
+    true
 }
 
 /// Java's numbers have two digits at least. Where one would do, the nearest of two is taken: 4.9E-324, not 5.0E-324.
@@ -169,6 +203,27 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(printed(value), text);
         }
+    }
+
+    #[test]
+    fn numbers_of_few_digits_print_the_short_way_as_the_long_one() {
+        let mut state = 1_u64;
+        let mut short = 0;
+        for round in 0..20_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let digits = (state >> 20) % 10_u64.pow(1 + (round % 13) as u32);
+            let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
+            let value = sign * digits as f64 / 10_f64.powi((round / 13 % 8) as i32);
+            for value in [value, f64::from_bits(value.to_bits().wrapping_add(1))] {
+                let (mut quick, mut any) = (String::new(), String::new());
+                write_any(value, &mut any);
+                if write_short(value, &mut quick) {
+                    assert_eq!(quick, any);
+                    short += 1;
+                }
+            }
+        }
+        assert!(short > 5_000, "{short}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use num_bigint::BigInt;
 
 use super::TypeError;
+use super::digits::write_integer;
 
 /// Order of two values of one fixed-length signed type; the empty value first. A broken length compares as a prefix.
 #[inline]
@@ -69,29 +70,12 @@ pub(super) fn to_i64(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-/// Appends a number in decimal digits, without the machinery of formatting: what a dump of numbers spends most of its time on.
-pub fn write_integer(value: i64, out: &mut String) {
-    // 19 digits and a sign.
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    while let Some(free) = at.checked_sub(1) {
-        at = free;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        out.push('-');
-    }
-    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
-}
-
 pub(super) fn write_varint(bytes: &[u8], out: &mut String) {
     match small(bytes) {
-        Some(value) => _ = write!(out, "{value}"),
+        Some(value) => match i64::try_from(value) {
+            Ok(value) => write_integer(value, out),
+            Err(_) => _ = write!(out, "{value}"),
+        },
         None => _ = write!(out, "{}", BigInt::from_signed_bytes_be(bytes)),
     }
 }

@@ -2,6 +2,7 @@
 //! are, in threes.
 
 use super::civil::CivilDate;
+use super::digits::{pair, push, write_padded};
 
 const SECONDS_A_DAY: i64 = 86_400;
 
@@ -14,23 +15,13 @@ pub fn write_instant(seconds: i64, nanoseconds: u32, out: &mut String) {
         10_000.. => out.push('+'),
         _ => out.push('-'),
     }
-    let year = date.year.unsigned_abs();
-    if year > 9999 {
-        out.push_str(&year.to_string());
-    } else {
-        pair((year / 100) as u32, out);
-        pair((year % 100) as u32, out);
+    write_padded(date.year.unsigned_abs(), 4, out);
+    let mut text = *b"-00-00T00:00:00";
+    let parts = [date.month.into(), date.day.into(), of_day / 3600, of_day / 60 % 60, of_day % 60];
+    for (part, place) in parts.into_iter().zip(text.chunks_exact_mut(3)) {
+        place[1..].copy_from_slice(&pair(part));
     }
-    out.push('-');
-    pair(u32::from(date.month), out);
-    out.push('-');
-    pair(u32::from(date.day), out);
-    out.push('T');
-    pair(of_day / 3600, out);
-    out.push(':');
-    pair(of_day / 60 % 60, out);
-    out.push(':');
-    pair(of_day % 60, out);
+    push(&text, out);
     fraction(nanoseconds, out);
     out.push('Z');
 }
@@ -40,25 +31,12 @@ fn fraction(nanoseconds: u32, out: &mut String) {
         return;
     }
     out.push('.');
-    let thousands = [nanoseconds / 1_000_000, nanoseconds / 1_000 % 1_000, nanoseconds % 1_000];
-    let used = match thousands {
-        [_, 0, 0] => 1,
-        [_, _, 0] => 2,
-        _ => 3,
-    };
-    for part in thousands.iter().take(used) {
-        out.push(digit(part / 100));
-        pair(part % 100, out);
+    let (mut digits, mut width) = (nanoseconds, 9);
+    while digits % 1_000 == 0 {
+        digits /= 1_000;
+        width -= 3;
     }
-}
-
-fn pair(number: u32, out: &mut String) {
-    out.push(digit(number / 10));
-    out.push(digit(number % 10));
-}
-
-fn digit(number: u32) -> char {
-    char::from(b'0' + (number % 10) as u8)
+    write_padded(digits.into(), width, out);
 }
 
 #[cfg(test)]

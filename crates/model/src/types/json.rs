@@ -4,7 +4,7 @@
 
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
-use super::integer::write_integer;
+use super::digits::write_integer;
 use super::literal::{separate, write_plain};
 use super::text::write_hex;
 use super::vector::VectorElements;

@@ -5,6 +5,7 @@
 
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
+use super::digits::write_integer;
 use super::duration::{self, Duration};
 use super::text::write_hex;
 use super::vector::VectorElements;
@@ -82,7 +83,7 @@ pub(super) fn write_plain(ty: &CqlType, bytes: &[u8], separator: char, out: &mut
     match ty {
         CqlType::BigInt | CqlType::Counter | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt => {
             if let Some(value) = integer::to_i64(bytes) {
-                integer::write_integer(value, out);
+                write_integer(value, out);
             }
         }
         CqlType::Boolean => match bytes.first() {

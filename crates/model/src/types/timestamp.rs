@@ -4,11 +4,10 @@
 //! Zones are offsets, `Z`, `UTC`, `GMT`, `UT`, and these three with an offset; names that need a database of time
 //! zones (`PST`, `Europe/Paris`) are refused.
 
-use std::fmt::Write as _;
-
 use super::TypeError;
 use super::civil::CivilDate;
 use super::date::{is_number, read_iso_date, read_number};
+use super::digits::{pair, push, write_padded};
 
 const MS_PER_DAY: i64 = 86_400_000;
 
@@ -19,11 +18,20 @@ pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
     let date = CivilDate::from_epoch_day(ms.div_euclid(MS_PER_DAY));
     let of_day = ms.rem_euclid(MS_PER_DAY);
     let year = if date.year > 0 { date.year } else { 1 - date.year };
-    let plus = if year > 9999 { "+" } else { "" };
-    _ = write!(out, "{plus}{year:04}");
+    if year > 9999 {
+        out.push('+');
+    }
+    write_padded(year.unsigned_abs(), 4, out);
     date.write_month_and_day(out);
-    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
-    _ = write!(out, "{separator}{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000);
+    let of_day = of_day.unsigned_abs() as u32;
+    out.push(separator);
+    let mut text = *b"00:00:00.000Z";
+    for (at, part) in [(0, of_day / 3_600_000), (3, of_day / 60_000 % 60), (6, of_day / 1_000 % 60)] {
+        text[at..at + 2].copy_from_slice(&pair(part));
+    }
+    text[9] = b'0' + (of_day / 100 % 10) as u8;
+    text[10..12].copy_from_slice(&pair(of_day));
+    push(&text, out);
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {

@@ -5,7 +5,6 @@
 //! longs (`java.util.UUID.compareTo`).
 
 use std::cmp::Ordering;
-use std::fmt::Write as _;
 
 use super::TypeError;
 
@@ -72,7 +71,8 @@ pub(super) fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 pub(super) fn write(bytes: &[u8; 16], out: &mut String) {
-    _ = write!(out, "{}", uuid::Uuid::from_bytes(*bytes));
+    let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+    out.push_str(uuid::Uuid::from_bytes(*bytes).hyphenated().encode_lower(&mut buffer));
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {

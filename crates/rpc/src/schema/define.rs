@@ -1,7 +1,8 @@
 //! Tables made from definitions (`ThriftConversion.fromThrift`).
 //!
 //! A definition without declared columns makes a dense table, one with some a static one; a composite comparator makes its
-//! components clustering columns. Names that nobody gave are `key`, `column1`, `value` and those that follow.
+//! components clustering columns. Both together make a table of CQL's own, as in Cassandra 3.11: with the declared columns static,
+//! not described by this interface, and not served. Names that nobody gave are `key`, `column1`, `value` and those that follow.
 
 use crate::error::{Result, invalid};
 use crate::family::{Family, SUPER_COLUMN_MAP, Shape};
@@ -65,14 +66,10 @@ impl Types {
     }
 
     /// Compares the names of declared columns.
-    fn of_names(&self) -> Result<&CqlType> {
-        match &self.comparator {
-            _ if self.is_super => Ok(&self.subcomparator),
-            Comparator::Plain(ty, _) => Ok(ty),
-            Comparator::Composite(_) => invalid(
-                "columns cannot be declared (column_metadata) where the comparator is a CompositeType; use CREATE TABLE of \
-                 CQL 3",
-            ),
+    fn of_names(&self) -> Comparator {
+        match self.is_super {
+            true => Comparator::Plain(self.subcomparator.clone(), false),
+            false => self.comparator.clone(),
         }
     }
 }
@@ -169,6 +166,11 @@ pub(super) fn updated_table(base: &Table, definition: &CfDef<'_>, made_us: i64) 
         }
     }
     let kept = declared(definition, &types)?;
+    if !kept.is_empty() && family.shape == Shape::Composite {
+        return invalid(
+            "columns cannot be declared (column_metadata) in a family with a CompositeType that is there already",
+        );
+    }
     if !kept.is_empty() && family.shape == Shape::Dynamic {
         // Values of names that are declared from now on stay where they are; reads look at both.
         table.flags.retain(|flag| flag != "dense");
@@ -244,7 +246,7 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
     if metadata.is_empty() {
         return Ok(Vec::new());
     }
-    let names = types.of_names()?;
+    let names = types.of_names();
     let kind = if types.is_super { ColumnKind::Regular } else { ColumnKind::Static };
     let mut columns: Vec<Column> = Vec::with_capacity(metadata.len());
     for ColumnDef { name, validation_class, .. } in metadata {
@@ -255,7 +257,7 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
                 names.class_name()
             ));
         }
-        let found = column(&value_text(names, name), kind, plain(Some(validation_class))?);
+        let found = column(&names.text_of(name), kind, plain(Some(validation_class))?);
         let name = &found.name;
         match (found.ty == CqlType::Counter, types.value == CqlType::Counter) {
             (true, false) => {
@@ -325,7 +327,10 @@ fn set_indexes(table: &mut Table, definition: &CfDef<'_>, types: &Types, made_us
     let mut indexes: BTreeMap<Arc<str>, Arc<Index>> = BTreeMap::new();
     for wanted in definition.column_metadata.as_deref().unwrap_or_default() {
         let Some(kind) = wanted.index_type else { continue };
-        let column = value_text(types.of_names()?, &wanted.name);
+        if matches!(types.comparator, Comparator::Composite(_)) {
+            return invalid("Secondary indexes are not supported where the comparator is a CompositeType");
+        }
+        let column = types.of_names().text_of(&wanted.name);
         let name: Arc<str> = match wanted.index_name.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => name.into(),
             None => generated_name(table, &column).into(),

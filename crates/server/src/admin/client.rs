@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::protocol::{AdminAnswer, AdminRequest};
+use super::answer::AdminAnswer;
+use super::request::AdminRequest;
 use super::socket::AdminError;
 
 /// Asks the server behind `socket` and waits for its answer.

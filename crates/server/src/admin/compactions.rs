@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use helenus_engine::{CompactionRequest, CompactionStatus, Database};
+use helenus_engine::{CompactionRequest, Database};
 use helenus_model::schema::{Table, TableId};
 use parking_lot::Mutex;
 
-use super::protocol::{Compaction, RunningCompaction};
+use super::answer::Compaction;
+use super::telling::running;
 
 /// Requests that are over are forgotten when there are more than this.
 const KEPT_MAX: usize = 64;
@@ -28,13 +29,18 @@ struct Asked {
 }
 
 impl AskedCompactions {
-    /// Asks for compactions of everything in these tables; the number of the request.
-    pub(super) fn ask(&self, database: &Database, tables: &[Arc<Table>]) -> u64 {
+    /// Asks for compactions in these tables; the number of the request.
+    pub(super) fn ask(
+        &self,
+        database: &Database,
+        tables: &[Arc<Table>],
+        ask: impl FnOnce(Vec<TableId>) -> Arc<CompactionRequest>,
+    ) -> u64 {
         let names: Vec<_> =
             tables.iter().map(|table| (table.keyspace.to_string(), table.name.to_string())).collect();
         let before = footprint(database, &names);
         let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
-        let request = database.compact(ids);
+        let request = ask(ids);
         let mut asked = self.asked.lock();
         if asked.len() >= KEPT_MAX {
             asked.retain(|_, asked| asked.request.status().ended.is_none());
@@ -66,17 +72,6 @@ impl AskedCompactions {
             disk_bytes,
             running: database.status().compactions.into_iter().map(running).collect(),
         })
-    }
-}
-
-pub(super) fn running(status: CompactionStatus) -> RunningCompaction {
-    RunningCompaction {
-        keyspace: status.keyspace,
-        table: status.table,
-        kind: status.kind.to_owned(),
-        sstables: status.sstables,
-        bytes_total: status.bytes_total,
-        bytes_done: status.bytes_done,
     }
 }
 

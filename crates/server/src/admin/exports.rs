@@ -6,7 +6,7 @@ use helenus_cql::LocalBackend;
 use helenus_engine::{Database, is_system_keyspace};
 use helenus_model::schema::{Keyspace, Table};
 
-use super::protocol::ExportedFiles;
+use super::answer::ExportedFiles;
 
 /// Links the SSTables of everything, of a keyspace or of a table into a folder of the database, and writes `schema.cql`
 /// there: one of all, one beside each table.

@@ -1,23 +1,34 @@
 //! The admin socket: a Unix socket beside the data, for the owner's tools on this machine.
 //!
-//! One line of JSON a request, one line of JSON an answer, any number of them on a connection. `protocol` says what the lines
-//! hold, `socket` where the socket is and who may use it, `serve` answers, `client` asks. `compactions`, `imports` and `exports`
-//! are what takes longer than an answer may.
+//! One line of JSON a request, one line of JSON an answer, any number of them on a connection. `request`, `answer` and `figures`
+//! say what the lines hold, `socket` where the socket is and who may use it, `serve` reads and writes, `desk` does what is
+//! asked, `client` asks. `telling` gathers figures, `snapshots` keeps snapshots. `compactions`, `errands` and `exports` are
+//! what takes longer than an answer may.
 
+mod answer;
 mod client;
 mod compactions;
+mod desk;
+mod errands;
 mod exports;
-mod imports;
-mod protocol;
+mod figures;
+mod request;
 mod serve;
+mod snapshots;
 mod socket;
+mod telling;
 
-pub use client::ask;
-pub use exports::export;
-pub use imports::request_of;
-pub use protocol::{
-    AdminAnswer, AdminRequest, Compaction, ExportedFiles, Flushed, Import, ImportOrder, RunningCompaction,
-    ServerStatus, TableLine,
+pub use answer::{
+    AdminAnswer, Compaction, Errand, ExportedFiles, Flushed, Import, Outcome, Reloaded, Restored,
+    RestoredTable, RunningCompaction, ServerStatus, SnapshotLine, TableLine, VerifiedTable,
 };
-pub use serve::{AdminServer, Facts};
+pub use client::ask;
+pub use errands::{imported, request_of};
+pub use exports::export;
+pub use figures::{
+    CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask, Spread,
+    TableFigures, TopPartitionLine,
+};
+pub use request::{AdminRequest, ImportOrder, RestoreOrder, Which};
+pub use serve::{AdminServer, Doors, Facts};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -70,8 +70,8 @@ const NOTHING_HERE: &str = "\
 
 /// Keys whose effect one machine could have, and Helenus does not have yet.
 const NOT_BUILT: &str = "\
-    crypto_provider disk_failure_policy commit_failure_policy native_transport_idle_timeout request_timeout \
-    counter_write_request_timeout cas_contention_timeout slow_query_log_timeout concurrent_writes \
+    crypto_provider native_transport_idle_timeout request_timeout \
+    counter_write_request_timeout cas_contention_timeout concurrent_writes \
     concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
     native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
@@ -116,7 +116,7 @@ const NOT_BUILT: &str = "\
     native_transport_min_backoff_on_queue_overload native_transport_max_backoff_on_queue_overload \
     native_transport_timeout consecutive_message_errors_threshold native_transport_idle_timeout_in_ms \
     request_timeout_in_ms counter_write_request_timeout_in_ms cas_contention_timeout_in_ms \
-    slow_query_log_timeout_in_ms memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
+    memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
     column_index_cache_size_in_kb min_free_space_per_drive_in_mb \
     commitlog_total_space_in_mb trickle_fsync_interval_in_kb key_cache_size_in_mb row_cache_size_in_mb \
     counter_cache_size_in_mb cache_load_timeout_seconds tracetype_query_ttl tracetype_repair_ttl \

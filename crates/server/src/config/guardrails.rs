@@ -48,6 +48,12 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     }
 }
 
+/// Whether a key is a guardrail, or a bound of the same kind that statements are judged by: these may change at run time.
+pub fn judges_statements(key: &str) -> bool {
+    const ENDS: [&str; 5] = ["_warn_threshold", "_fail_threshold", "_warned", "_ignored", "_disallowed"];
+    ENDS.iter().any(|end| key.ends_with(end)) || Feature::of_key(key).is_some()
+}
+
 /// A bound: bytes, microseconds or a number; 0 and less are none.
 fn number(settings: &Settings, key: &str) -> Option<u64> {
     let number = match settings.get(key)? {

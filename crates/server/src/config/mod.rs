@@ -15,9 +15,10 @@ mod settings_table;
 mod value;
 
 pub use cassandra_keys::{GUARDED, Guarded, NoEffect};
+pub use guardrails::judges_statements;
 pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;
-pub use server_config::{ServerConfig, Storage, SyncChoice, Timeouts};
+pub use server_config::{LogConfig, ServerConfig, Storage, SyncChoice, Timeouts};
 pub use settings::{ConfigError, Settings};
 pub use settings_table::settings_table;
 pub use value::{Kind, Value, size_text};

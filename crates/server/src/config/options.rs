@@ -4,6 +4,7 @@
 //! Cassandra's where Cassandra has the option.
 
 use super::value::Kind;
+use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 
 /// An option.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,25 @@ options! {
     "rpc", Some("rpc"), Kind::Listen, "off", [],
         "Address and port for clients of the old RPC interface (Thrift), such as 127.0.0.1:9160. Off unless given; in a file, \
          start_rpc turns it on.";
+    "http", Some("http"), Kind::Listen, "off", [],
+        "Address and port for HTTP: /metrics for Prometheus, /health and /ready, such as 127.0.0.1:9180. Off unless given. \
+         Whoever reaches it reads names of keyspaces and tables; it asks nobody who they are.";
+    "log_level", Some("log-level"), Kind::Choice(&["error", "warn", "info", "debug", "off"]), "info", [],
+        "How much is logged, on standard error. debug: errors that clients made, flushes of system tables too.";
+    "log_format", Some("log-format"), Kind::Choice(&["text", "json"]), "text", [],
+        "text: a line for people. json: an object a line, also for what the start prints on standard output.";
+    "log_values", Some("log-values"), Kind::Boolean, "false", [],
+        "Show values in the statements that are logged. Without it a ? stands for each.";
+    "slow_query_log_timeout", Some("slow-query-log-timeout"), Kind::Duration { min_ms: 0 }, "500ms",
+        ["slow_query_log_timeout_in_ms" "ms"],
+        "Statements that take longer are logged with what they touched; 0ms for none.";
+    "disk_failure_policy", Some("disk-failure-policy"), Kind::Choice(DiskFailurePolicy::NAMES), "ignore", [],
+        "What a damaged file, or one that the system refuses to read or write, means. ignore: the statement that met it \
+         fails. best_effort: clients are no longer served once the disk is full. stop: nor when the system refuses. \
+         stop_paranoid: nor when a file is damaged. die: the server ends. The last three refuse to start on damaged tables.";
+    "commit_failure_policy", Some("commit-failure-policy"), Kind::Choice(CommitFailurePolicy::NAMES), "stop_commit", [],
+        "What a failed commit log means. stop_commit, ignore: writes are refused until a restart, reads go on. stop: clients \
+         are no longer served. die: the server ends.";
     "commitlog_sync", Some("sync"), Kind::Choice(&["periodic", "batch", "group"]), "group", [],
         "When a write is acknowledged. group, batch: once it is synced, so it survives a power failure; group syncs for all \
          writes that wait. periodic: once the system has it, so it survives the death of the server; synced now and then.";
@@ -63,7 +83,7 @@ options! {
         "Start although a commit log is damaged, and lose the damaged record and what follows it in its segment.";
     "memory_limit", Some("memory-limit"), Kind::Size { min: 16 * MIB, max: u64::MAX },
         "a quarter of the machine's memory, at most 4GiB", [],
-        "Memory for memtables, cache and requests together.";
+        "Memory for memtables, cache and requests together. An answer that is not asked for in pages may have a thirty-second of it, 32 to 256 MiB.";
     "compaction_throughput", Some("compaction-throughput"), Kind::Rate, "64MiB/s",
         ["compaction_throughput_mb_per_sec" "MiB/s"],
         "How much compactions read a second, all together; 0MiB/s for no bound.";
@@ -133,6 +153,9 @@ options! {
         "Ask the system to notice clients that are gone.";
     "available_processors", None, Kind::Integer { min: -1, max: 1024 }, "-1", [],
         "Threads that serve connections; -1 for one a core.";
+    "busy_poll_us", None, Kind::Integer { min: 0, max: 10_000 }, "100", [],
+        "Microseconds for which a thread that serves connections looks for the next request before it sleeps, when requests come \
+         one at a time; 0 for none, as on a single core.";
     "concurrent_reads", None, Kind::Integer { min: 2, max: 1024 }, "32", [],
         "Threads for reads that wait for the disk.";
     "read_request_timeout", None, TIMEOUT, "5s", ["read_request_timeout_in_ms" "ms"],
@@ -260,6 +283,8 @@ options! {
         "Whether ALTER TABLE .. DROP COMPACT STORAGE is allowed.";
     "tombstone_warn_threshold", None, COUNT, "1000", [],
         "A read that passes more tombstones is warned of; -1 for never.";
+    "tombstone_failure_threshold", None, COUNT, "100000", [],
+        "A read that passes more tombstones fails; -1 for never.";
     "zero_ttl_on_twcs_enabled", None, Kind::Boolean, "true", [],
         "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
 }

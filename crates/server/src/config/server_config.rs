@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
+use crate::log::Level;
 use crate::native::Limits;
+use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 use crate::rpc::RpcLimits;
 use helenus_wire::thrift;
 
@@ -65,6 +67,19 @@ pub struct Timeouts {
     pub range: Duration,
 }
 
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// What matters less is not; `None`: nothing is.
+    pub level: Option<Level>,
+    /// Whether lines are JSON.
+    pub is_json: bool,
+    /// Whether values of statements are shown.
+    pub shows_values: bool,
+    /// How long a statement takes that is logged; `None`: none is.
+    pub slow: Option<Duration>,
+}
+
 /// Everything a server is configured by.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -76,6 +91,14 @@ pub struct ServerConfig {
     pub rpc: Option<SocketAddr>,
     /// Limits of its server.
     pub rpc_limits: RpcLimits,
+    /// Where metrics and health are asked for; `None`: nowhere.
+    pub http: Option<SocketAddr>,
+    /// What is logged.
+    pub log: LogConfig,
+    /// What a failing disk means.
+    pub disk_failure: DiskFailurePolicy,
+    /// What a failed commit log means.
+    pub commit_failure: CommitFailurePolicy,
     /// Where clients are told to connect; `None`: where they do.
     pub broadcast_address: Option<IpAddr>,
     /// When a write is acknowledged.
@@ -88,6 +111,9 @@ pub struct ServerConfig {
     pub mutation_bytes_max: usize,
     /// Memory for everything, bytes.
     pub memory_limit: u64,
+    /// Bytes that an answer to a client that does not page may have: what all disk threads build at once is within
+    /// `memory_limit`.
+    pub answer_bytes_max: usize,
     /// Memory for memtables, bytes.
     pub memtable_bytes: usize,
     /// Memory for the block cache, bytes.
@@ -118,6 +144,8 @@ pub struct ServerConfig {
     pub drops_compact_storage: bool,
     /// Tombstones that a read may pass before its client is warned.
     pub tombstones_warn: u64,
+    /// Tombstones that a read may pass before it fails.
+    pub tombstones_fail: u64,
     /// What clients may not do.
     pub guardrails: Guardrails,
     /// Limits of the native protocol's server.
@@ -125,6 +153,8 @@ pub struct ServerConfig {
 }
 
 const MEMORY_LIMIT_MAX: u64 = 4 << 30;
+/// Least and most of `answer_bytes_max`: a largest value fits, and the most is what the protocol lets a frame have.
+const ANSWER_BYTES: (u64, u64) = (32 << 20, 256 << 20);
 const SEGMENT_BYTES: u64 = 32 << 20;
 
 impl ServerConfig {
@@ -152,18 +182,29 @@ impl ServerConfig {
             _ => SyncChoice::Group,
         };
         let limits = read.limits(memory_limit, cores)?;
+        let count = |key, default| match settings.get(key) {
+            Some(Value::Integer(count)) => u64::try_from(*count).unwrap_or(u64::MAX),
+            _ => default,
+        };
         let seconds = |key, default| read.duration(key).unwrap_or(Duration::from_secs(default));
         Ok(ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
             rpc: read.rpc()?,
             rpc_limits: read.rpc_limits(&limits),
+            http: read.text("http").and_then(|text| text.parse().ok()),
+            log: read.log(),
+            disk_failure: DiskFailurePolicy::of_name(read.text("disk_failure_policy").unwrap_or_default()),
+            commit_failure: CommitFailurePolicy::of_name(
+                read.text("commit_failure_policy").unwrap_or_default(),
+            ),
             broadcast_address: read.address("broadcast_rpc_address")?,
             sync,
             skip_damaged_log: read.boolean("skip_damaged_log").unwrap_or(false),
             segment_bytes: u32::try_from(segment_bytes).unwrap_or(u32::MAX),
             mutation_bytes_max: saturating(mutation),
             memory_limit,
+            answer_bytes_max: saturating((memory_limit / 32).clamp(ANSWER_BYTES.0, ANSWER_BYTES.1)),
             memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(memory_limit / 4)),
             cache_bytes: read.size("file_cache_size").unwrap_or(memory_limit / 4),
             compaction_bytes_per_s: read.size("compaction_throughput").unwrap_or(64 << 20),
@@ -181,10 +222,8 @@ impl ServerConfig {
             batches: read.batches(),
             masks_columns: read.boolean("dynamic_data_masking_enabled").unwrap_or(false),
             drops_compact_storage: read.boolean("drop_compact_storage_enabled").unwrap_or(false),
-            tombstones_warn: match settings.get("tombstone_warn_threshold") {
-                Some(Value::Integer(count)) => u64::try_from(*count).unwrap_or(u64::MAX),
-                _ => 1000,
-            },
+            tombstones_warn: count("tombstone_warn_threshold", 1000),
+            tombstones_fail: count("tombstone_failure_threshold", 100_000),
             guardrails: guardrails(settings),
             limits,
         })
@@ -238,6 +277,16 @@ impl<'a> Read<'a> {
         match self.settings.get(key)? {
             Value::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    fn log(&self) -> LogConfig {
+        let slow = self.duration("slow_query_log_timeout").unwrap_or(Duration::from_millis(500));
+        LogConfig {
+            level: Level::of_name(self.text("log_level").unwrap_or("info")),
+            is_json: self.text("log_format") == Some("json"),
+            shows_values: self.boolean("log_values").unwrap_or(false),
+            slow: (!slow.is_zero()).then_some(slow),
         }
     }
 
@@ -317,6 +366,7 @@ impl<'a> Read<'a> {
             write_timeout: limits.write_timeout,
             message_grace: limits.frame_grace,
             keeps_alive: limits.keeps_alive,
+            busy_poll: limits.busy_poll,
         }
     }
 
@@ -357,6 +407,9 @@ impl<'a> Read<'a> {
         limits.connections_max = self.count("native_transport_max_concurrent_connections");
         limits.connections_max_per_address =
             self.count("native_transport_max_concurrent_connections_per_ip").filter(|max| *max > 0);
+        if cores > 1 {
+            limits.busy_poll = Duration::from_micros(self.count("busy_poll_us").unwrap_or(100));
+        }
         limits.throws_on_overload = self.boolean("native_transport_throw_on_overload").unwrap_or(false);
         limits.keeps_alive = self.boolean("rpc_keepalive").unwrap_or(true);
         limits.write_timeout = self.duration("write_request_timeout").unwrap_or(limits.write_timeout);

@@ -180,6 +180,24 @@ impl Settings {
         self.from_flags.get(key).or_else(|| self.values.get(key))
     }
 
+    /// The keys that have other values in another reading of file and command line.
+    pub fn differences(&self, other: &Settings) -> Vec<&'static str> {
+        let keys = OPTIONS.iter().map(|option| option.key);
+        keys.filter(|key| self.get(key) != other.get(key)).collect()
+    }
+
+    /// Takes the value of `key`, or that there is none, from another reading.
+    pub fn take_over(&mut self, key: &'static str, other: &Settings) {
+        let take = |to: &mut BTreeMap<&'static str, Value>, from: &BTreeMap<&'static str, Value>| {
+            match from.get(key) {
+                Some(value) => to.insert(key, value.clone()),
+                None => to.remove(key),
+            };
+        };
+        take(&mut self.values, &other.values);
+        take(&mut self.from_flags, &other.from_flags);
+    }
+
     /// Whether the command line gave `key`.
     pub(super) fn has_flag(&self, key: &str) -> bool {
         self.from_flags.contains_key(key)

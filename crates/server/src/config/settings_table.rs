@@ -40,6 +40,7 @@ fn computed(key: &str, config: &ServerConfig) -> Option<String> {
         "native_transport_max_request_data_in_flight" => limits.in_flight_bytes_max,
         "native_transport_max_request_data_in_flight_per_ip" => limits.in_flight_bytes_max_per_address,
         "concurrent_compactors" => return Some(config.compactors.to_string()),
+        "busy_poll_us" => return Some(limits.busy_poll.as_micros().to_string()),
         "available_processors" => return Some(limits.doors.to_string()),
         _ => return None,
     };

@@ -10,22 +10,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
     Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Probe, Request as Asked,
-    StatementId, Trace, Values,
+    Trace, Values,
 };
 use helenus_engine::Ticket;
 use helenus_host::Clock;
 use helenus_wire::WireError;
 use helenus_wire::native as wire;
 use helenus_wire::native::{
-    BodyCodec, Compression, Consistency, ErrorCode, ErrorDetail, ErrorMessage, Outgoing, Request,
-    ResponseHead, Value, Version,
+    BodyCodec, Compression, Consistency, ErrorCode, ErrorMessage, Outgoing, Request, ResponseHead, Value,
+    Version,
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::columns::{ColumnsCache, specs};
 use super::errors::{error_message, schema_change};
+use super::recent::{Recent, Taken};
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
+use super::shown::statement_text;
+use super::traced::traced_request;
+use crate::log::SlowStatements;
 
 /// Values of a request kept on the stack; more go to the heap.
 const VALUES_INLINE: usize = 24;
@@ -38,6 +42,8 @@ const EMPTY_METADATA_ID: [u8; 16] =
 pub(super) struct Caller<'a> {
     pub backend: &'a dyn Backend,
     pub identity: &'a Identity,
+    /// The session of a request that is traced without having asked for it.
+    pub drawn: Option<Uuid>,
     pub client: Option<SocketAddr>,
     /// The session's keyspace.
     pub keyspace: Option<&'a str>,
@@ -50,17 +56,34 @@ pub(super) struct Caller<'a> {
     /// Whether this connection was warned of prepared statements that depend on its keyspace.
     pub warned_of_use: &'a AtomicBool,
     pub clock: &'a dyn Clock,
+    /// Who writes slow and failed statements down.
+    pub slow: Option<&'a SlowStatements>,
+    /// When the request came, by the coarse clock, if somebody does.
+    pub began_ns: Option<u64>,
 }
 
 /// What a thread keeps from answer to answer.
 #[derive(Default)]
 pub(super) struct Tools {
     columns: ColumnsCache,
+    statements: Recent,
+    /// The coarse clock when the last request was answered, within a poll: the next begins then.
+    answered_ns: Option<u64>,
     lz4: Option<BodyCodec>,
     snappy: Option<BodyCodec>,
 }
 
 impl Tools {
+    /// A poll begins: what was the time before is not now.
+    pub fn forget_time(&mut self) {
+        self.answered_ns = None;
+    }
+
+    /// The coarse clock, as the request before this one left it: one look a request serves for two.
+    pub fn now_ns(&self, clock: &dyn Clock) -> u64 {
+        self.answered_ns.unwrap_or_else(|| clock.coarse_ns())
+    }
+
     /// The codec of a connection's bodies; codecs have no state but their buffers, so connections share them.
     pub fn codec(&mut self, compression: Option<Compression>) -> Option<&mut BodyCodec> {
         let place = match compression? {
@@ -86,6 +109,8 @@ impl Tools {
 pub(super) enum Reply {
     /// The answer is in the buffer.
     Written,
+    /// The answer is in the buffer, and is an error of this code.
+    Refused(ErrorCode),
     /// The answer is in the buffer, and the session has another keyspace.
     UsedKeyspace(Arc<str>),
     /// The answer may leave once its ticket is ready.
@@ -112,22 +137,41 @@ pub(super) fn answer(
     tools: &mut Tools,
     out: &mut Vec<u8>,
 ) -> Reply {
-    let began = head.tracing_id.map(|session| (session, caller.clock.wall_us(), caller.clock.monotonic_ns()));
+    let began = head
+        .tracing_id
+        .or(caller.drawn)
+        .map(|session| (session, caller.clock.wall_us(), caller.clock.monotonic_ns()));
     let consistency = match request {
         Request::Query(query) => query.parameters.consistency,
         Request::Execute(execute) => execute.parameters.consistency,
         Request::Batch(batch) => batch.parameters.consistency,
         _ => Consistency::One,
     };
-    // A traced request is counted and timed; all others carry no probe.
-    let probe = began.map(|_| Mutex::new(Probe::default()));
+    // A traced request is counted and timed. One that may become slow is counted, and timed where it waits for files: of
+    // those on disk threads, each; the others are over at once.
+    let is_watched = caller.may_block && caller.began_ns.is_some();
+    let new = if began.is_some() { Probe::default } else { Probe::of_disk };
+    let probe = (began.is_some() || is_watched).then(|| Mutex::new(new()));
     let mut desk = Desk { caller, head, consistency, tools, out, probe: probe.as_ref() };
     let reply = answer_untraced(&mut desk, request);
+    if let (Some(slow), Some(began_ns)) = (caller.slow, caller.began_ns) {
+        let now_ns = caller.clock.coarse_ns();
+        tools.answered_ns = Some(now_ns);
+        let took_ns = now_ns.saturating_sub(began_ns);
+        if slow.threshold_ns().is_some_and(|threshold| took_ns >= threshold)
+            && !matches!(reply, Reply::WouldBlock)
+        {
+            let text = statement_text(request, caller.backend, slow.shows_values());
+            let probe = probe.as_ref().map(|probe| probe.lock().clone());
+            slow.slow(&text, took_ns, caller.client, probe.as_ref());
+        }
+    }
     if let Some((session, started_us, began_ns)) = began
         && !matches!(reply, Reply::WouldBlock)
     {
         let duration_us = ((caller.clock.monotonic_ns() - began_ns) / 1000).max(1) as i64;
-        let (words, parameters) = traced_request(request);
+        let (words, parameters) = traced_request(request, caller.backend);
+        let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let probe = probe.map(Mutex::into_inner).unwrap_or_default();
         let client = caller.client;
         let trace =
@@ -136,19 +180,6 @@ pub(super) fn answer(
         let _kept = caller.backend.record_trace(&trace);
     }
     reply
-}
-
-/// What a request is called in a trace, and what came with it (Cassandra's `QueryMessage` and its kin).
-fn traced_request<'r>(request: &Request<'r>) -> (&'static str, Vec<(&'static str, &'r str)>) {
-    match request {
-        Request::Query(query) => ("Execute CQL3 query", vec![("query", query.query)]),
-        Request::Prepare(prepare) => ("Preparing CQL3 query", vec![("query", prepare.query)]),
-        Request::Execute(_) => ("Execute CQL3 prepared query", Vec::new()),
-        Request::Batch(_) => ("Execute batch of CQL3 queries", Vec::new()),
-        Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
-            ("Request", Vec::new())
-        }
-    }
 }
 
 fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
@@ -165,13 +196,13 @@ fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
     match result {
         Ok(reply) => reply,
         Err(Failure::Cql(CqlError::WouldBlock)) if !caller.may_block => Reply::WouldBlock,
-        Err(Failure::Cql(error)) => desk.refuse(&error_message(&error)),
-        Err(Failure::Wire(error)) => desk.refuse(&ErrorMessage::from(&error)),
-        Err(Failure::Message(message)) => desk.refuse(&message),
+        Err(Failure::Cql(error)) => desk.refuse(&error_message(&error), request),
+        Err(Failure::Wire(error)) => desk.refuse(&ErrorMessage::from(&error), request),
+        Err(Failure::Message(message)) => desk.refuse(&message, request),
     }
 }
 
-enum Failure {
+pub(super) enum Failure {
     Cql(CqlError),
     Wire(WireError),
     Message(ErrorMessage),
@@ -209,14 +240,16 @@ impl Desk<'_> {
     }
 
     fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {
-        let prepared = prepared(self.caller.backend, execute.id)?;
+        let backend = self.caller.backend;
+        let prepared = self.tools.statements.take(backend, execute.id)?;
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
-        let backend = self.caller.backend;
         let warning = keyspace_warning(self.caller, &prepared, true);
-        self.run(&execute.parameters, (known, warning), |request, rows| {
+        let reply = self.run(&execute.parameters, (known, warning), |request, rows| {
             backend.execute(&prepared, request, rows)
-        })
+        });
+        self.tools.statements.give_back(prepared);
+        reply
     }
 
     fn run(
@@ -244,22 +277,40 @@ impl Desk<'_> {
     }
 
     fn batch(&mut self, batch: &wire::Batch<'_>) -> Result<Reply, Failure> {
+        let mut known = Vec::new();
+        let reply = self.run_batch(batch, &mut known);
+        known.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
+        reply
+    }
+
+    /// `known` gets the prepared statements of the batch.
+    fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut Vec<Taken>) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
         // All values of all statements in one allocation, then a range of them for each statement.
         let mut values = Vec::new();
+        let mut statements = Vec::with_capacity(batch.statements.len());
         for statement in batch.statements.iter() {
             values.extend(statement.values.iter().map(|(_, value)| bound(value)));
+            let of = match statement.statement {
+                wire::StatementRef::Query(query) => Of::Text(query),
+                wire::StatementRef::Prepared(id) => {
+                    Of::Known(self.tools.statements.place(backend, id, known)?)
+                }
+            };
+            statements.push((of, statement.values.len()));
         }
         let mut rest = values.as_slice();
-        let mut entries = Vec::with_capacity(batch.statements.len());
-        for statement in batch.statements.iter() {
-            let (own, others) = rest.split_at_checked(statement.values.len()).unwrap_or((rest, &[]));
+        let mut entries = Vec::with_capacity(statements.len());
+        for (of, count) in statements {
+            let (own, others) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = others;
             let own = Values::Positional(own);
-            entries.push(match statement.statement {
-                wire::StatementRef::Query(query) => BatchEntry::Query(query, own),
-                wire::StatementRef::Prepared(id) => BatchEntry::Prepared(prepared(backend, id)?, own),
-            });
+            match of {
+                Of::Text(query) => entries.push(BatchEntry::Query(query, own)),
+                Of::Known(at) => {
+                    entries.extend(known.get(at).map(|prepared| BatchEntry::Prepared(prepared, own)));
+                }
+            }
         }
         let kind = match batch.kind {
             wire::BatchKind::Logged => BatchKind::Logged,
@@ -361,11 +412,39 @@ impl Desk<'_> {
         outgoing.encode(&head, self.tools.codec(self.caller.compression), self.out)
     }
 
-    fn refuse(&mut self, message: &ErrorMessage) -> Reply {
+    fn refuse(&mut self, message: &ErrorMessage, request: &Request<'_>) -> Reply {
         // An error's text is bounded by the statement's, so it always fits.
         let _fits = self.put(&Outgoing::Error(message), &[]);
-        Reply::Written
+        let code = message.detail.code();
+        // A client that is told to prepare once more has done nothing wrong.
+        if let Some(slow) = self.caller.slow.filter(|_| code != ErrorCode::Unprepared) {
+            let (backend, values) = (self.caller.backend, slow.shows_values());
+            let text = || statement_text(request, backend, values);
+            slow.failed(&text, (code.name(), &message.message), is_servers(code), self.caller.client);
+        }
+        Reply::Refused(code)
     }
+}
+
+/// What a statement of a batch is.
+enum Of<'a> {
+    Text(&'a str),
+    /// Its place among the prepared ones.
+    Known(usize),
+}
+
+/// Whether an error of this code is the server's failure, not the client's mistake.
+fn is_servers(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::Server
+            | ErrorCode::ReadFailure
+            | ErrorCode::WriteFailure
+            | ErrorCode::ReadTimeout
+            | ErrorCode::WriteTimeout
+            | ErrorCode::Truncate
+            | ErrorCode::Overloaded
+    )
 }
 
 /// What the backend wants to know besides the statement.
@@ -387,19 +466,6 @@ fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values
         cancelled: Some(caller.cancelled),
         probe: None,
     }
-}
-
-/// A prepared statement by the id of a request, or the UNPREPARED that makes the driver prepare it again.
-fn prepared(backend: &dyn Backend, id: &[u8]) -> Result<Arc<Prepared>, Failure> {
-    let Ok(id) = StatementId::try_from(id) else {
-        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let message = format!("Prepared query with ID {hex} not found");
-        return Err(Failure::Message(ErrorMessage {
-            message,
-            detail: ErrorDetail::Unprepared { id: id.to_vec() },
-        }));
-    };
-    backend.prepared(&id)?.ok_or(Failure::Cql(CqlError::Unprepared(id)))
 }
 
 /// `ExecuteMessage.execute`: v5 compares the id that came with the request, the older versions trust what was prepared. A

@@ -122,6 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn drive(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         for _ in 0..READS_PER_POLL {
+            scratch.tools.forget_time();
             self.requests.take_letters(scratch);
             if self.stalled && self.has_room() {
                 self.serve_stalled(scratch);
@@ -494,11 +495,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         let this = self.get_mut();
         this.requests.mailbox.register(context.waker());
         let mut scratch = this.door.lend();
+        let before = this.requests.mailbox.requests_count.load(Ordering::Relaxed);
         this.requests.output.borrow(&mut scratch.write);
         let polled = this.drive(context, &mut scratch);
         this.requests.output.give_back(&mut scratch.write);
         this.trim();
         this.door.take_back(scratch);
+        let requests = this.requests.mailbox.requests_count.load(Ordering::Relaxed) - before;
+        this.door.vigil.answered(requests);
         polled
     }
 }

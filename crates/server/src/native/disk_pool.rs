@@ -17,6 +17,8 @@ use parking_lot::Mutex;
 use super::answer::{Caller, Held, Reply, Tools, answer};
 use super::ledger::Reservation;
 use super::mailbox::Mailbox;
+use crate::admin::Pool;
+use crate::log::SlowStatements;
 
 /// A request, with all that is needed to answer it elsewhere.
 pub(super) struct Job {
@@ -29,8 +31,11 @@ pub(super) struct Job {
     pub keyspace: Option<Arc<str>>,
     pub identity: Identity,
     pub client: Option<std::net::SocketAddr>,
+    pub drawn: Option<uuid::Uuid>,
     pub compression: Option<Compression>,
     pub reservation: Reservation,
+    /// When it came, by the coarse clock; `None`: nobody watches for slow statements.
+    pub began_ns: Option<u64>,
 }
 
 /// The answer to a job.
@@ -43,6 +48,8 @@ pub(super) struct Finished {
     pub keyspace: Option<Arc<str>>,
     /// Given back once the answer is in the connection's buffer.
     pub reservation: Option<Reservation>,
+    /// The code of the error that the answer is, if it is one.
+    pub error: Option<ErrorCode>,
 }
 
 /// The pool.
@@ -56,6 +63,7 @@ pub(super) struct DiskPool {
 struct Shared {
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
+    slow: Option<Arc<SlowStatements>>,
     state: Mutex<State>,
 }
 
@@ -64,13 +72,28 @@ struct State {
     queue: VecDeque<Job>,
     threads: Vec<Arc<dyn TaskHandle>>,
     idle: Vec<usize>,
+    /// Jobs that a thread has taken.
+    taken: u64,
+    refused: u64,
     stopping: bool,
 }
 
 impl DiskPool {
-    pub fn new(host: Host, backend: Arc<dyn Backend>, threads_max: usize, queue_max: usize) -> DiskPool {
-        let shared = Arc::new(Shared { backend, clock: host.clock.clone(), state: Mutex::default() });
+    pub fn new(
+        host: Host,
+        backend: Arc<dyn Backend>,
+        threads_max: usize,
+        queue_max: usize,
+        slow: Option<Arc<SlowStatements>>,
+    ) -> DiskPool {
+        let shared = Arc::new(Shared { backend, clock: host.clock.clone(), slow, state: Mutex::default() });
         DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
+    }
+
+    /// Jobs that wait, and threads.
+    pub fn figures(&self) -> (u64, u64) {
+        let state = self.shared.state.lock();
+        (state.queue.len() as u64, state.threads.len() as u64)
     }
 
     /// Queues a job; false if the queue is full.
@@ -78,6 +101,7 @@ impl DiskPool {
     pub fn submit(&self, job: Job) -> bool {
         let mut state = self.shared.state.lock();
         if state.queue.len() >= self.queue_max || state.stopping {
+            state.refused += 1;
             return false;
         }
         state.queue.push_back(job);
@@ -91,6 +115,19 @@ impl DiskPool {
             state.threads.push(self.host.tasks.start(&format!("disk-{number}"), Box::new(thread)));
         }
         true
+    }
+
+    /// How busy it is.
+    pub fn pool(&self) -> Pool {
+        let state = self.shared.state.lock();
+        let active = (state.threads.len() - state.idle.len()) as u64;
+        Pool {
+            name: "ReadStage".to_owned(),
+            active,
+            pending: state.queue.len() as u64,
+            completed: state.taken.saturating_sub(active),
+            refused: state.refused,
+        }
     }
 
     /// Ends the threads once the queue is empty, and waits for them.
@@ -120,7 +157,10 @@ impl Worker for Thread {
         let job = {
             let mut state = self.shared.state.lock();
             match state.queue.pop_front() {
-                Some(job) => job,
+                Some(job) => {
+                    state.taken += 1;
+                    job
+                }
                 None if state.stopping => return Next::Done,
                 None => {
                     if !state.idle.contains(&self.number) {
@@ -147,6 +187,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         backend: shared.backend.as_ref(),
         identity: &job.identity,
         client: job.client,
+        drawn: job.drawn,
         keyspace: job.keyspace.as_deref(),
         version: job.head.version,
         compression: job.compression,
@@ -154,12 +195,15 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         cancelled: &job.mailbox.gone,
         warned_of_use: &job.mailbox.warned_of_use,
         clock: &*shared.clock,
+        slow: shared.slow.as_deref(),
+        began_ns: job.began_ns,
     };
     let mut envelope = Vec::new();
-    let (mut held, mut keyspace) = (None, None);
+    let (mut held, mut keyspace, mut failed) = (None, None, None);
     match decode_request(job.head.version, job.opcode, job.flags, &job.body) {
         Ok(message) => match answer(&caller, job.head, &message.request, tools, &mut envelope) {
             Reply::Written | Reply::WouldBlock => {}
+            Reply::Refused(code) => failed = Some(code),
             Reply::UsedKeyspace(used) => keyspace = Some(used),
             Reply::Held(waiting) => held = Some(waiting),
         },
@@ -169,7 +213,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
             let _fits = Outgoing::Error(&ErrorMessage::from(&error)).encode(&job.head, codec, &mut envelope);
         }
     }
-    Finished { envelope, held, keyspace, reservation: Some(job.reservation) }
+    Finished { envelope, held, keyspace, reservation: Some(job.reservation), error: failed }
 }
 
 fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Finished {
@@ -177,5 +221,5 @@ fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Fi
     let mut envelope = Vec::new();
     let mut tools = Tools::default();
     let _fits = Outgoing::Error(&message).encode(&head, tools.codec(compression), &mut envelope);
-    Finished { envelope, held: None, keyspace: None, reservation: None }
+    Finished { envelope, held: None, keyspace: None, reservation: None, error: Some(ErrorCode::Server) }
 }

@@ -21,10 +21,14 @@ use tokio::task::JoinSet;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
 use super::disk_pool::DiskPool;
+use super::figures::{Counts, NativeFigures};
 use super::ledger::{Ledger, Seat};
-use super::limits::{Limits, TICK};
+use super::limits::{Limits, TICK, ticks};
 use super::mailbox::{Mailbox, Waiters};
 use crate::ServerError;
+use crate::admin::Pool;
+use crate::log::SlowStatements;
+use crate::vigil::Vigil;
 
 /// Accepted connections on their way to a door; beyond it accepting waits.
 const ACCEPTED_MAX: usize = 1024;
@@ -40,12 +44,19 @@ pub(super) struct Shared {
     pub backend: Arc<dyn Backend>,
     pub host: Host,
     pub limits: Limits,
+    /// `write_timeout` of the limits in ticks, until it is set anew.
+    pub write_timeout_ticks: AtomicU64,
     pub disk_pool: DiskPool,
+    pub counts: Counts,
+    /// Writes slow and failed statements down; `None`: nobody does.
+    pub slow: Option<Arc<SlowStatements>>,
     pub ledger: Arc<Ledger>,
     /// Connections that hold answers until the log has written.
     pub written: Arc<Waiters>,
     /// Grows by one each `TICK`.
     pub ticks: AtomicU64,
+    /// The part of the requests that are traced unasked, from 0 to 1, as the bits of an f64.
+    pub trace_probability: AtomicU64,
     /// Everybody, for events and for stopping.
     connections: Mutex<Vec<Arc<Mailbox>>>,
     stopping: AtomicBool,
@@ -66,10 +77,24 @@ impl Shared {
         connections.iter().map(client).collect()
     }
 
+    /// A session for a request that did not ask to be traced, if its lot is drawn.
+    pub fn drawn_to_be_traced(&self) -> Option<uuid::Uuid> {
+        let bits = self.trace_probability.load(Ordering::Relaxed);
+        if bits == 0 {
+            return None;
+        }
+        let mut draw = [0; 8];
+        self.host.random.fill(&mut draw);
+        // 53 bits, as many as an f64 has.
+        let drawn = (u64::from_le_bytes(draw) >> 11) as f64 / (1_u64 << 53) as f64;
+        (drawn < f64::from_bits(bits)).then(|| super::answer::tracing_id(&self.host))
+    }
+
     fn leave(&self, mailbox: &Arc<Mailbox>) {
         let mut connections = self.connections.lock();
         if let Some(at) = connections.iter().position(|other| Arc::ptr_eq(other, mailbox)) {
             connections.swap_remove(at);
+            self.counts.ended(&mailbox.requested());
         }
     }
 }
@@ -77,6 +102,7 @@ impl Shared {
 /// One door.
 pub(super) struct Door {
     pub shared: Arc<Shared>,
+    pub vigil: Arc<Vigil>,
     scratch: Mutex<Vec<Box<Scratch>>>,
     connections: AtomicUsize,
 }
@@ -112,6 +138,20 @@ impl NativeServer {
         address: SocketAddr,
         limits: Limits,
     ) -> Result<NativeServer, ServerError> {
+        NativeServer::start_watched(host, backend, address, limits, None)
+    }
+
+    /// As `start`, with slow and failed statements, overload and refused connections written to a log.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_watched(
+        host: &Host,
+        backend: Arc<dyn Backend>,
+        address: SocketAddr,
+        limits: Limits,
+        slow: Option<Arc<SlowStatements>>,
+    ) -> Result<NativeServer, ServerError> {
         let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
         let shared = Arc::new(Shared {
@@ -120,14 +160,19 @@ impl NativeServer {
                 Arc::clone(&backend),
                 limits.disk_threads_max,
                 limits.disk_queue_max,
+                slow.clone(),
             ),
+            counts: Counts::default(),
+            slow,
             ledger: Ledger::new(limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
             written: Arc::default(),
             ticks: AtomicU64::new(0),
+            trace_probability: AtomicU64::new(0),
             connections: Mutex::default(),
             stopping: AtomicBool::new(false),
             host: host.clone(),
             backend,
+            write_timeout_ticks: AtomicU64::new(ticks(limits.write_timeout)),
             limits,
         });
         listen_to_backend(&shared);
@@ -138,6 +183,7 @@ impl NativeServer {
             let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
             let door = Arc::new(Door {
                 shared: Arc::clone(&shared),
+                vigil: Vigil::new(&host.clock, shared.limits.busy_poll),
                 scratch: Mutex::default(),
                 connections: AtomicUsize::new(0),
             });
@@ -163,6 +209,76 @@ impl NativeServer {
     /// Connections open now.
     pub fn connections_count(&self) -> usize {
         self.shared.connections.lock().len()
+    }
+
+    /// What it has done and is doing.
+    pub fn figures(&self) -> NativeFigures {
+        let shared = &self.shared;
+        let counts = &shared.counts;
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        // Those that ended first: one that ends meanwhile is missed, which shows as less than a moment ago, or counted twice,
+        // which does not come right again. So its list is held.
+        let connections = shared.connections.lock();
+        let mut figures = NativeFigures {
+            connections: connections.len() as u64,
+            accepted: get(&counts.accepted),
+            refused: get(&counts.refused),
+            requests: get(&counts.requests_ended),
+            prepared: get(&counts.prepared_ended),
+            regular: get(&counts.regular_ended),
+            errors: counts.errors(),
+            in_flight_bytes: shared.ledger.in_flight(),
+            disk_jobs: get(&counts.disk_jobs),
+            ..NativeFigures::default()
+        };
+        for mailbox in connections.iter() {
+            let requested = mailbox.requested();
+            figures.requests += requested.all;
+            figures.prepared += requested.prepared;
+            figures.regular += requested.regular;
+        }
+        drop(connections);
+        (figures.disk_queue, figures.disk_threads) = shared.disk_pool.figures();
+        figures
+    }
+
+    /// How busy the doors and the disk threads are. Requests that a door answers at once are never seen waiting.
+    pub fn pools(&self) -> Vec<Pool> {
+        let disk = self.shared.disk_pool.pool();
+        let requests = Pool {
+            name: "Native-Transport-Requests".to_owned(),
+            active: disk.active,
+            pending: disk.pending,
+            completed: self.figures().requests,
+            refused: disk.refused,
+        };
+        vec![requests, disk]
+    }
+
+    /// Bytes of requests in flight, and how many there may be.
+    pub fn request_bytes(&self) -> (u64, u64) {
+        self.shared.ledger.in_flight()
+    }
+
+    /// The part of the requests that are traced without having asked for it, from 0 to 1.
+    pub fn trace_probability(&self) -> f64 {
+        f64::from_bits(self.shared.trace_probability.load(Ordering::Relaxed))
+    }
+
+    /// Sets it; until the next start.
+    pub fn set_trace_probability(&self, probability: f64) {
+        // -0.0 has a bit set.
+        self.shared.trace_probability.store((probability + 0.0).to_bits(), Ordering::Relaxed);
+    }
+
+    /// How long answers to writes may wait for the log from now on.
+    pub fn set_write_timeout(&self, timeout: Duration) {
+        self.shared.write_timeout_ticks.store(ticks(timeout), Ordering::Relaxed);
+    }
+
+    /// Whether it has not been told to stop.
+    pub fn is_running(&self) -> bool {
+        !self.shared.is_stopping()
     }
 
     /// `system_views.clients`, to be registered with the backend's virtual tables.
@@ -272,15 +388,26 @@ fn admit(shared: &Shared, stream: TcpStream, client: SocketAddr) -> Option<Arriv
     let limits = &shared.limits;
     let open = shared.connections.lock().len() as u64;
     if limits.connections_max.is_some_and(|max| open >= max) {
-        return None;
+        return refuse(shared, client, "there are as many connections as there may be");
     }
     let address: IpAddr = client.ip().to_canonical();
-    let seat = shared.ledger.enter(address, limits.connections_max_per_address)?;
+    let Some(seat) = shared.ledger.enter(address, limits.connections_max_per_address) else {
+        return refuse(shared, client, "its address has as many connections as it may have");
+    };
+    shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
     stream.set_nodelay(true).ok()?;
     if limits.keeps_alive {
         socket2::SockRef::from(&stream).set_keepalive(true).ok()?;
     }
     Some(Arrival { stream: stream.into_std().ok()?, client, seat })
+}
+
+fn refuse(shared: &Shared, client: SocketAddr, reason: &'static str) -> Option<Arrival> {
+    shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+    if let Some(slow) = &shared.slow {
+        slow.refused(client, reason);
+    }
+    None
 }
 
 struct AcceptThread {
@@ -315,6 +442,7 @@ impl Worker for DoorThread {
 /// Runs a door until it is told to stop and its connections have ended.
 async fn keep(door: Arc<Door>, mut arriving: mpsc::Receiver<Arrival>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let awake = tokio::spawn(Arc::clone(&door.vigil).keep());
     loop {
         tokio::select! {
             arrival = arriving.recv() => match arrival {
@@ -327,6 +455,7 @@ async fn keep(door: Arc<Door>, mut arriving: mpsc::Receiver<Arrival>, mut stoppe
     }
     let drained = async { while connections.join_next().await.is_some() {} };
     let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+    awake.abort();
 }
 
 fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {

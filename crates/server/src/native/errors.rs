@@ -37,6 +37,14 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
             failures: this_failed(),
             data_present: false,
         },
+        CqlError::TooManyTombstones { consistency } => ErrorDetail::ReadFailure {
+            progress: nobody_answered(*consistency),
+            failures: Failures::Replicas(vec![(
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                FailureReason::ReadTooManyTombstones,
+            )]),
+            data_present: false,
+        },
         CqlError::WriteFailure { consistency, .. } => ErrorDetail::WriteFailure {
             progress: nobody_answered(*consistency),
             failures: this_failed(),

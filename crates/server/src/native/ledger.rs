@@ -43,6 +43,11 @@ impl Ledger {
         })
     }
 
+    /// Bytes in flight, and how many there may be.
+    pub fn in_flight(&self) -> (u64, u64) {
+        (self.used.load(Ordering::Relaxed), self.limit)
+    }
+
     /// Opens a connection on the account of `address`; `None` if that would be one more than `connections_max`.
     pub fn enter(self: &Arc<Self>, address: IpAddr, connections_max: Option<u64>) -> Option<Seat> {
         let mut accounts = self.accounts.lock();

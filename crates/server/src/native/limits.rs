@@ -36,6 +36,8 @@ pub struct Limits {
     pub reader_grace: Duration,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
+    /// `busy_poll_us`: how long a door looks for the next request before it sleeps.
+    pub busy_poll: Duration,
 }
 
 impl Limits {
@@ -58,11 +60,12 @@ impl Limits {
             frame_grace: Duration::from_secs(10),
             reader_grace: Duration::from_secs(60),
             write_timeout: Duration::from_secs(2),
+            busy_poll: Duration::ZERO,
         }
     }
+}
 
-    /// `write_timeout` in ticks.
-    pub(super) fn write_timeout_ticks(&self) -> u64 {
-        u64::try_from(self.write_timeout.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 1)
-    }
+/// A time in ticks.
+pub(super) fn ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 1)
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::task::Waker;
 
 use helenus_engine::SchemaChange;
+use helenus_wire::native::Opcode;
 use parking_lot::Mutex;
 
 use super::clients::ClientFacts;
@@ -23,6 +24,16 @@ pub(super) struct Letters {
     pub finished: Vec<Finished>,
     /// Schema changes, if the connection registered for them.
     pub events: Vec<Arc<SchemaChange>>,
+}
+
+/// Requests of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Requested {
+    pub all: u64,
+    /// EXECUTE.
+    pub prepared: u64,
+    /// QUERY.
+    pub regular: u64,
 }
 
 /// One connection as other threads see it.
@@ -41,6 +52,8 @@ pub(super) struct Mailbox {
     pub facts: Mutex<ClientFacts>,
     /// Requests so far; changed by its connection alone.
     pub requests_count: AtomicU64,
+    prepared_count: AtomicU64,
+    regular_count: AtomicU64,
     /// Events were lost: the connection must end.
     pub overrun: AtomicBool,
 }
@@ -57,10 +70,23 @@ impl Mailbox {
 
     /// Counts a request.
     #[inline]
-    pub fn count_request(&self) {
+    pub fn count_request(&self, opcode: Opcode) {
         // One writer: a load and a store do, and cost less than an addition that others could see half done.
-        let count = self.requests_count.load(Ordering::Relaxed);
-        self.requests_count.store(count + 1, Ordering::Relaxed);
+        let count =
+            |counter: &AtomicU64| counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        count(&self.requests_count);
+        match opcode {
+            Opcode::Execute => count(&self.prepared_count),
+            Opcode::Query => count(&self.regular_count),
+            _ => {}
+        }
+    }
+
+    /// What has been requested so far.
+    pub fn requested(&self) -> Requested {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (all, prepared) = (get(&self.requests_count), get(&self.prepared_count));
+        Requested { all, prepared, regular: get(&self.regular_count) }
     }
 
     /// Has the connection polled soon.

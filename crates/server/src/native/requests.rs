@@ -15,6 +15,7 @@ use super::disk_pool::{Finished, Job};
 use super::doors::Shared;
 use super::errors::{log_failed, schema_change, write_timed_out};
 use super::ledger::{Reservation, Seat};
+use super::limits::TICK;
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::session::{CQL_VERSION, Session, Stage};
@@ -43,7 +44,10 @@ struct Waiting {
     held: Held,
     /// When it began to wait, in the server's ticks.
     since_tick: u64,
-    _reservation: Option<Reservation>,
+    /// Bytes of its request.
+    bytes: u64,
+    /// Taken once it has not been answered within the poll that received it.
+    reservation: Option<Reservation>,
 }
 
 /// All of a connection but its framing and its stream.
@@ -59,6 +63,8 @@ pub(super) struct Requests {
     held: Vec<Waiting>,
     /// Jobs at the disk pool.
     away_count: usize,
+    /// Bytes of requests that are held and not on the account yet.
+    held_bytes: u64,
     /// Something was held since the log was last told to write.
     fresh: bool,
 }
@@ -82,6 +88,7 @@ impl Requests {
             client,
             held: Vec::new(),
             away_count: 0,
+            held_bytes: 0,
             fresh: false,
         }
     }
@@ -110,8 +117,8 @@ impl Requests {
 
     /// Serves one request.
     pub fn handle(&mut self, envelope: &Envelope<'_>, scratch: &mut Scratch) -> Handled {
-        self.mailbox.count_request();
         let header = envelope.header;
+        self.mailbox.count_request(header.opcode);
         let mut head = ResponseHead::new(header.version, header.stream);
         if self.session.stage == Stage::Initial {
             if let Err(message) = self.session.admit(header.opcode) {
@@ -120,8 +127,11 @@ impl Requests {
                 self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
                 return Handled::Answered;
             }
-        } else if self.session.throws_on_overload && !self.seat.account.has_room(u64::from(header.length)) {
+        } else if self.session.throws_on_overload
+            && !self.seat.account.has_room(self.held_bytes + u64::from(header.length))
+        {
             let text = self.seat.account.overloaded(header.version >= Version::V5);
+            self.note_overload(&text);
             let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
             self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
             return Handled::Answered;
@@ -179,28 +189,33 @@ impl Requests {
     /// Has the backend answer, here if it can without waiting.
     fn ask(&mut self, asked: &Asked<'_>, tools: &mut Tools) {
         let Asked { request, head, header, body } = *asked;
+        let drawn = if head.tracing_id.is_none() { self.shared.drawn_to_be_traced() } else { None };
         let compression = self.session.body_compression();
+        let clock = &*self.shared.host.clock;
+        let threshold_ns = self.shared.slow.as_ref().and_then(|slow| slow.threshold_ns());
+        let began_ns = threshold_ns.map(|_| tools.now_ns(clock));
         let caller = Caller {
             backend: self.shared.backend.as_ref(),
             identity: &self.session.identity,
             client: self.client,
+            drawn,
             keyspace: self.session.keyspace.as_deref(),
             version: head.version,
             compression,
             may_block: false,
             cancelled: &self.mailbox.gone,
             warned_of_use: &self.mailbox.warned_of_use,
-            clock: &*self.shared.host.clock,
+            clock,
+            slow: self.shared.slow.as_deref(),
+            began_ns,
         };
         let reply = answer(&caller, head, request, tools, self.output.envelopes());
         self.output.appended();
         match reply {
             Reply::Written => {}
+            Reply::Refused(code) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
-            Reply::Held(held) => {
-                let reservation = self.seat.account.take(body.len() as u64);
-                self.hold(held, Some(reservation));
-            }
+            Reply::Held(held) => self.hold(held, body.len() as u64, None),
             Reply::WouldBlock => {
                 let job = Job {
                     mailbox: Arc::clone(&self.mailbox),
@@ -211,13 +226,17 @@ impl Requests {
                     keyspace: self.session.keyspace.clone(),
                     identity: self.session.identity.clone(),
                     client: self.client,
+                    drawn,
                     compression,
                     reservation: self.seat.account.take(body.len() as u64),
+                    began_ns,
                 };
                 if self.shared.disk_pool.submit(job) {
                     self.away_count += 1;
+                    self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
                 } else {
                     let text = "Too many reads wait for the disk; try again later";
+                    self.note_overload(text);
                     let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
                     self.put(&Outgoing::Error(&message), &head, tools);
                 }
@@ -225,24 +244,28 @@ impl Requests {
         }
     }
 
-    fn hold(&mut self, held: Held, reservation: Option<Reservation>) {
+    fn hold(&mut self, held: Held, bytes: u64, reservation: Option<Reservation>) {
         let since_tick = self.shared.ticks.load(Ordering::Relaxed);
-        self.held.push(Waiting { held, since_tick, _reservation: reservation });
+        self.held.push(Waiting { held, since_tick, bytes, reservation });
+        self.held_bytes += bytes;
         self.fresh = true;
     }
 
     /// Takes what other threads left: answers of the disk pool, events.
     pub fn take_letters(&mut self, scratch: &mut Scratch) {
         let Some(letters) = self.mailbox.take() else { return };
-        for Finished { envelope, held, keyspace, reservation } in letters.finished {
+        for Finished { envelope, held, keyspace, reservation, error } in letters.finished {
             self.away_count -= 1;
+            if let Some(code) = error {
+                self.shared.counts.error(code);
+            }
             self.output.envelopes().extend_from_slice(&envelope);
             self.output.appended();
             if keyspace.is_some() {
                 self.use_keyspace(keyspace);
             }
             if let Some(held) = held {
-                self.hold(held, reservation);
+                self.hold(held, 0, reservation);
             }
         }
         let Some(version) = self.session.version else { return };
@@ -267,6 +290,17 @@ impl Requests {
         if !self.held.is_empty() {
             self.shared.written.add(&self.mailbox);
             self.release_ready(tools);
+            self.account_for_held();
+        }
+        self.held_bytes = 0;
+    }
+
+    /// What is still held is on the account from here on.
+    fn account_for_held(&mut self) {
+        for waiting in &mut self.held {
+            if waiting.reservation.is_none() && waiting.bytes > 0 {
+                waiting.reservation = Some(self.seat.account.take(waiting.bytes));
+            }
         }
     }
 
@@ -274,11 +308,14 @@ impl Requests {
         let compression = self.session.body_compression();
         let output = &mut self.output;
         let now = self.shared.ticks.load(Ordering::Relaxed);
-        let timeout = self.shared.limits.write_timeout_ticks();
+        let timeout = self.shared.write_timeout_ticks.load(Ordering::Relaxed);
+        let shared = &self.shared;
+        let mut waited_ticks = 0;
         let is_over = |waiting: &mut Waiting| {
             waiting.since_tick + timeout < now || !matches!(waiting.held.ticket.is_ready(), Ok(false))
         };
-        for Waiting { held, .. } in self.held.extract_if(.., is_over) {
+        for Waiting { held, since_tick, .. } in self.held.extract_if(.., is_over) {
+            waited_ticks = waited_ticks.max(now.saturating_sub(since_tick));
             let out = output.envelopes();
             // One that waits for memory alone is logged: it has waited long enough.
             let refusal = match held.ticket.is_logged() {
@@ -286,6 +323,9 @@ impl Requests {
                 Ok(false) => Some(write_timed_out(held.consistency)),
                 Err(error) => Some(log_failed(&error, held.consistency)),
             };
+            if let Some(message) = &refusal {
+                shared.counts.error(message.detail.code());
+            }
             let codec = tools.codec(compression);
             let _fits = match (&refusal, &held.envelope) {
                 (Some(message), _) => Outgoing::Error(message).encode(&held.head, codec, out),
@@ -300,15 +340,39 @@ impl Requests {
         if self.held.is_empty() {
             self.held.shrink_to(64);
         }
+        // A tick more or less is not known.
+        if waited_ticks > 1 {
+            self.note_slow_write(waited_ticks - 1);
+        }
+    }
+
+    #[cold]
+    fn note_slow_write(&self, ticks: u64) {
+        let Some(slow) = &self.shared.slow else { return };
+        let waited_ms = ticks * TICK.as_millis() as u64;
+        if slow.threshold_ns().is_some_and(|threshold| waited_ms * 1_000_000 >= threshold) {
+            slow.slow_write(waited_ms);
+        }
+    }
+
+    #[cold]
+    fn note_overload(&self, reason: &str) {
+        if let Some(slow) = &self.shared.slow {
+            slow.overloaded(reason);
+        }
     }
 
     /// Answers a frame that was not taken.
     pub fn refuse(&mut self, refusal: &Refusal) {
+        self.shared.counts.error(ErrorCode::Protocol);
         refusal.encode(self.session.version, self.output.envelopes());
         self.output.appended();
     }
 
     fn put(&mut self, outgoing: &Outgoing<'_>, head: &ResponseHead<'_>, tools: &mut Tools) {
+        if let Outgoing::Error(message) = outgoing {
+            self.shared.counts.error(message.detail.code());
+        }
         // Before the first STARTUP the session has no version, and no compression.
         let codec = tools.codec(self.session.body_compression());
         // What is put here is short: an answer without rows, or an error's text.

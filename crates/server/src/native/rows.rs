@@ -105,6 +105,11 @@ impl RowsOut for RowsAnswer<'_> {
         }
     }
 
+    fn cells(&mut self, values: &[Option<&[u8]>]) {
+        let Some((writer, _)) = &mut self.writer else { return };
+        writer.cells(values);
+    }
+
     #[inline]
     fn end_row(&mut self) {
         if let Some((writer, _)) = &mut self.writer {

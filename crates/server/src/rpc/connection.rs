@@ -5,19 +5,25 @@
 //! ```
 //! A call that needs the disk runs on a thread for such calls, after the answers before it have left; nothing here blocks.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helenus_engine::Ticket;
-use helenus_rpc::{Done, Session};
+use helenus_engine::read::Probe;
+use helenus_rpc::{Done, Manner, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::server::Shared;
+use super::watch::{Served, Watched};
 use crate::native::Seat;
+use crate::vigil::Vigil;
 
 /// Bytes of a read, and of a buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
@@ -58,7 +64,9 @@ impl From<ThriftError> for Ended {
 
 struct Connection<'a> {
     stream: TcpStream,
+    client: Option<SocketAddr>,
     shared: &'a Arc<Shared>,
+    served: &'a Served,
     session: Box<Session>,
     framing: Option<Framing>,
     input: Vec<u8>,
@@ -70,13 +78,16 @@ struct Connection<'a> {
 pub(super) async fn serve(
     stream: TcpStream,
     seat: Seat,
-    shared: &Arc<Shared>,
+    (shared, served, vigil): (&Arc<Shared>, &Served, &Vigil),
     mut stopped: watch::Receiver<bool>,
 ) {
-    let session = Box::new(Session::of_client(stream.peer_addr().ok()));
+    let client = stream.peer_addr().ok();
+    let session = Box::new(Session::of_client(client));
     let mut connection = Connection {
         stream,
+        client,
         shared,
+        served,
         session,
         framing: None,
         input: Vec::new(),
@@ -93,9 +104,11 @@ pub(super) async fn serve(
             return;
         }
         let answered = connection.answer().await;
-        if connection.settle().await.is_err() || answered.is_err() {
+        if connection.settle().await.is_err() {
             return;
         }
+        let Ok(calls) = answered else { return };
+        vigil.answered(calls);
     }
 }
 
@@ -152,31 +165,40 @@ impl Connection<'_> {
         }
     }
 
-    /// Calls every message that is whole.
-    async fn answer(&mut self) -> Result<(), Ended> {
-        let mut used = 0;
+    /// Calls every message that is whole, and says how many.
+    async fn answer(&mut self) -> Result<u64, Ended> {
+        let (mut used, mut calls) = (0, 0);
         while let Some(rest) = self.input.get(used..).filter(|rest| !rest.is_empty()) {
             let Some(message) = next_message(rest, self.framing, self.shared.limits.messages)? else { break };
             self.framing = Some(message.framing);
             let start = self.output.len();
             let size = message.size;
-            match self.shared.rpc.call(&message, &mut self.session, false, &mut self.output)? {
-                Done::Answered => {}
+            let watched = self.shared.watch.begin(self.client);
+            let (rpc, manner) = (&self.shared.rpc, Manner::default());
+            let done = rpc.call(&message, &mut self.session, manner, &mut self.output)?;
+            if !matches!(done, Done::WouldBlock) {
+                self.served.calls.fetch_add(1, Ordering::Relaxed);
+                let words = || rpc.words(&message, &self.session);
+                self.shared.watch.ended(watched, &done, &words, None);
+            }
+            match done {
+                Done::Answered | Done::Refused(_) => {}
                 Done::Held(call, ticket) => self.hold(start, call, ticket),
                 Done::WouldBlock => {
                     let bytes = message.bytes.to_vec();
                     let framing = message.framing;
                     self.settle().await?;
-                    self.call_blocking(bytes, framing).await?;
+                    self.call_blocking(bytes, framing, watched).await?;
                 }
             }
             used += size;
+            calls += 1;
             if self.output.len() >= UNSENT_BYTES_MAX {
                 self.settle().await?;
             }
         }
         self.input.drain(..used);
-        Ok(())
+        Ok(calls)
     }
 
     fn hold(&mut self, start: usize, call: Call, ticket: Ticket) {
@@ -184,23 +206,36 @@ impl Connection<'_> {
     }
 
     /// Calls a message where it may wait for the disk.
-    async fn call_blocking(&mut self, bytes: Vec<u8>, framing: Framing) -> Result<(), Ended> {
+    async fn call_blocking(
+        &mut self,
+        bytes: Vec<u8>,
+        framing: Framing,
+        watched: Watched,
+    ) -> Result<(), Ended> {
         let shared = Arc::clone(self.shared);
         let mut session = std::mem::take(&mut self.session);
         let called = tokio::task::spawn_blocking(move || {
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
-            let done = shared.rpc.call(&message, &mut session, true, &mut out);
+            let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
+            let manner = Manner { may_block: true, probe: probe.as_ref() };
+            let done = shared.rpc.call(&message, &mut session, manner, &mut out);
+            if let Ok(done) = &done {
+                let words = || shared.rpc.words(&message, &session);
+                let probe = probe.map(Mutex::into_inner);
+                shared.watch.ended(watched, done, &words, probe.as_ref());
+            }
             (done, session, out)
         });
         let Ok((done, session, out)) = called.await else { return Err(Ended::Gone) };
         self.session = session;
+        self.served.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.output.len();
         self.output.extend_from_slice(&out);
         match done? {
             Done::Held(call, ticket) => self.hold(start, call, ticket),
             // One that may block and would is answered by its deadline.
-            Done::Answered | Done::WouldBlock => {}
+            Done::Answered | Done::Refused(_) | Done::WouldBlock => {}
         }
         Ok(())
     }
@@ -234,7 +269,10 @@ impl Connection<'_> {
                 woken.await;
             }
         };
-        let _some_wait_too_long = timeout(self.shared.limits.write_timeout, waiting).await;
+        let since_ns = self.shared.watch.now_ns();
+        let patience = Duration::from_millis(self.shared.write_timeout_ms.load(Ordering::Relaxed));
+        let _some_wait_too_long = timeout(patience, waiting).await;
+        self.shared.watch.waited(since_ns);
         // One that waits for memory alone is logged: it has waited long enough.
         let is_written = |held: &Held| matches!(held.ticket.is_logged(), Ok(true));
         if !self.held.iter().all(is_written) {
@@ -249,6 +287,7 @@ impl Connection<'_> {
         for held in self.held.iter().filter(|held| !is_written(held)) {
             output.extend_from_slice(self.output.get(copied..held.start).unwrap_or_default());
             self.shared.rpc.not_written(held.call, &mut output);
+            self.shared.watch.count(RefusedKind::TimedOut);
             copied = held.end;
         }
         output.extend_from_slice(self.output.get(copied..).unwrap_or_default());

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use helenus_rpc::Rpc;
 use helenus_wire::thrift;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,8 +13,11 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::connection::serve;
+use super::watch::{CallWatch, RpcFigures, Served};
 use crate::ServerError;
+use crate::log::SlowStatements;
 use crate::native::{Ledger, Seat, bind};
+use crate::vigil::Vigil;
 
 /// Accepted connections on their way to a thread; beyond it accepting waits.
 const ACCEPTED_MAX: usize = 1024;
@@ -40,6 +43,8 @@ pub struct RpcLimits {
     pub message_grace: Duration,
     /// `rpc_keepalive`.
     pub keeps_alive: bool,
+    /// `busy_poll_us`: how long a thread looks for the next message before it sleeps.
+    pub busy_poll: Duration,
 }
 
 /// What all connections share.
@@ -48,7 +53,11 @@ pub(super) struct Shared {
     pub limits: RpcLimits,
     /// Told whenever tickets may have become ready.
     pub written: Notify,
+    pub watch: CallWatch,
+    /// `write_timeout` of the limits in milliseconds, until it is set anew.
+    pub write_timeout_ms: AtomicU64,
     ledger: Arc<Ledger>,
+    clock: Arc<dyn Clock>,
 }
 
 /// A running server of the interface.
@@ -56,10 +65,12 @@ pub struct RpcServer {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     threads: Vec<Arc<dyn TaskHandle>>,
+    shared: Arc<Shared>,
+    served: Vec<Arc<Served>>,
 }
 
 impl RpcServer {
-    /// Binds `address` (port 0: a free one) and answers from then on.
+    /// Binds `address` (port 0: a free one) and answers from then on. Slow and failed calls go to `slow`, if that is there.
     ///
     /// # Errors
     /// When the address cannot be bound, or a runtime cannot be made.
@@ -68,12 +79,17 @@ impl RpcServer {
         rpc: Rpc,
         address: SocketAddr,
         limits: RpcLimits,
+        slow: Option<Arc<SlowStatements>>,
     ) -> Result<RpcServer, ServerError> {
         let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
         let (in_all, per_address) = limits.in_flight_bytes_max;
         let ledger = Ledger::new(in_all, per_address);
-        let shared = Arc::new(Shared { rpc, limits, written: Notify::new(), ledger });
+        let watch = CallWatch::new(slow, &host.clock);
+        let write_timeout_ms = AtomicU64::new(ms(limits.write_timeout));
+        let written = Notify::new();
+        let clock = host.clock.clone();
+        let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, ledger, clock });
         // Weak: the database outlives the server and must not keep it.
         let weak = Arc::downgrade(&shared);
         shared.rpc.database().on_written(Box::new(move || {
@@ -85,22 +101,36 @@ impl RpcServer {
         let (mut ways, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..shared.limits.threads.max(1) {
             let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
-            let load = Arc::new(AtomicUsize::new(0));
-            ways.push((way, Arc::clone(&load)));
+            let served = Arc::<Served>::default();
+            ways.push((way, Arc::clone(&served)));
             let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
-            workers.push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, load, stopped)) });
+            workers
+                .push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, served, stopped)) });
         }
-        let accepting = Accepting { work: Some((runtime(&shared.limits)?, listener, shared, ways, stopped)) };
+        let served = ways.iter().map(|(_, served)| Arc::clone(served)).collect();
+        let accepting = Accepting {
+            work: Some((runtime(&shared.limits)?, listener, Arc::clone(&shared), ways, stopped)),
+        };
         let mut threads = vec![host.tasks.start("rpc-accept", Box::new(accepting))];
         for (number, worker) in workers.into_iter().enumerate() {
             threads.push(host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
         }
-        Ok(RpcServer { address, stop, threads })
+        Ok(RpcServer { address, stop, threads, shared, served })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What it has done and is doing.
+    pub fn figures(&self) -> RpcFigures {
+        self.shared.watch.figures(&self.served)
+    }
+
+    /// How long answers to writes may wait for the log from now on.
+    pub fn set_write_timeout(&self, timeout: Duration) {
+        self.shared.write_timeout_ms.store(ms(timeout), Ordering::Relaxed);
     }
 
     /// Stops accepting, answers what has been received, and closes all connections.
@@ -118,6 +148,10 @@ impl Drop for RpcServer {
     }
 }
 
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn runtime(limits: &RpcLimits) -> Result<tokio::runtime::Runtime, ServerError> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let built = builder.enable_all().max_blocking_threads(limits.disk_threads_max.max(1)).build();
@@ -132,15 +166,15 @@ pub(super) struct Arrival {
 }
 
 /// A connection among those of its thread; leaves when dropped.
-struct Load(Arc<AtomicUsize>);
+pub(super) struct Load(Arc<Served>);
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-type Way = (mpsc::Sender<Arrival>, Arc<AtomicUsize>);
+type Way = (mpsc::Sender<Arrival>, Arc<Served>);
 type Accept = (tokio::runtime::Runtime, std::net::TcpListener, Arc<Shared>, Vec<Way>, watch::Receiver<bool>);
 
 struct Accepting {
@@ -181,11 +215,13 @@ async fn accept(
             continue;
         }
         let Ok(stream) = stream.into_std() else { continue };
-        let Some((way, load)) = ways.iter().min_by_key(|(_, load)| load.load(Ordering::Relaxed)) else {
+        let Some((way, served)) =
+            ways.iter().min_by_key(|(_, served)| served.connections.load(Ordering::Relaxed))
+        else {
             return;
         };
-        load.fetch_add(1, Ordering::Relaxed);
-        let arrival = Arrival { stream, seat, load: Load(Arc::clone(load)) };
+        served.connections.fetch_add(1, Ordering::Relaxed);
+        let arrival = Arrival { stream, seat, load: Load(Arc::clone(served)) };
         if way.send(arrival).await.is_err() {
             return;
         }
@@ -193,7 +229,7 @@ async fn accept(
 }
 
 type Serve =
-    (tokio::runtime::Runtime, Arc<Shared>, mpsc::Receiver<Arrival>, Arc<AtomicUsize>, watch::Receiver<bool>);
+    (tokio::runtime::Runtime, Arc<Shared>, mpsc::Receiver<Arrival>, Arc<Served>, watch::Receiver<bool>);
 
 struct Serving {
     work: Option<Serve>,
@@ -201,8 +237,8 @@ struct Serving {
 
 impl Worker for Serving {
     fn step(&mut self) -> Next {
-        if let Some((runtime, shared, arriving, _load, stopped)) = self.work.take() {
-            runtime.block_on(keep(shared, arriving, stopped));
+        if let Some((runtime, shared, arriving, served, stopped)) = self.work.take() {
+            runtime.block_on(keep(shared, arriving, served, stopped));
         }
         Next::Done
     }
@@ -212,17 +248,21 @@ impl Worker for Serving {
 async fn keep(
     shared: Arc<Shared>,
     mut arriving: mpsc::Receiver<Arrival>,
+    served: Arc<Served>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
+    let vigil = Vigil::new(&shared.clock, shared.limits.busy_poll);
+    let awake = tokio::spawn(Arc::clone(&vigil).keep());
     loop {
         tokio::select! {
             arrival = arriving.recv() => {
                 let Some(Arrival { stream, seat, load }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
-                let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
+                let (shared, served, vigil) = (Arc::clone(&shared), Arc::clone(&served), Arc::clone(&vigil));
+                let stopped = stopped.clone();
                 connections.spawn(async move {
-                    serve(stream, seat, &shared, stopped).await;
+                    serve(stream, seat, (&shared, &served, &vigil), stopped).await;
                     drop(load);
                 });
             }
@@ -232,4 +272,5 @@ async fn keep(
     }
     let drained = async { while connections.join_next().await.is_some() {} };
     let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+    awake.abort();
 }

@@ -14,6 +14,8 @@ use crate::block::ReadContext;
 use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
+use helenus_model::row::RowView;
+use std::ops::ControlFlow;
 
 /// An index block: where it starts, and the deletion open there. A partition without an index is one block.
 #[derive(Clone, Copy, Debug)]
@@ -168,42 +170,45 @@ impl Backward {
         self.reached_start = true;
     }
 
-    /// Goes on to the row before if it is a plain one, where rows need no keys; false when `step` has to look, which finds
-    /// everything as it was.
-    #[inline]
-    pub(super) fn plain_step(
+    /// Goes on, against the order, row by row of the block as long as they are plain, where rows need no keys, and gives
+    /// each to `each`, which may break off behind it. What stops the run otherwise is for `step`, which finds it as it was.
+    pub(super) fn plain_rows<B, E: From<Error>>(
         &mut self,
-        cursor: &mut Cursor,
-        rows: Rows<'_>,
-        range: &Range,
+        (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
-    ) -> Result<bool> {
+        mut each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
+    ) -> std::result::Result<ControlFlow<B>, E> {
         if range.with_keys {
-            return Ok(false);
+            return Ok(ControlFlow::Continue(()));
         }
-        let at = match (&self.by_size, self.offsets.last()) {
-            (Some(place), _) => place.at,
-            (None, Some(offset)) => self.block.start + u64::from(*offset),
-            (None, None) => return Ok(false),
-        };
-        let mut next = at;
-        // Where the row lies was settled when its offset was taken down, or its block entered.
-        let Plain::Row { back } = cursor.plain_row(rows, &mut next, &self.anywhere, cx)? else {
-            return Ok(false);
-        };
-        if cursor.row_view().is_empty() {
-            return Ok(false);
-        }
-        if let Some(place) = self.by_size {
-            let before = before(self.block, at, back);
-            if next != place.end || (before.is_none() && at != self.block.start) {
-                return Ok(false);
+        // Where the rows lie was settled when their offsets were taken down, or the block entered.
+        let Some(run) = cursor.begin_run(rows, &self.anywhere) else { return Ok(ControlFlow::Continue(())) };
+        loop {
+            let at = match (&self.by_size, self.offsets.last()) {
+                (Some(place), _) => place.at,
+                (None, Some(offset)) => self.block.start + u64::from(*offset),
+                (None, None) => break,
+            };
+            let mut next = at;
+            let Plain::Row { back } = cursor.next_plain_row(&run, rows.data, &mut next, cx)? else { break };
+            if cursor.row_view().is_empty() {
+                break;
             }
-            self.by_size = before;
-        } else {
-            self.offsets.pop();
+            if let Some(place) = self.by_size {
+                let before = before(self.block, at, back);
+                if next != place.end || (before.is_none() && at != self.block.start) {
+                    break;
+                }
+                self.by_size = before;
+            } else {
+                self.offsets.pop();
+            }
+            let flow = each(cursor.row_view(), cx)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
         }
-        Ok(true)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The next element.

@@ -1,8 +1,9 @@
 //! Decodes what stands at a position of Data.db, across block boundaries, and turns faults into errors with a place.
 
-use super::decode::{Head, HeadKind, PlainRow};
+use super::decode::{Head, HeadKind};
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
+use super::plain::{PlainRow, PlainRows};
 use super::skip::BoundValues;
 use super::window::Window;
 use crate::block::ReadContext;
@@ -80,21 +81,33 @@ impl Cursor {
         }
     }
 
-    /// Decodes the row at `position` if it is plain (`RowLayout::plain_row`), and moves the position behind it. For the
-    /// loops over rows, into which it is built; others call `one_plain_row`.
-    #[inline(always)]
-    pub(super) fn plain_row(
+    /// Decodes the row at `position` if it is plain, and moves the position behind it.
+    #[inline(never)]
+    pub(super) fn one_plain_row(
         &mut self,
         rows: Rows<'_>,
         position: &mut u64,
         bound: &BoundValues,
         cx: &mut ReadContext,
     ) -> Result<Plain> {
+        let Some(run) = PlainRows::begin(rows.layout, bound, &mut self.row) else { return Ok(Plain::Other) };
+        self.next_plain_row(&run, rows.data, position, cx)
+    }
+
+    /// Decodes the next row of a run, as `one_plain_row`. For the loops over rows, into which it is built.
+    #[inline(always)]
+    pub(super) fn next_plain_row(
+        &mut self,
+        run: &PlainRows<'_>,
+        data: &DataBlocks,
+        position: &mut u64,
+        cx: &mut ReadContext,
+    ) -> Result<Plain> {
         if self.window.at(*position).is_none() {
-            self.window.seek(rows.data, *position, cx)?;
+            self.window.seek(data, *position, cx)?;
         }
         let Some((bytes, at)) = self.window.at(*position) else { return Ok(Plain::Other) };
-        match rows.layout.plain_row(bytes, at, bound, &mut self.row) {
+        match run.decode(bytes, at, &mut self.row) {
             Some(PlainRow::Row { end, back }) => {
                 *position += (end - at) as u64;
                 cx.touched.rows_decoded += 1;
@@ -106,16 +119,9 @@ impl Cursor {
         }
     }
 
-    /// `plain_row`, where it is called seldom.
-    #[inline(never)]
-    pub(super) fn one_plain_row(
-        &mut self,
-        rows: Rows<'_>,
-        position: &mut u64,
-        bound: &BoundValues,
-        cx: &mut ReadContext,
-    ) -> Result<Plain> {
-        self.plain_row(rows, position, bound, cx)
+    /// Makes the row ready for a run of plain ones; `None` where none of the file's is plain.
+    pub(super) fn begin_run<'a>(&mut self, rows: Rows<'a>, bound: &'a BoundValues) -> Option<PlainRows<'a>> {
+        PlainRows::begin(rows.layout, bound, &mut self.row)
     }
 
     /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.

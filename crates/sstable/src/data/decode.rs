@@ -5,13 +5,11 @@
 
 use super::input::{Fault, Input};
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
-use super::skip::BoundValues;
 use crate::deletion_time::{DeletionTimeForm, INVALID_LOCAL_S};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_EXPIRY};
 use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
 use helenus_model::row::RowBuf;
-use std::cmp::Ordering;
 
 /// Bits of an unfiltered's first bytes and of a cell's, with Cassandra's values.
 pub(super) mod flags {
@@ -59,20 +57,6 @@ pub struct Head {
     flags: u8,
 }
 
-/// What stands where a plain row was looked for.
-#[derive(Clone, Copy)]
-pub(super) enum PlainRow {
-    /// A row before the bound, decoded; where it ends.
-    Row {
-        /// In the bytes in hand.
-        end: usize,
-        /// As in `Head`.
-        back: u64,
-    },
-    /// A row behind the bound.
-    Behind,
-}
-
 impl RowLayout {
     /// Decodes flags, position and sizes at `at`. Key and clustering go to `row` or, for a marker, to `marker`, whose
     /// spans then point into `bytes`.
@@ -107,93 +91,6 @@ impl RowLayout {
             }
         }
         sized(&mut input, kind, bits)
-    }
-
-    /// Decodes the row at `at` in one pass and without its ordered key, if it is plain: all its clustering values (see
-    /// `skip`), every column of the file, values of one cell each, no deletion. Everything stays in registers, and what
-    /// is not plain is left to `head` and `row_body`, which begin anew.
-    #[inline(always)]
-    pub(super) fn plain_row(
-        &self,
-        bytes: &[u8],
-        at: usize,
-        bound: &BoundValues,
-        row: &mut RowBuf,
-    ) -> Option<PlainRow> {
-        const NOT_PLAIN: u8 = flags::END_OF_PARTITION
-            | flags::IS_MARKER
-            | flags::EXTENSION
-            | flags::HAS_DELETION
-            | flags::HAS_COMPLEX_DELETION;
-        let mut input = Input::new(bytes, at);
-        let bits = input.byte().ok()?;
-        if bits & (NOT_PLAIN | flags::HAS_ALL_COLUMNS) != flags::HAS_ALL_COLUMNS {
-            return None;
-        }
-        let columns = self.regulars.plain.as_deref()?;
-        // One header tells of all clustering values; where there are none, there is none.
-        if !self.clustering.is_empty() && (!self.has_plain_heads() || input.byte().ok()? != 0) {
-            return None;
-        }
-        row.clear();
-        let mut order = Ordering::Equal;
-        for (index, column) in self.clustering.iter().enumerate() {
-            let length = match column.fixed {
-                Some(length) => length,
-                None => input.quick_length()?,
-            };
-            let start = input.at();
-            let value = input.take(length).ok()?;
-            order = bound.compare((index, column), value, order)?;
-            row.clustering.push(spot(start, length));
-        }
-        if bound.finish(order)? != Ordering::Less {
-            return Some(PlainRow::Behind);
-        }
-        // Both sizes, as `sized` reads them.
-        let size = input.quick_length()?;
-        let end = input.at() + size;
-        let back = input.quick_vint()?;
-        if bits & flags::HAS_TIMESTAMP != 0 {
-            row.liveness.timestamp_us = self.based(input.quick_vint()?);
-            if bits & flags::HAS_TTL != 0 {
-                let ttl_s = self.ttl(&mut input).ok()?;
-                let local_s = self.local_deletion(&mut input).ok()?;
-                (row.liveness.ttl_s, row.liveness.expires_s) = (ttl_s, expiry(local_s, ttl_s));
-            }
-        }
-        for column in columns {
-            let bits = input.byte().ok()?;
-            const KNOWN: u8 = flags::CELL_ROW_TIMESTAMP | flags::CELL_ROW_TTL | flags::CELL_EMPTY_VALUE;
-            if bits & !KNOWN != 0 {
-                return None;
-            }
-            let timestamp_us = match bits & flags::CELL_ROW_TIMESTAMP {
-                0 => self.based(input.quick_vint()?),
-                _ => row.liveness.timestamp_us,
-            };
-            let (ttl_s, local_deletion_s) = match bits & flags::CELL_ROW_TTL {
-                0 => (0, NO_EXPIRY),
-                _ => (row.liveness.ttl_s, row.liveness.expires_s),
-            };
-            let mut value = Span::EMPTY;
-            if bits & flags::CELL_EMPTY_VALUE == 0 {
-                let length = match column.fixed {
-                    Some(length) => length,
-                    None => input.quick_length()?,
-                };
-                value = spot(input.at(), length);
-                input.take(length).ok()?;
-            }
-            let path = Span::NULL;
-            row.cells.push(Cell { column: column.id, ttl_s, timestamp_us, local_deletion_s, path, value });
-        }
-        (input.at() == end).then_some(PlainRow::Row { end, back })
-    }
-
-    #[inline]
-    fn based(&self, stored: u64) -> i64 {
-        (stored as i64).wrapping_add(self.base.timestamp_us_min)
     }
 
     /// Passes over what stands at `at` without decoding its position: only kind and end are of use.
@@ -550,6 +447,21 @@ impl RowLayout {
         if ttl_s < 0 { Err(input.bad("a negative TTL")) } else { Ok(ttl_s) }
     }
 
+    /// A timestamp as stored.
+    #[inline(always)]
+    pub(super) fn based(&self, stored: u64) -> i64 {
+        (stored as i64).wrapping_add(self.base.timestamp_us_min)
+    }
+
+    /// Reads TTL and expiry of a row's marker; where they end. `None`: they are damaged, or not all there.
+    pub(super) fn row_ttl(&self, bytes: &[u8], at: usize, liveness: &mut Liveness) -> Option<usize> {
+        let mut input = Input::new(bytes, at);
+        let ttl_s = self.ttl(&mut input).ok()?;
+        let local_s = self.local_deletion(&mut input).ok()?;
+        (liveness.ttl_s, liveness.expires_s) = (ttl_s, expiry(local_s, ttl_s));
+        Some(input.at())
+    }
+
     #[inline]
     fn deletion(&self, input: &mut Input<'_>) -> Result<DeletionTime, Fault> {
         let timestamp_us = self.timestamp(input)?;
@@ -612,8 +524,8 @@ fn expiry(local_s: i64, ttl_s: i32) -> i64 {
     if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL { local_s } else { INVALID_LOCAL_S }
 }
 
+/// A place in the bytes in hand, which the caller checks; blocks stay under 4 GiB.
 #[inline]
-fn spot(start: usize, len: usize) -> Span {
-    // `take` follows or came before and has checked both against a slice; blocks stay under 4 GiB.
+pub(super) fn spot(start: usize, len: usize) -> Span {
     Span { start: start as u32, len: len as u32 }
 }

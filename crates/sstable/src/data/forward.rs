@@ -4,9 +4,11 @@ use super::cursor::{Cursor, Found, Plain, Rows};
 use super::decode::HeadKind;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
+use helenus_model::row::RowView;
+use std::ops::ControlFlow;
 
 /// Where a forward walk stands. It only ever moves on, from slice to slice.
 pub(super) struct Forward {
@@ -49,35 +51,56 @@ impl Forward {
         self.phase = Phase::Before;
     }
 
-    /// Goes on to the next row of the slice if it is a plain one, where rows need no keys; false when `step` has to look.
-    #[inline]
-    pub(super) fn plain_step(
+    /// Goes on row by row as long as they are plain, where rows need no keys, and gives each to `each`, which may break off
+    /// behind it. What stops the run otherwise is for `step`.
+    pub(super) fn plain_rows<B, E: From<Error>>(
         &mut self,
-        cursor: &mut Cursor,
-        rows: Rows<'_>,
-        range: &Range,
+        (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
-    ) -> Result<bool> {
+        mut each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
+    ) -> std::result::Result<ControlFlow<B>, E> {
         if !matches!(self.phase, Phase::Within) || range.with_keys {
-            return Ok(false);
+            return Ok(ControlFlow::Continue(()));
         }
+        let Some(run) = cursor.begin_run(rows, &range.end_values) else {
+            return Ok(ControlFlow::Continue(()));
+        };
         loop {
-            match cursor.plain_row(rows, &mut self.position, &range.end_values, cx)? {
+            match cursor.next_plain_row(&run, rows.data, &mut self.position, cx)? {
                 // Only an empty one is not shown.
                 Plain::Row { .. } if cursor.row_view().is_empty() => {}
                 Plain::Row { .. } => {
                     if range.is_name {
                         self.phase = Phase::Closing;
                     }
-                    return Ok(true);
+                    let flow = each(cursor.row_view(), cx)?;
+                    if flow.is_break() || range.is_name {
+                        return Ok(flow);
+                    }
                 }
                 Plain::Behind => {
                     self.phase = Phase::Closing;
-                    return Ok(false);
+                    return Ok(ControlFlow::Continue(()));
                 }
-                Plain::Other => return Ok(false),
+                Plain::Other => return Ok(ControlFlow::Continue(())),
             }
         }
+    }
+
+    /// As one step of `plain_rows`: whether the next row of the slice is a plain one, and the cursor's now.
+    fn plain_step(
+        &mut self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        let mut found = false;
+        let _: ControlFlow<()> = self.plain_rows((cursor, rows, range), cx, |_, _| {
+            found = true;
+            Ok::<_, Error>(ControlFlow::Break(()))
+        })?;
+        Ok(found)
     }
 
     /// The next element of the slice; `None` at its end.

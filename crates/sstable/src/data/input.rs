@@ -89,35 +89,12 @@ impl<'a> Input<'a> {
         Ok(high << (8 * extra) | word >> (64 - 8 * extra))
     }
 
-    /// A vint of up to eight bytes where eight bytes are at hand; `None` for any other, which is for `vint`.
-    ///
-    /// Inlined wherever it is called, so that the place stays in a register from one field of a row to the next; most
-    /// fields have one byte.
-    #[inline(always)]
-    pub(super) fn quick_vint(&mut self) -> Option<u64> {
-        if let Some(byte @ 0..0x80) = self.bytes.get(self.at) {
-            self.at += 1;
-            return Some(u64::from(*byte));
-        }
-        self.quick_long_vint()
-    }
-
-    #[inline]
-    fn quick_long_vint(&mut self) -> Option<u64> {
-        let word = u64::from_be_bytes(*self.bytes.get(self.at..)?.first_chunk::<8>()?);
-        // As many ones lead as bytes follow the first; a zero ends them.
-        let extra = word.leading_ones();
-        if extra > 7 {
-            return None;
-        }
-        self.at += 1 + extra as usize;
-        Some(word << extra >> extra >> (56 - 8 * extra))
-    }
-
-    /// A length, as `quick_vint`. One beyond 32 bits is `None` too.
+    /// A length, as `length_at`.
     #[inline(always)]
     pub(super) fn quick_length(&mut self) -> Option<usize> {
-        self.quick_vint().filter(|length| *length <= i32::MAX as u64).map(|length| length as usize)
+        let (length, end) = length_at(self.bytes, self.at)?;
+        self.at = end;
+        Some(length)
     }
 
     /// A vint that counts bytes or items.
@@ -140,6 +117,43 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The byte at a place.
+///
+/// This and what follows is built in wherever it is called, so that the place stays in a register from one field of a row to
+/// the next.
+#[inline(always)]
+pub(super) fn byte_at(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
+}
+
+/// A vint of up to eight bytes where eight bytes are at hand, and where it ends; `None` for any other, which is for
+/// `Input::vint`. Most have one byte.
+#[inline(always)]
+pub(super) fn vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    match bytes.get(at) {
+        Some(byte @ 0..0x80) => Some((u64::from(*byte), at + 1)),
+        _ => long_vint_at(bytes, at),
+    }
+}
+
+#[inline(always)]
+fn long_vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let word = u64::from_be_bytes(*bytes.get(at..)?.first_chunk::<8>()?);
+    // As many ones lead as bytes follow the first; a zero ends them.
+    let extra = word.leading_ones();
+    if extra > 7 {
+        return None;
+    }
+    Some((word << extra >> extra >> (56 - 8 * extra), at + 1 + extra as usize))
+}
+
+/// A length, as `vint_at`. One beyond 32 bits is `None` too.
+#[inline(always)]
+pub(super) fn length_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (length, end) = vint_at(bytes, at)?;
+    if length > i32::MAX as u64 { None } else { Some((length as usize, end)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,10 +172,7 @@ mod tests {
                 bytes.extend_from_slice(&[0xAB; 9]);
                 let mut input = Input::new(&bytes, 1);
                 assert_eq!((input.vint(), input.at()), (Ok(value), end));
-                let mut input = Input::new(&bytes, 1);
-                let quick = (end <= 9).then_some(value);
-                assert_eq!(input.quick_vint(), quick);
-                assert_eq!(input.at(), if quick.is_some() { end } else { 1 });
+                assert_eq!(vint_at(&bytes, 1), (end <= 9).then_some((value, end)));
             }
         }
     }

@@ -14,6 +14,7 @@ mod forward;
 mod input;
 mod layout;
 mod partition;
+mod plain;
 mod position;
 mod scan;
 mod skip;

@@ -17,6 +17,7 @@ use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::unfiltered::{Source, Unfiltered};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A reader of one partition of one table. Selects everything, forward, until told otherwise.
@@ -195,6 +196,28 @@ impl PartitionReader {
     /// be empty: for reads of one source, where nothing is compared. Markers always have theirs.
     pub fn set_keys(&mut self, with_keys: bool) {
         self.state.range.with_keys = with_keys;
+    }
+
+    /// Moves on row by row, as `advance` does, as long as the rows are plain, and gives each to `each`, which may break off
+    /// behind it. What stops the run otherwise is for `advance`.
+    ///
+    /// # Errors
+    /// Those of reading, and those of `each`.
+    #[inline]
+    pub fn plain_rows<B, E: From<Error>>(
+        &mut self,
+        cx: &mut ReadContext,
+        each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
+    ) -> std::result::Result<ControlFlow<B>, E> {
+        let state = &mut *self.state;
+        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
+        let at = (&mut state.cursor, rows, &state.range);
+        state.current = Step::Row;
+        match state.walk {
+            Walk::Forward => state.forward.plain_rows(at, cx, each),
+            Walk::Backward => state.backward.plain_rows(at, cx, each),
+            Walk::Between => Ok(ControlFlow::Continue(())),
+        }
     }
 
     /// Where the walk stands if it is forward and has been begun.
@@ -411,19 +434,7 @@ impl Source<ReadContext> for PartitionReader {
 
     #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
-        let state = &mut *self.state;
-        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-        let (cursor, range) = (&mut state.cursor, &state.range);
-        let stepped = match state.walk {
-            Walk::Forward => state.forward.plain_step(cursor, rows, range, cx)?,
-            Walk::Backward => state.backward.plain_step(cursor, rows, range, cx)?,
-            Walk::Between => false,
-        };
-        if stepped {
-            state.current = Step::Row;
-            return Ok(true);
-        }
-        state.advance(&self.table, cx)
+        self.state.advance(&self.table, cx)
     }
 
     #[inline]

@@ -16,6 +16,7 @@ use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
 use helenus_model::token::{KeyHash, Token};
 use helenus_model::unfiltered::{Source, Unfiltered};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How far the rest of a partition is walked before its end is looked up in the index.
@@ -194,6 +195,21 @@ impl Scan {
     /// Its static row, if it holds anything.
     pub fn static_row(&self) -> Option<RowView<'_>> {
         self.reader.static_row()
+    }
+}
+
+impl Scan {
+    /// As [`PartitionReader::plain_rows`].
+    ///
+    /// # Errors
+    /// Those of reading, and those of `each`.
+    #[inline]
+    pub fn plain_rows<B, E: From<Error>>(
+        &mut self,
+        cx: &mut ReadContext,
+        each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
+    ) -> std::result::Result<ControlFlow<B>, E> {
+        if self.next.is_some() { Ok(ControlFlow::Continue(())) } else { self.reader.plain_rows(cx, each) }
     }
 }
 

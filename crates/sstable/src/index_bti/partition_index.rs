@@ -11,12 +11,12 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::PageCursor;
-use crate::block::{BlockFile, ReadContext};
+use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::{Error, Result};
 use crate::sequential_writer::{Finished, SequentialWriter};
 use crate::trie::{Forward, TriePayload, TrieWriter, Walker, read_signed, signed_size, write_signed};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const FOOTER_BYTES: u64 = 24;
 /// Payload flag: a byte of the hash comes first. The other three bits are then the position's length less one, and
@@ -134,6 +134,8 @@ pub struct PartitionIndex {
     key_count: u64,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
+    /// The page of the root, once it was read: every search begins in it, and from all threads.
+    root_page: OnceLock<Block>,
 }
 
 impl PartitionIndex {
@@ -154,7 +156,8 @@ impl PartitionIndex {
         if cursor.position() != footer_at {
             return Err(file.corrupt(keys_at, "the first and last key do not end at the footer"));
         }
-        Ok(PartitionIndex { file: Arc::new(file), root, key_count, first_key, last_key })
+        let (file, root_page) = (Arc::new(file), OnceLock::new());
+        Ok(PartitionIndex { file, root, key_count, first_key, last_key, root_page })
     }
 
     /// The first partition key, serialised.
@@ -185,7 +188,14 @@ impl PartitionIndex {
         hash_byte: u8,
         cx: &mut ReadContext,
     ) -> Result<Option<IndexPosition>> {
-        let mut walker = Walker::new(&*self.file, self.root, cx)?;
+        let mut walker = match self.root_page.get() {
+            Some(page) => Walker::in_page(&*self.file, self.root, page.clone(), cx)?,
+            None => {
+                let walker = Walker::new(&*self.file, self.root, cx)?;
+                self.root_page.get_or_init(|| walker.block().clone());
+                walker
+            }
+        };
         let whole = walker.follow(decorated, cx)?;
         // An entry with children stands for a key only if it is all of it.
         if !whole && walker.range() > 0 {

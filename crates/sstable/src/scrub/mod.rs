@@ -11,6 +11,7 @@
 
 mod order;
 mod output;
+mod overflowed;
 mod places;
 mod report;
 mod run;

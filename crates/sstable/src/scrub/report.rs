@@ -63,6 +63,8 @@ pub struct Scrubbed {
     pub partitions_out_of_order: u64,
     /// Rows that came before one that they should follow, or for the second time.
     pub rows_out_of_order: u64,
+    /// Rows, static ones included, whose time of expiry had overflowed and that were written again.
+    pub rows_reinserted: u64,
     /// Number of losses.
     pub losses: u64,
     /// Bytes of them, before compression.

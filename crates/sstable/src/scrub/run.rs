@@ -2,6 +2,7 @@
 
 use super::order::Runs;
 use super::output::Output;
+use super::overflowed::{is_overflowed, reinsert};
 use super::places::{Place, Places};
 use super::report::{Loss, Lost, Scrubbed};
 use crate::block::ReadContext;
@@ -39,6 +40,8 @@ pub struct Scrubbing<'a> {
     pub validate: bool,
     /// Go on in tables of counters too, where what is lost makes counts wrong.
     pub skip_corrupted: bool,
+    /// Write rows whose time of expiry overflowed again, expiring in 2038 (CASSANDRA-14092).
+    pub reinsert_overflowed: bool,
     /// Write our page checksums.
     pub page_checksums: bool,
     /// Makes the name of each new SSTable. Called before anything of it is written.
@@ -81,6 +84,7 @@ pub fn scrub(
         runs: Runs::default(),
         last: Vec::new(),
         late: Vec::new(),
+        reinserted: RowBuf::default(),
         elements: 0,
     };
     let done = run.all(disk, &options);
@@ -102,6 +106,8 @@ struct Front {
     decorated: Vec<u8>,
     deletion: Option<DeletionTime>,
     static_row: RowBuf,
+    /// Whether the static row is written again.
+    is_reinserted: bool,
 }
 
 /// What is written later: a partition that comes too late, or rows of one that do.
@@ -134,6 +140,8 @@ struct Run<'a, 'h> {
     /// Ordered position of the last partition written.
     last: Vec<u8>,
     late: Vec<Late>,
+    /// A row that is written again.
+    reinserted: RowBuf,
     elements: u64,
     scrubbed: Scrubbed,
 }
@@ -218,7 +226,7 @@ impl Run<'_, '_> {
 
     /// Writes one run of the partition whose front is in hand. Returns where the next partition should stand.
     fn partition(&mut self, extent: &Extent, (run, output): (usize, &mut Output<'_>)) -> Result<u64> {
-        let Front { key, decorated, deletion, static_row } = &self.front;
+        let Front { key, decorated, deletion, static_row, .. } = &self.front;
         self.last.clone_from(decorated);
         let deletion = deletion.unwrap_or(DeletionTime::LIVE);
         let nothing = RowBuf::default();
@@ -233,6 +241,7 @@ impl Run<'_, '_> {
         }
         if run == 0 {
             self.scrubbed.partitions += u64::from(is_there);
+            self.scrubbed.rows_reinserted += u64::from(self.front.is_reinserted);
             self.scrubbed.empty_partitions += u64::from(!is_there);
             (1..self.runs.count()).for_each(|run| self.set_late(extent, run));
         }
@@ -263,7 +272,11 @@ impl Run<'_, '_> {
                 self.lose(what, &problem).map_err(|error| error.to_string())?;
             }
         }
-        let Front { key, decorated: into, .. } = &mut self.front;
+        let Front { key, decorated: into, static_row, is_reinserted, .. } = &mut self.front;
+        *is_reinserted = self.how.reinsert_overflowed && is_overflowed(static_row);
+        if *is_reinserted {
+            reinsert(static_row);
+        }
         into.clear();
         decorated_key(KeyHash::of(key).token, key, into);
         self.front.deletion = Some(found);
@@ -356,6 +369,15 @@ impl Run<'_, '_> {
         let run = self.runs.deal(element.key());
         if run == *wanted {
             self.scrubbed.rows += u64::from(is_row);
+            let element = match element {
+                Unfiltered::Row(row) if self.how.reinsert_overflowed && is_overflowed(row.row) => {
+                    self.scrubbed.rows_reinserted += 1;
+                    self.reinserted.copy_from(row);
+                    reinsert(&mut self.reinserted);
+                    Unfiltered::Row(self.reinserted.view())
+                }
+                element => element,
+            };
             if output.add(element)? && *wanted == 0 {
                 self.lose((Lost::RangeTombstone, at, 0), "it closes a range tombstone that is not open")?;
             }

@@ -47,29 +47,6 @@ impl EncodingStats {
         }
     }
 
-    /// The bases for what has either of two (of a compaction, say).
-    pub fn merge(self, other: EncodingStats) -> EncodingStats {
-        fn least<T: Ord + Copy>(a: T, b: T, none: T) -> T {
-            if a == none {
-                b
-            } else if b == none {
-                a
-            } else {
-                a.min(b)
-            }
-        }
-        let none = EncodingStats::NONE;
-        EncodingStats {
-            timestamp_us_min: least(self.timestamp_us_min, other.timestamp_us_min, none.timestamp_us_min),
-            local_deletion_s_min: least(
-                self.local_deletion_s_min,
-                other.local_deletion_s_min,
-                none.local_deletion_s_min,
-            ),
-            ttl_s_min: least(self.ttl_s_min, other.ttl_s_min, none.ttl_s_min),
-        }
-    }
-
     fn write(self, out: &mut Vec<u8>) {
         vint::write_unsigned(self.timestamp_us_min.wrapping_sub(EPOCH_US) as u64, out);
         // As Java's int, widened with its sign.

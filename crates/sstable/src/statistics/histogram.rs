@@ -61,6 +61,22 @@ impl EstimatedHistogram {
         0
     }
 
+    /// Adds what another has counted. Both have the buckets of their kind, of which older files may have fewer.
+    pub fn merge(&mut self, other: &EstimatedHistogram) {
+        for (end, count) in other.buckets().filter(|(_, count)| *count > 0) {
+            let index = self.offsets.partition_point(|offset| *offset < end);
+            if let Some(own) = self.counts.get_mut(index) {
+                *own = own.saturating_add(count);
+            }
+        }
+    }
+
+    /// Lower end of the lowest bucket with a value; 0 without any (`EstimatedHistogram.min`).
+    pub fn min(&self) -> u64 {
+        let Some(index) = self.counts.iter().position(|count| *count > 0) else { return 0 };
+        index.checked_sub(1).and_then(|before| self.offsets.get(before)).map_or(0, |offset| offset + 1)
+    }
+
     /// Upper end of the highest bucket with a value; 0 without any.
     pub fn max(&self) -> u64 {
         self.buckets().filter(|(_, count)| *count > 0).last().map_or(0, |(offset, _)| offset)

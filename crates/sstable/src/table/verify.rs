@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// Bytes read at a time for the digest.
 const PIECE_BYTES: usize = 256 * 1024;
 
+/// Elements between two words about progress within a partition.
+const PROGRESS_ELEMENTS: u64 = 1024;
+
 /// What a verified table holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
@@ -41,19 +44,38 @@ impl SsTable {
     /// know every partition and every block of rows. The first thing wrong is the error. `folder` is where the table lies.
     /// Waits for the disk.
     pub fn verify(self: &Arc<SsTable>, disk: &dyn Disk, folder: &Path) -> Result<Verified> {
+        self.verify_telling(disk, folder, &mut |_, _| {})
+    }
+
+    /// The same, and tells how far it is: what is done, and of how much.
+    pub fn verify_telling(
+        self: &Arc<SsTable>,
+        disk: &dyn Disk,
+        folder: &Path,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Verified> {
         let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
-        self.verify_digest(disk, folder, &mut cx)?;
+        // The data is read for its digest, for the entries of a BIG index, and for its rows.
+        let (stored, plain) = (self.data.file().size(), self.uncompressed_bytes());
+        let entries = if matches!(self.index, Index::Big(_)) { plain } else { 0 };
+        let total = stored + entries + plain;
+        self.verify_digest(disk, folder, (&mut cx, &mut |done| progress(done, total)))?;
         for file in self.index.files() {
             for number in 0..file.size().div_ceil(file.block_bytes() as u64) {
                 file.block(number, &mut cx)?;
             }
         }
         self.verify_summary(disk, folder)?;
-        self.verify_entries(&mut cx)?;
-        self.verify_content(&mut cx)
+        self.verify_entries(&mut cx, &mut |done| progress(stored + done, total))?;
+        self.verify_content(&mut cx, &mut |done| progress(stored + entries + done, total))
     }
 
-    fn verify_digest(&self, disk: &dyn Disk, folder: &Path, cx: &mut ReadContext) -> Result<()> {
+    fn verify_digest(
+        &self,
+        disk: &dyn Disk,
+        folder: &Path,
+        (cx, progress): (&mut ReadContext, &mut dyn FnMut(u64)),
+    ) -> Result<()> {
         let path = self.descriptor.path(folder, Component::Digest);
         if !disk.exists(&path) {
             return Ok(());
@@ -74,6 +96,7 @@ impl SsTable {
             data.read_into(offset, bytes, cx)?;
             crc.update(bytes);
             offset += len;
+            progress(offset);
         }
         if crc.value() == expected {
             Ok(())
@@ -99,12 +122,17 @@ impl SsTable {
 
     /// Compares the keys and places of Index.db with what stands there, and their order. Tries are walked by looking up
     /// every partition that the data has.
-    fn verify_entries(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<()> {
+    fn verify_entries(
+        self: &Arc<SsTable>,
+        cx: &mut ReadContext,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         let Index::Big(index) = &self.index else { return Ok(()) };
         let mut scan = self.scan(&KeyRange::all(), cx)?;
         let mut walk = ReadContext { may_block: true, ..ReadContext::default() };
         index.for_each(&mut walk, |key, data| {
             let is_there = scan.next_partition(cx)?;
+            progress(data);
             if is_there && scan.key() == key && scan.start() == data {
                 return Ok(());
             }
@@ -116,7 +144,11 @@ impl SsTable {
         Ok(())
     }
 
-    fn verify_content(self: &Arc<SsTable>, cx: &mut ReadContext) -> Result<Verified> {
+    fn verify_content(
+        self: &Arc<SsTable>,
+        cx: &mut ReadContext,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Verified> {
         let mut verified = Verified::default();
         let mut scan = self.scan(&KeyRange::all(), cx)?;
         let validity = Validity::of(&self.schema);
@@ -136,8 +168,10 @@ impl SsTable {
             };
             last.clear();
             last.extend_from_slice(scan.decorated());
-            self.verify_rows(&mut scan, (&validity, blocks), &mut verified, (cx, &mut index_cx))?;
+            let mut tell = |position| progress(position);
+            self.verify_rows(&mut scan, (&validity, blocks, &mut tell), &mut verified, (cx, &mut index_cx))?;
             verified.partitions += 1;
+            progress(scan.position());
         }
         // Of format BIG the number is an estimate's; its entries have been compared.
         let is_counted = matches!(self.index, Index::Bti { .. });
@@ -182,7 +216,7 @@ impl SsTable {
     fn verify_rows(
         &self,
         scan: &mut Scan,
-        (validity, mut blocks): (&Validity, Option<BlockCheck<'_>>),
+        (validity, mut blocks, progress): (&Validity, Option<BlockCheck<'_>>, &mut dyn FnMut(u64)),
         verified: &mut Verified,
         (cx, index_cx): (&mut ReadContext, &mut ReadContext),
     ) -> Result<()> {
@@ -208,6 +242,9 @@ impl SsTable {
             match scan.current() {
                 Unfiltered::Row(_) => verified.rows += 1,
                 Unfiltered::Marker(_) => verified.markers += 1,
+            }
+            if (verified.rows + verified.markers).is_multiple_of(PROGRESS_ELEMENTS) {
+                progress(scan.position());
             }
         }
         blocks.map_or(Ok(()), |blocks| blocks.finish(index_cx))

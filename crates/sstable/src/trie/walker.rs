@@ -33,6 +33,21 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(Walker { file, root, page, page_start, position: root, node })
     }
 
+    /// A walker at the root, whose page is at hand.
+    pub(crate) fn in_page(file: F, root: u64, page: Block, cx: &mut ReadContext) -> Result<Walker<F>> {
+        let block_bytes = file.block_bytes().max(1) as u64;
+        let at = (root % block_bytes) as usize;
+        let node = Node::parse(&page, at).ok_or_else(|| cut(&file, root))?;
+        cx.touched.index_nodes += 1;
+        cx.touched.index_pages_cached += 1;
+        Ok(Walker { file, root, page, page_start: root - at as u64, position: root, node })
+    }
+
+    /// The page of the present node.
+    pub(crate) fn block(&self) -> &Block {
+        &self.page
+    }
+
     /// Goes to the root.
     pub(crate) fn go_root(&mut self, cx: &mut ReadContext) -> Result<()> {
         if self.position == self.root { Ok(()) } else { self.go(self.root, cx) }

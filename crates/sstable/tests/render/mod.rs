@@ -7,7 +7,7 @@ use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::{CqlType, ParsedClass, UserType, parse_class_name};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::{NoCache, ReadContext};
@@ -28,14 +28,6 @@ pub fn cx() -> ReadContext {
 
 /// A schema that fits a file's header.
 pub fn schema_of(header: &Header) -> Table {
-    let column = |name: String, kind, position, ty, reversed| Column {
-        name: name.into(),
-        kind,
-        position,
-        ty,
-        reversed,
-        id: Table::UNNUMBERED,
-    };
     let key_types = match parse_class_name(&header.key_type).unwrap() {
         ParsedClass::Composite(types) => types,
         ParsedClass::Plain { ty, reversed } => vec![(ty, reversed)],
@@ -47,31 +39,19 @@ pub fn schema_of(header: &Header) -> Table {
     let others = |columns: &[helenus_sstable::statistics::HeaderColumn], kind| {
         let of = |c: &helenus_sstable::statistics::HeaderColumn| {
             let name = String::from_utf8(c.name.clone()).unwrap();
-            column(name, kind, 0, CqlType::from_class_name(&c.type_name).unwrap(), false)
+            Column::new(&name, kind, CqlType::from_class_name(&c.type_name).unwrap())
         };
         columns.iter().map(of).collect::<Vec<_>>()
     };
     let keys = |types: Vec<(CqlType, bool)>, prefix: &str, kind| {
-        let of = |(i, (ty, reversed))| column(format!("{prefix}{i}"), kind, i, ty, reversed);
-        types.into_iter().enumerate().map(of).collect()
+        let of = |(i, (ty, reversed))| Column { reversed, ..Column::new(&format!("{prefix}{i}"), kind, ty) };
+        types.into_iter().enumerate().map(of).collect::<Vec<_>>()
     };
-    let mut table = Table {
-        id: TableId(uuid::Uuid::nil()),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: keys(key_types, "pk", ColumnKind::PartitionKey),
-        clustering: keys(clustering.collect(), "ck", ColumnKind::Clustering),
-        statics: others(&header.statics, ColumnKind::Static),
-        regulars: others(&header.regulars, ColumnKind::Regular),
-        options: TableOptions::default(),
-        dropped: Default::default(),
-        flags: Vec::new(),
-        indexes: Default::default(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let mut columns = keys(key_types, "pk", ColumnKind::PartitionKey);
+    columns.extend(keys(clustering.collect(), "ck", ColumnKind::Clustering));
+    columns.extend(others(&header.statics, ColumnKind::Static));
+    columns.extend(others(&header.regulars, ColumnKind::Regular));
+    Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
 }
 
 /// The descriptor of the only table in a folder.

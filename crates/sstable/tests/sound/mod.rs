@@ -11,7 +11,7 @@ use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::partitions::{KeyRange, PartitionKey};
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::RowBuf;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::NoCache;
@@ -40,31 +40,12 @@ pub struct Sound {
 }
 
 pub fn schema() -> Table {
-    let column = |name: &str, kind, ty| Column {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty,
-        reversed: false,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(uuid::Uuid::nil()),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: vec![column("k", ColumnKind::PartitionKey, CqlType::Blob)],
-        clustering: vec![column("c", ColumnKind::Clustering, CqlType::Int)],
-        statics: Vec::new(),
-        regulars: vec![column("v", ColumnKind::Regular, CqlType::Blob)],
-        options: TableOptions::default(),
-        dropped: Default::default(),
-        flags: Vec::new(),
-        indexes: Default::default(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let columns = [
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Blob),
+        Column::new("c", ColumnKind::Clustering, CqlType::Int),
+        Column::new("v", ColumnKind::Regular, CqlType::Blob),
+    ];
+    Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
 }
 
 /// 300 partitions, two of them wide, with a range deletion.
@@ -97,13 +78,7 @@ pub fn write(version: Version, compressed: bool, page_checksums: bool) -> Sound 
         writer.end_partition().unwrap();
     }
     writer.finish().unwrap();
-    let mut files = Vec::new();
-    for path in host.disk.list(Path::new(FOLDER)).unwrap() {
-        let file = host.disk.open(&path).unwrap();
-        let mut bytes = vec![0; file.size().unwrap() as usize];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes));
-    }
+    let files = files_of(&host);
     let mut sound = Sound { schema, descriptor, files, lines: Vec::new(), partitions: BTreeMap::new() };
     let table = sound.open(&host).unwrap();
     let (lines, end) = scanned(&table);
@@ -173,19 +148,36 @@ impl Sound {
 
     /// A machine with the table's files, one of them with another content.
     pub fn with(&self, name: &str, bytes: &[u8]) -> Host {
-        let host = memory::host();
-        host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
-        for (file, sound) in &self.files {
-            let bytes = if file == name { bytes } else { sound };
-            host.disk.create(&Path::new(FOLDER).join(file)).unwrap().write_all_at(bytes, 0).unwrap();
-        }
-        host
+        host_with(&self.files, name, bytes)
     }
 
     /// The table with another content of one file.
     pub fn damaged(&self, name: &str, bytes: &[u8]) -> Result<Arc<SsTable>> {
         self.open(&self.with(name, bytes))
     }
+}
+
+/// The files of the table's folder.
+pub fn files_of(host: &Host) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for path in host.disk.list(Path::new(FOLDER)).unwrap() {
+        let file = host.disk.open(&path).unwrap();
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes));
+    }
+    files
+}
+
+/// A machine with these files, one of them with another content.
+pub fn host_with(files: &[(String, Vec<u8>)], name: &str, bytes: &[u8]) -> Host {
+    let host = memory::host();
+    host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    for (file, sound) in files {
+        let bytes = if file == name { bytes } else { sound };
+        host.disk.create(&Path::new(FOLDER).join(file)).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+    host
 }
 
 /// All rows by a scan, and how it ended.
@@ -198,7 +190,14 @@ pub fn scanned(table: &Arc<SsTable>) -> (Vec<String>, Result<()>) {
     };
     loop {
         match scan.next_partition(&mut cx) {
-            Ok(true) => lines.push(render::hex(scan.key())),
+            Ok(true) => {
+                lines.push(format!("{} {:?}", render::hex(scan.key()), scan.deletion()));
+                if let Some(row) = scan.static_row() {
+                    let mut line = String::new();
+                    render::element(table.schema(), Unfiltered::Row(row), &mut line);
+                    lines.push(line);
+                }
+            }
             Ok(false) => return (lines, Ok(())),
             Err(error) => return (lines, Err(error)),
         }
@@ -242,16 +241,27 @@ where
     Ok(())
 }
 
-/// Every cut at 4 KiB and some flipped bits of each file, told by name.
-pub fn each_damage(sound: &Sound, flips: u64, mut each: impl FnMut(&str, &[u8], &str)) {
-    let mut state = 88_172_645_463_325_252_u64;
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Every cut at 4 KiB and some flipped bits of each file, told by name. `FLIPS` and `FLIP_SEED` of the environment make it more or
+/// other bits.
+pub fn each_damage(sound: &Sound, flips: u64, each: impl FnMut(&str, &[u8], &str)) {
+    each_damage_of(&sound.files, flips, each);
+}
+
+/// The same of any files.
+pub fn each_damage_of(files: &[(String, Vec<u8>)], flips: u64, mut each: impl FnMut(&str, &[u8], &str)) {
+    let flips = setting("FLIPS").unwrap_or(flips);
+    let mut state = 88_172_645_463_325_252_u64 ^ setting("FLIP_SEED").unwrap_or(0);
     let mut next = move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         state
     };
-    for (name, bytes) in &sound.files {
+    for (name, bytes) in files {
         let cuts = (0..bytes.len()).step_by(4096).chain([bytes.len().saturating_sub(1)]);
         for cut in cuts {
             each(name, &bytes[..cut], &format!("{name} cut at {cut}"));

@@ -61,6 +61,9 @@ const SIMPLE: &[(&str, &[&str])] = &[
     ("duration", &["1d", "2h3m", "-1mo", "P1Y2M", "0s"]),
 ];
 
+/// What is added to counters.
+const COUNTED: &[&str] = &["0", "1", "-1", "2", "1000", "9223372036854775807"];
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let frozen = matches!(
@@ -166,6 +169,7 @@ impl Kind {
             (0..count).map(|_| of(draw)).collect::<Vec<_>>().join(", ")
         };
         match self {
+            Kind::Simple("counter") => draw.word(COUNTED).to_owned(),
             Kind::Simple(name) => {
                 let found = SIMPLE.iter().find(|(simple, _)| simple == name);
                 (*draw.one(found.map_or(&["null"], |(_, literals)| literals))).to_owned()

@@ -3,7 +3,11 @@
 //! Values come from small sets, so that statements meet each other's rows. A tenth of the statements is spoilt on
 //! purpose; many more are invalid by chance, since clauses are drawn without looking at each other.
 
+mod alter;
+mod condition;
 mod draw;
+mod index;
+mod json;
 mod kind;
 mod schema;
 mod select;

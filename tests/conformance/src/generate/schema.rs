@@ -1,6 +1,7 @@
 //! A random table, with the user types it uses.
 
 use super::Draw;
+use super::index::indexes;
 use super::kind::Kind;
 
 /// A column.
@@ -31,6 +32,16 @@ pub struct GeneratedTable {
     pub drop: Vec<String>,
     /// Whether every write says its timestamp.
     pub timestamps: bool,
+    /// Whether its values are counters.
+    pub counters: bool,
+    /// Whether writes have conditions at times.
+    pub conditions: bool,
+    /// Whether writes expire at times.
+    pub expires: bool,
+    /// Columns that were dropped and may come back.
+    pub dropped: Vec<GeneratedColumn>,
+    /// Columns that were added.
+    pub added: usize,
 }
 
 impl GeneratedTable {
@@ -75,10 +86,15 @@ pub fn table(draw: &mut Draw, name: &str) -> GeneratedTable {
     let partition = columns(draw, 'p', partitions, &|draw| Kind::of_key(draw));
     let clusterings = draw.below(4);
     let clustering = columns(draw, 'c', clusterings, &|draw| Kind::of_key(draw));
+    let counters = draw.chance(6);
+    let of_value = |draw: &mut Draw| {
+        if counters { Kind::Simple("counter") } else { Kind::of_value(draw, &types) }
+    };
     let static_count = if clustering.is_empty() { 0 } else { draw.below(3) };
-    let statics = columns(draw, 's', static_count, &|draw| Kind::of_value(draw, &types));
-    let regular_count = draw.below(6);
-    let regulars = columns(draw, 'v', regular_count, &|draw| Kind::of_value(draw, &types));
+    let statics = columns(draw, 's', static_count, &of_value);
+    let regular_count = if counters { draw.between(1, 3) } else { draw.below(6) };
+    let regulars = columns(draw, 'v', regular_count, &of_value);
+    let timestamps = !counters && draw.chance(50);
     let mut generated = GeneratedTable {
         name: name.to_owned(),
         partition,
@@ -87,9 +103,18 @@ pub fn table(draw: &mut Draw, name: &str) -> GeneratedTable {
         regulars,
         create: Vec::new(),
         drop,
-        timestamps: draw.chance(50),
+        timestamps,
+        counters,
+        conditions: !timestamps && !counters && draw.chance(40),
+        // When two writes at one timestamp expire depends on the clock.
+        expires: !timestamps && !counters && draw.chance(40),
+        dropped: Vec::new(),
+        added: 0,
     };
     create.push(create_table(draw, &generated));
+    if draw.chance(25) {
+        create.extend(indexes(draw, &generated));
+    }
     generated.create = create;
     generated
 }

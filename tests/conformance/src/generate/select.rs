@@ -4,6 +4,7 @@ use super::Draw;
 use super::kind::Kind;
 use super::schema::{GeneratedColumn, GeneratedTable};
 use super::terms::{Written, clustering, in_list, partition};
+use crate::script::Bound;
 
 /// A SELECT.
 pub fn select(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
@@ -38,12 +39,40 @@ pub fn select(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
         out.put(&format!(" PER PARTITION LIMIT {}", draw.between(1, 4)));
     }
     if draw.chance(20) {
-        out.put(&format!(" LIMIT {}", draw.below(6)));
+        if out.marks && draw.chance(40) {
+            let limit = draw.between(0, 5) as u8;
+            out.bound.push(Bound::Value(Some(vec![0, 0, 0, limit])));
+            out.put(" LIMIT ?");
+        } else {
+            out.put(&format!(" LIMIT {}", draw.below(6)));
+        }
     }
     if if filters { draw.chance(75) } else { draw.chance(15) } {
         out.put(" ALLOW FILTERING");
     }
 }
+
+/// Functions of one argument.
+const CALLS: &[&str] = &[
+    "abs",
+    "round",
+    "collection_count",
+    "collection_min",
+    "collection_max",
+    "collection_sum",
+    "collection_avg",
+    "map_keys",
+    "map_values",
+    "mask_default",
+    "mask_null",
+    "to_date",
+    "to_timestamp",
+    "to_unix_timestamp",
+];
+
+/// Types that values are cast to.
+const CASTS: &[&str] =
+    &["text", "int", "bigint", "tinyint", "varint", "ascii", "timestamp", "date", "decimal"];
 
 fn names(columns: &[GeneratedColumn]) -> Vec<&str> {
     columns.iter().map(|column| column.name.as_str()).collect()
@@ -77,12 +106,20 @@ fn selectors(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
 
 fn selector(draw: &mut Draw, table: &GeneratedTable, column: &GeneratedColumn) -> String {
     let name = &column.name;
-    match (draw.below(14), &column.kind) {
+    match (draw.below(18), &column.kind) {
         (0, _) => format!("{}({name})", draw.word(&["min", "max", "count", "sum", "avg"])),
         (1, _) if table.timestamps => format!("{}({name})", draw.word(&["writetime", "maxwritetime"])),
         (2, _) => format!("token({})", names(&table.partition).join(", ")),
-        (3, _) => format!("CAST({name} AS text)"),
+        (3, _) => format!("CAST({name} AS {})", draw.word(CASTS)),
+        (4, _) if table.expires => format!("to_json({name})"),
         (4, _) => format!("{}({name})", draw.word(&["toJson", "to_json", "ttl"])),
+        (14, _) => format!("{}({name})", draw.word(CALLS)),
+        (15, _) => format!(
+            "{name} {} {}",
+            draw.word(&["+", "-", "*", "/", "%"]),
+            draw.one(&["1", "2", "-3", name.as_str()])
+        ),
+        (16, _) => format!("{}(-{name})", draw.word(&["", "abs"])),
         (5, Kind::Simple(simple)) => format!("{simple}_as_blob({name})"),
         (0..=7, Kind::Map(key, _, _) | Kind::Set(key, _)) => format!("{name}[{}]", key.literal(draw)),
         (0..=7, Kind::Udt(_, fields, _)) => format!("{name}.{}", draw.one(fields).0),
@@ -133,6 +170,7 @@ fn filter(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
             }
         },
         _ if draw.chance(8) => in_list(draw, column, out),
+        _ if draw.chance(3) => out.put(&format!("{name} {} 'a%'", draw.word(&["LIKE", "NOT LIKE"]))),
         _ => {
             out.put(&format!("{name} {} ", draw.word(&["=", "=", "=", "<", "<=", ">", ">=", "!="])));
             out.value(draw, &column.kind, 2);

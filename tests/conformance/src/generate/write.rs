@@ -1,6 +1,8 @@
 //! INSERT, UPDATE, DELETE, BATCH.
 
 use super::Draw;
+use super::condition::condition;
+use super::json::insert_json;
 use super::kind::Kind;
 use super::schema::{GeneratedColumn, GeneratedTable};
 use super::terms::{Written, clustering, in_list, partition};
@@ -11,6 +13,8 @@ const TIMESTAMPS: usize = 60;
 /// A write of any kind but a batch.
 pub fn write(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Written) {
     match draw.below(10) {
+        // What a counter counts after a deletion is not defined.
+        _ if table.counters => update(draw, table, stamped, out),
         0..=4 => insert(draw, table, stamped, out),
         5..=7 => update(draw, table, stamped, out),
         _ => delete(draw, table, stamped, out),
@@ -19,7 +23,8 @@ pub fn write(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut W
 
 /// A batch of a few.
 pub fn batch(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
-    out.put(draw.word(&["BEGIN BATCH", "BEGIN UNLOGGED BATCH"]));
+    let counter = if table.counters == draw.chance(97) { "BEGIN COUNTER BATCH" } else { "BEGIN BATCH" };
+    out.put(draw.word(&[counter, counter, "BEGIN UNLOGGED BATCH"]));
     let stamped = table.timestamps && draw.chance(50);
     if stamped {
         using(draw, true, out);
@@ -38,6 +43,14 @@ fn using(draw: &mut Draw, stamped: bool, out: &mut Written) {
     }
 }
 
+/// ` USING TTL ..`, at times, of tables whose writes say no timestamps.
+fn expiring(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
+    if table.expires && draw.chance(25) {
+        let ttl = draw.word(&["100000", "86400", "0", "null", "-1", "630720001"]);
+        out.put(&format!(" USING TTL {ttl}"));
+    }
+}
+
 fn insert(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Written) {
     let mut columns: Vec<&GeneratedColumn> = table.partition.iter().collect();
     let only_static = !table.statics.is_empty() && draw.chance(10);
@@ -49,6 +62,10 @@ fn insert(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Writ
     if draw.chance(2) {
         columns.remove(draw.below(columns.len()));
     }
+    if draw.chance(8) {
+        insert_json(draw, table, &columns, out);
+        return using(draw, table.timestamps && stamped, out);
+    }
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     out.put(&format!("INSERT INTO {} ({}) VALUES (", table.name, names.join(", ")));
     let keys = table.partition.len() + table.clustering.len();
@@ -57,11 +74,16 @@ fn insert(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Writ
         out.value(draw, &column.kind, if at < keys { 1 } else { 8 });
     }
     out.put(")");
+    if table.conditions && draw.chance(15) {
+        out.put(" IF NOT EXISTS");
+    }
+    expiring(draw, table, out);
     using(draw, table.timestamps && stamped, out);
 }
 
 fn update(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Written) {
     out.put(&format!("UPDATE {}", table.name));
+    expiring(draw, table, out);
     using(draw, table.timestamps && stamped, out);
     out.put(" SET ");
     let values = if draw.chance(80) { table.regulars.iter().collect() } else { table.values() };
@@ -82,17 +104,32 @@ fn update(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Writ
         let whole = draw.chance(90);
         clustering(draw, table, whole, out);
     }
+    if table.conditions && draw.chance(20) {
+        condition(draw, table, out);
+    }
 }
 
 /// `v = ..`, `v = v + ..`, `v[..] = ..`, `v.f = ..`.
 fn assign(draw: &mut Draw, column: &GeneratedColumn, out: &mut Written) {
     let GeneratedColumn { name, kind } = column;
+    if *kind == Kind::Simple("counter") && draw.chance(97) {
+        let number = kind.literal(draw);
+        let sign = draw.word(&["+", "-"]);
+        return out.put(&match draw.below(2) {
+            0 => format!("{name} = {name} {sign} {number}"),
+            _ => format!("{name} {sign}= {number}"),
+        });
+    }
     if !kind.is_multi_cell() && draw.chance(97) || draw.chance(30) {
         out.put(&format!("{name} = "));
         return out.value(draw, kind, 10);
     }
     let operator = |draw: &mut Draw| draw.word(&["+", "+", "-"]);
     match kind {
+        Kind::List(element, _) if draw.chance(15) => {
+            out.put(&format!("{name}[{}] = ", draw.below(3)));
+            out.value(draw, element, 15);
+        }
         Kind::List(..) if draw.chance(25) => {
             let literal = kind.literal(draw);
             out.put(&format!("{name} = {literal} + {name}"));
@@ -137,6 +174,7 @@ fn delete(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Writ
                     out.value(draw, key, 1);
                     out.put("]");
                 }
+                Kind::List(..) if draw.chance(30) => out.put(&format!("[{}]", draw.below(3))),
                 Kind::Udt(_, fields, false) if draw.chance(60) => {
                     let field = &draw.one(fields).0;
                     out.put(&format!(".{field}"));
@@ -154,5 +192,8 @@ fn delete(draw: &mut Draw, table: &GeneratedTable, stamped: bool, out: &mut Writ
     if draw.chance(1) && !table.regulars.is_empty() {
         out.put(" AND ");
         in_list(draw, draw.clone().one(&table.regulars), out);
+    }
+    if table.conditions && draw.chance(15) {
+        condition(draw, table, out);
     }
 }

@@ -16,4 +16,3 @@ pub(crate) use group::GroupBy;
 pub(crate) use result::result_columns;
 pub(crate) use selected::{Leaf, Selected, Selection, TermUse, TimePath};
 pub(crate) use source::{Shape, Source};
-pub(crate) use typing::columns_of_wildcard;

@@ -64,7 +64,7 @@ impl Selection {
         };
         match &select.selectors {
             Selectors::All => {
-                for column in columns_of_wildcard(table) {
+                for column in table.columns_in_select_order() {
                     columns.push(typing.column(column));
                     describe(&column.name, column.ty.clone());
                 }
@@ -99,20 +99,6 @@ impl Selection {
 
 fn as_json(column: ResultColumn) -> ResultColumn {
     ResultColumn { name: "[json]".into(), ty: CqlType::Text, ..column }
-}
-
-/// The columns of `*`: static and regular ones by name, of whatever shape (`allColumnsInSelectOrder`).
-pub(crate) fn columns_of_wildcard(table: &Table) -> impl Iterator<Item = &Column> {
-    let by_name = |columns: &'_ [Column]| -> Vec<usize> {
-        let mut order: Vec<usize> = (0..columns.len()).collect();
-        order.sort_by(|a, b| columns[*a].name.as_bytes().cmp(columns[*b].name.as_bytes()));
-        order
-    };
-    let (statics, regulars) = (by_name(&table.statics), by_name(&table.regulars));
-    let statics = statics.into_iter().map(|index| &table.statics[index]);
-    let regulars = regulars.into_iter().map(|index| &table.regulars[index]);
-    let all = table.partition_key.iter().chain(&table.clustering).chain(statics).chain(regulars);
-    all.filter(|column| !table.is_hidden(column))
 }
 
 /// Replaces what is taken from a row by its number among what the first row gives. What is computed is so from those, also
@@ -211,9 +197,15 @@ impl<'a> Typing<'a, '_> {
     }
 
     fn cast(&mut self, inner: &Node<'_>, to: Native) -> Result<Typed> {
-        let typed = self.typed(inner, None)?;
+        let mut typed = self.typed(inner, None)?;
         let ty = native_type(to);
         if ty == typed.ty {
+            // Cassandra takes a descending column for something else than its type, and casts it as a varint.
+            if matches!(inner, Node::Column(column) if column.reversed)
+                && matches!(ty, CqlType::Int | CqlType::BigInt)
+            {
+                typed.name = format!("cast({} as {})", typed.name, to.as_str());
+            }
             return Ok(typed);
         }
         let name = native_function(&format!("cast_as_{}", to.as_str()), Pos(0));

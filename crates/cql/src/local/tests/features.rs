@@ -97,6 +97,32 @@ fn a_read_that_passes_many_tombstones_is_warned_of() {
 }
 
 #[test]
+fn a_read_that_passes_too_many_tombstones_fails() {
+    let mut session = with(LocalOptions { tombstones_fail: 5, ..LocalOptions::default() }, &[T]);
+    for c in 0..6 {
+        session.ok(&format!("INSERT INTO t (k, c) VALUES (1, {c})"));
+        session.ok(&format!("DELETE FROM t WHERE k = 1 AND c = {c}"));
+    }
+    session.ok("INSERT INTO t (k, c) VALUES (1, 11)");
+    let failure = "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from ";
+    for query in ["SELECT c FROM t WHERE k = 1", "SELECT c FROM t", "SELECT count(*) FROM t WHERE k = 1"] {
+        let error = session.error(query);
+        assert!(error.starts_with(failure), "{query}: {error}");
+    }
+    assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 AND c > 0"), "11");
+    assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 ORDER BY c DESC LIMIT 1"), "11");
+    // What combines rows counts anew after each page of them.
+    for c in 20..30_020 {
+        session.ok(&format!("INSERT INTO t (k, c) VALUES (2, {c})"));
+        if c % 2500 == 0 {
+            session.ok(&format!("DELETE FROM t WHERE k = 2 AND c = {c}"));
+        }
+    }
+    assert_eq!(session.rows("SELECT count(*) FROM t WHERE k = 2"), "29988");
+    assert!(session.error("SELECT c FROM t WHERE k = 2").starts_with(failure));
+}
+
+#[test]
 fn reads_and_lists_are_guarded() {
     let at = |warn, fail| Threshold { warn: Some(warn), fail: Some(fail) };
     let guardrails = Guardrails {

@@ -85,7 +85,7 @@ impl Session {
         match answer.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
             Outcome::UsedKeyspace(keyspace) => self.keyspace = Some(keyspace.to_string()),
-            Outcome::Rows { .. } => {}
+            Outcome::Rows { ticket, .. } => ticket.into_iter().for_each(|ticket| ticket.wait().unwrap()),
         }
     }
 
@@ -172,7 +172,7 @@ pub(super) fn code(error: &CqlError) -> &'static str {
         CqlError::ReadTimeout { .. } => "1200",
         CqlError::WriteTimeout { .. } => "1100",
         CqlError::Truncate(_) => "1003",
-        CqlError::ReadFailure { .. } => "1300",
+        CqlError::ReadFailure { .. } | CqlError::TooManyTombstones { .. } => "1300",
         CqlError::WriteFailure { .. } => "1500",
         CqlError::FunctionFailure { .. } => "1400",
         CqlError::Server(_) => "0000",

@@ -7,4 +7,5 @@ mod features;
 mod harness;
 mod indexes;
 mod schema;
+mod super_families;
 mod writes;

@@ -170,7 +170,7 @@ fn a_batch_is_one_mutation_with_one_timestamp() {
             entry("INSERT INTO t (k, c, v) VALUES (1, 1, 'a')"),
             entry("UPDATE t SET n = 5 WHERE k = 1 AND c = 1"),
             entry("INSERT INTO t (k, c, v) VALUES (1, 2, 'b')"),
-            BatchEntry::Prepared(prepared, Values::Positional(&values)),
+            BatchEntry::Prepared(&prepared, Values::Positional(&values)),
         ],
     };
     let request = Request { timestamp_us: Some(77), ..request(&identity, Some("ks"), &[]) };

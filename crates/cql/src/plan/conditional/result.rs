@@ -2,7 +2,7 @@
 //! (`ModificationStatement.buildCasResultSet`).
 
 use super::request::{CasRequest, Shown};
-use crate::analysis::selection::{Source, columns_of_wildcard, result_columns};
+use crate::analysis::selection::{Source, result_columns};
 use crate::backend::{ResultColumn, ResultColumns, RowsOut};
 use crate::plan::modify::Prior;
 use crate::plan::select::RowAt;
@@ -78,7 +78,7 @@ impl CasRequest<'_> {
 
     fn shown_columns(&self) -> Vec<&Column> {
         match &self.shown {
-            Shown::All => columns_of_wildcard(self.table).collect(),
+            Shown::All => self.table.columns_in_select_order().collect(),
             Shown::Conditions(conditions) => {
                 let keys = self.table.partition_key.iter().chain(&self.table.clustering);
                 let keys = keys.filter(|_| self.is_batch);

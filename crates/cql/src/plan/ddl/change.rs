@@ -8,7 +8,7 @@ use super::replication::{more_replicas, too_many_replicas};
 use super::{alter_table, create_table, index, keyspace, user_type};
 use crate::analysis::Scope;
 use crate::error::{CqlError, Result};
-use crate::guardrails::Guardrails;
+use crate::guardrails::Guarded;
 use crate::syntax::ast::{QualifiedName, StatementKind};
 use crate::syntax::{ast, parse, print};
 use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
@@ -30,7 +30,7 @@ pub(crate) struct DdlSettings {
     /// Whether tables may lose COMPACT STORAGE (`drop_compact_storage_enabled`).
     pub(crate) drops_compact_storage: bool,
     /// What may not be made.
-    pub(crate) guardrails: Option<Arc<Guardrails>>,
+    pub(crate) guarded: Arc<Guarded>,
 }
 
 impl fmt::Debug for DdlSettings {
@@ -134,7 +134,8 @@ impl DdlPlan {
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
-        if let Some(guardrails) = &settings.guardrails {
+        let guardrails = settings.guarded.get();
+        if let Some(guardrails) = &guardrails {
             warnings.extend(guardrails.ignore_properties(&mut statement.kind));
         }
         let changed = database.change_schema(|schema, timestamp_us| {
@@ -145,7 +146,7 @@ impl DdlPlan {
                 beyond(&mut next, timestamp_us)?;
             }
             warnings.extend(self.warnings(schema, &next, settings));
-            if let Some(guardrails) = &settings.guardrails {
+            if let Some(guardrails) = &guardrails {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
             }
             Ok(next)

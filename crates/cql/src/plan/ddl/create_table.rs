@@ -144,19 +144,10 @@ impl Builder<'_> {
             flags.push("counter".to_owned());
         }
         let mut table = Table {
-            id: TableId(id),
-            keyspace: self.keyspace.name.clone(),
-            name: statement.name.name.as_str().into(),
-            partition_key: Vec::new(),
-            clustering: Vec::new(),
-            statics: Vec::new(),
-            regulars: Vec::new(),
             options,
-            dropped: BTreeMap::new(),
             flags,
-            indexes: BTreeMap::new(),
             masks: self.masks(&types)?,
-            next_column_id: 0,
+            ..Table::new((&self.keyspace.name, statement.name.name.as_str()), TableId(id), [])
         };
         self.add_columns(key, types, &mut table);
         if table.is_compact() {

@@ -11,6 +11,7 @@ use super::restriction::Restriction;
 use crate::analysis::Bindings;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::CasRequest;
+use crate::super_family::{is_of_entries, is_super};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
@@ -80,9 +81,18 @@ impl ModifyPlan {
         prior: Option<&Prior>,
         collector: &mut Collector,
     ) -> Result<()> {
+        if prior.is_none()
+            && !moment.is_conditional
+            && let Some(straight) = &self.straight
+            && straight.apply(self, bindings, moment, collector)
+        {
+            return Ok(());
+        }
         let keys = self.filter.partition_keys(&self.table, bindings)?;
         let targets = match self.targets(bindings) {
-            Err(error) if keys.is_empty() && self.is_null_end(&error) => return Ok(()),
+            Err(error) if self.is_null_end(&error) => {
+                return if keys.is_empty() { Ok(()) } else { Err(self.refused_range(error)) };
+            }
             targets => targets?,
         };
         if targets.are_none() {
@@ -189,8 +199,7 @@ impl ModifyPlan {
 
     fn targets<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Targets<'a>> {
         Ok(if self.filter.is_range {
-            let ranges = self.filter.ranges(&self.table, bindings);
-            Targets::Ranges(ranges.map_err(|error| self.refused_range(error))?)
+            Targets::Ranges(self.filter.ranges(&self.table, bindings)?)
         } else {
             Targets::Rows(self.filter.rows(bindings)?)
         })
@@ -203,9 +212,10 @@ impl ModifyPlan {
         end.is_some_and(|name| matches!(error, CqlError::Invalid(text) if *text == null_text(name)))
     }
 
+    /// What a null end of a range is refused with.
     fn refused_range(&self, error: CqlError) -> CqlError {
         let names_columns = !self.operations.regular.is_empty() || !self.operations.statics.is_empty();
-        if names_columns && self.is_null_end(&error) { no_ranges_of_columns() } else { error }
+        if names_columns { no_ranges_of_columns() } else { error }
     }
 
     fn delete_ranges(
@@ -228,7 +238,8 @@ impl ModifyPlan {
     /// Deletes a row; in a compact table its one value, which is the same there.
     fn delete_row(&self, row: &Clustering<'_>, context: &WriteContext<'_>, changes: &mut Changes) {
         let values = row.iter().map(|value| Some(&**value));
-        let Some(value) = self.table.compact_value() else {
+        let value = self.table.compact_value();
+        let Some(value) = value.filter(|_| !is_super(&self.table) || is_of_entries(&self.table)) else {
             changes.row(values, (Liveness::NONE, context.deletion()), &[], |_| ());
             return;
         };

@@ -44,9 +44,9 @@ pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) ->
         })
     };
     match &operation.action {
-        Action::Set(term) | Action::Replace(term) | Action::SetField(_, term) | Action::PutEntry(_, term) => {
-            is(term, false)
-        }
+        Action::Set(term) | Action::Replace(term) | Action::SetField(_, term) => is(term, false),
+        // A key that is none is refused whatever the value.
+        Action::PutEntry(key, term) => Ok(matches!(key.bind(bindings)?, Bound::Bytes(_)) && is(term, false)?),
         Action::Append(term) | Action::Prepend(term) | Action::Discard(term) => is(term, true),
         Action::Count(term, _) => is(term, false),
         Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) | Action::Add(_) => {

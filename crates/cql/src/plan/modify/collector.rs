@@ -13,6 +13,8 @@ const HASHED_FROM: usize = 8;
 pub(crate) struct Collector {
     updates: Vec<PartitionUpdate>,
     by_key: HashMap<(TableId, Vec<u8>), usize>,
+    /// The serialised key of the partition at hand, for those who write straight.
+    pub(super) key: Vec<u8>,
 }
 
 impl Collector {
@@ -21,6 +23,28 @@ impl Collector {
         let index = match self.find(table, &key) {
             Some(index) => index,
             None => self.add(table, key),
+        };
+        &mut self.updates[index].changes
+    }
+
+    /// Whether the last change went to the partition of `key`.
+    pub(super) fn is_last_key(&self, table: &Table) -> bool {
+        self.updates.last().is_some_and(|update| update.key == self.key && update.table.id == table.id)
+    }
+
+    /// Where the changes of the partition of `key` go; room for `bytes` of them is made where there are none yet.
+    pub(super) fn changes_of_key(&mut self, table: &Arc<Table>, bytes: usize) -> &mut Changes {
+        let key = std::mem::take(&mut self.key);
+        let index = match self.find(table, &key) {
+            Some(index) => {
+                self.key = key;
+                index
+            }
+            None => {
+                let index = self.add(table, key);
+                self.updates[index].changes = Changes::from_bytes(Vec::with_capacity(bytes));
+                index
+            }
         };
         &mut self.updates[index].changes
     }

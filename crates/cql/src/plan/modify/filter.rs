@@ -9,6 +9,7 @@ use super::restriction::{Choices, Restriction, Test, Values, add, chosen};
 use crate::analysis::check_slice_type;
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::error::{CqlError, Result};
+use crate::super_family::is_super;
 use crate::syntax::ast::{self, Comparison, Ident, InValues, Relation, RelationKind};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -119,7 +120,7 @@ impl Parts {
                 ));
             }
             // A row of a compact table may have less than all of its clustering.
-            let may_be_partial = table.is_compact() && !self.clustering.is_empty();
+            let may_be_partial = table.is_compact() && !self.clustering.is_empty() && !is_super(table);
             if !statics_only && !missing.is_empty() && !may_be_partial {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
             }

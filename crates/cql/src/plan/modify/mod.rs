@@ -2,7 +2,7 @@
 //!
 //! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` the key it names, `operation` what happens to each column.
 //! `apply` runs a plan against values: `position` makes keys, rows and ranges of the filter, `cells` writes the cells,
-//! both straight into the `Changes` that the log takes; `list` those of operations that read their list first, `sum` what
+//! both into the `Changes` that the log takes; `straight` does the same for the commonest statements, without steps between; `list` those of operations that read their list first, `sum` what
 //! is added to. `prior` is what such statements read. `collector` brings the updates of a statement or batch together.
 
 mod apply;
@@ -17,6 +17,7 @@ mod position;
 mod prepare;
 mod prior;
 mod restriction;
+mod straight;
 mod sum;
 
 pub(crate) use apply::{Conditional, Moment};

@@ -88,6 +88,11 @@ impl Filter {
                 ranges.push(RowRange { start: (prefix.clone(), true), end: (prefix, false) });
                 continue;
             };
+            if let (Some(start), Some(end)) = (start, end)
+                && is_empty_by_null((start, end), direction(table, first, names), bindings)?
+            {
+                continue;
+            }
             let lower = bound(&prefix, start.as_ref(), names, bindings)?;
             let upper = bound(&prefix, end.as_ref(), names, bindings)?;
             let Some(reversed) = direction(table, first, names) else {
@@ -209,6 +214,23 @@ impl<'a> Mixed<'a, '_> {
     }
 }
 
+/// Whether a range of one column holds nothing because an end of it is null: null comes before every value, in a
+/// descending column too (`ClusteringComparator.compareComponent`), and only a range that holds something is refused for it.
+fn is_empty_by_null(
+    (lower, upper): (&(Values, bool), &(Values, bool)),
+    reversed: Option<bool>,
+    bindings: &Bindings<'_>,
+) -> Result<bool> {
+    let (Values::One(low), Values::One(high)) = (&lower.0, &upper.0) else { return Ok(false) };
+    let is_null = |term: &Term| Ok::<bool, CqlError>(matches!(term.bind(bindings)?, Bound::Null));
+    Ok(match (is_null(low)?, is_null(high)?) {
+        (true, true) => !(lower.1 && upper.1),
+        (true, false) => reversed == Some(true),
+        (false, true) => reversed == Some(false),
+        (false, false) => false,
+    })
+}
+
 fn bound<'a>(
     prefix: &Clustering<'a>,
     bound: Option<&'a (Values, bool)>,
@@ -265,6 +287,16 @@ fn chosen<'a>(
 ) -> Result<Vec<Clustering<'a>>> {
     match choices {
         Choices::List(list) => {
+            // A null among values of one column is told before one that is not set.
+            let mut ones = list.iter().filter_map(|values| match values {
+                Values::One(term) => Some(term),
+                _ => None,
+            });
+            if ones.clone().any(|term| matches!(term.bind(bindings), Ok(Bound::Unset)))
+                && ones.any(|term| matches!(term.bind(bindings), Ok(Bound::Null)))
+            {
+                return Err(null_value(names, 0, Side::Alone));
+            }
             let mut all = Vec::with_capacity(list.len());
             for values in list {
                 let mut row = Vec::with_capacity(names.len());

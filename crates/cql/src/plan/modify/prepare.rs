@@ -3,15 +3,17 @@
 use super::attributes::Attributes;
 use super::filter::Filter;
 use super::operation::{Action, Operations, assign, delete, set_value};
+use super::straight::Straight;
 use crate::analysis::{Markers, Scope, Term, existing_column, json_columns};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
+use crate::super_family::{check_entry, is_super};
 use crate::syntax::ast::{
     Comparison, Delete, Ident, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
 use helenus_engine::is_system_keyspace;
-use helenus_model::schema::{ColumnKind, Table};
+use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
@@ -63,6 +65,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) counts: bool,
     /// Whether its table is one of compact storage.
     pub(super) is_compact: bool,
+    /// Its short way, if it is of the commonest kind.
+    pub(super) straight: Option<Straight>,
 }
 
 /// What a statement without conditions reads before it writes.
@@ -122,6 +126,8 @@ impl ModifyPlan {
                 }
             }
         }
+        let is_named = |entry: &Column| columns.iter().any(|name| name.as_str() == &*entry.name);
+        check_entry(&table, !operations.regular.is_empty(), is_named)?;
         let conditions = if insert.if_not_exists { Conditions::NotExists } else { Conditions::None };
         let statics_only =
             !names_clustering && applies_to_statics_only(ModifyKind::Insert, &operations, &conditions);
@@ -137,6 +143,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
+            straight: None,
         }
         .checked()
     }
@@ -159,6 +166,12 @@ impl ModifyPlan {
                 operations.add(&table, column, action);
             }
         }
+        check_entry(&table, true, |entry| {
+            update.filter.iter().any(|relation| match &relation.kind {
+                RelationKind::Column { column, .. } => column.as_str() == &*entry.name,
+                _ => true,
+            })
+        })?;
         let statics_only = applies_to_statics_only(ModifyKind::Update, &operations, &conditions);
         let filter =
             Filter::prepare(&update.filter, ModifyKind::Update, statics_only, (&table, scope), markers)?;
@@ -174,6 +187,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
+            straight: None,
         }
         .checked()
     }
@@ -211,6 +225,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
+            straight: None,
         }
         .checked()
     }
@@ -238,6 +253,7 @@ impl ModifyPlan {
                 );
             }
         }
+        self.straight = Straight::of(&self);
         Ok(self)
     }
 
@@ -258,7 +274,7 @@ impl ModifyPlan {
     /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
     fn complete_compact(&mut self) -> Result<()> {
         let writes_row = self.kind != ModifyKind::Delete && self.updates_regulars();
-        if !writes_row || !self.operations.regular.is_empty() || !self.is_compact {
+        if !writes_row || !self.operations.regular.is_empty() || !self.is_compact || is_super(&self.table) {
             return Ok(());
         }
         let table = self.table.clone();

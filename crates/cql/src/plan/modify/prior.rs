@@ -6,6 +6,7 @@
 
 use super::prepare::ModifyPlan;
 use crate::analysis::Bindings;
+use crate::super_family;
 use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
 use helenus_engine::{Database, ReadRequest, Result};
 use helenus_model::byte_comparable::clustering_key;
@@ -88,10 +89,9 @@ impl Wanted {
     ) -> Result<Prior> {
         let mut partitions = Vec::with_capacity(self.partitions.len());
         for wanted in &self.partitions {
-            let view = database.view(&wanted.table)?;
             let mut sink = Keep { table: &wanted.table, statics: None, rows: BTreeMap::new() };
             let command = wanted.command(now_s);
-            database.read(&command, &view, request, &mut sink, probe.as_deref_mut())?;
+            super_family::read(database, &command, request, &mut sink, probe.as_deref_mut())?;
             let Keep { statics, rows, .. } = sink;
             partitions.push(PriorPartition {
                 table: wanted.table.id,

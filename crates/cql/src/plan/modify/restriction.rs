@@ -23,10 +23,13 @@ impl Restriction {
         matches!(self.test, Test::In(_))
     }
 
-    /// The column, if it is one alone and between bounds.
+    /// The column, if it is one alone, not in parentheses, and between bounds.
     pub(super) fn single_slice(&self) -> Option<&str> {
+        let is_alone = |end: &Option<(Values, bool)>| {
+            end.as_ref().is_none_or(|(values, _)| matches!(values, Values::One(_)))
+        };
         match (&self.names[..], &self.test) {
-            ([name], Test::Slice(..)) => Some(name),
+            ([name], Test::Slice(start, end)) if is_alone(start) && is_alone(end) => Some(name),
             _ => None,
         }
     }

@@ -14,8 +14,9 @@ use crate::backend::{Answer, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result, bad_paging_state};
 use crate::guardrails::Reading;
 use crate::plan::Execution;
+use crate::super_family;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage};
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
 use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
@@ -25,6 +26,8 @@ use std::sync::Arc;
 
 /// Characters of a statement that a warning shows.
 const QUERY_CHARS_MAX: usize = 512;
+/// Rows that Cassandra reads at once for what combines them (`SelectStatement.DEFAULT_PAGE_SIZE`).
+const AGGREGATE_PAGE_ROWS: u64 = 10_000;
 
 impl SelectPlan {
     /// Runs the statement. Rows go to `out`.
@@ -82,22 +85,27 @@ impl SelectPlan {
             page: page_rows.unwrap_or(u64::MAX),
             page_bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES),
         };
+        let target = match &self.nearest {
+            Some(nearest) => Target::Nearest(nearest.bind(limit, bindings)?),
+            None => self.target(limits, resume.as_ref()),
+        };
+        let is_direct = matches!(target, Target::Answer) && filter.keeps_all_rows();
         let mut sink = SelectSink {
             selection: &self.selection,
+            direct: self.direct.as_ref().filter(|_| is_direct),
             filter,
             computing: Computing { terms: &terms, calls: bindings.calls, folded: &[], first: &[] },
-            target: match &self.nearest {
-                Some(nearest) => Target::Nearest(nearest.bind(limit, bindings)?),
-                None => self.target(limits, resume.as_ref()),
-            },
+            target,
             out,
             key_columns: self.table.partition_key.len(),
             now_s: execution.now_s(),
             shows_statics_alone: self.restrictions.shows_statics_alone(),
             partition: Partition::default(),
+            bytes_max: (!is_paged).then_some(execution.answer_bytes_max),
             failure: None,
             scratch: Vec::new(),
             passed: (0, 0),
+            tombstone_limit: self.tombstone_limit(execution, page_rows),
         };
         let mut end = ReadEnd::Complete;
         if let PartitionSelection::Read(partitions) = partitions
@@ -122,14 +130,12 @@ impl SelectPlan {
     }
 
     /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
-    /// they are selected, or columns of the key alone are (`makeClusteringIndexFilter`).
+    /// they are selected, or nothing but columns of the key is (`makeClusteringIndexFilter`, `ColumnFilter.Builder.build`).
     fn reads_only_statics(&self, partitions: &PartitionSelection, rows: &RowSelection) -> bool {
         matches!(partitions, PartitionSelection::Read(_))
             && matches!(*rows.filter, ClusteringFilter::Names(_))
             && !self.table.statics.is_empty()
-            && !self.selection.used.is_empty()
             && (self.selection.uses_statics() || self.selection.used.iter().all(Source::is_of_key))
-            && !self.selection.combines_rows()
     }
 
     /// Asks the guardrails, where there are some.
@@ -176,6 +182,17 @@ impl SelectPlan {
         Some(format!(
             "Read {rows} live rows and {tombstones} tombstone cells for query {shown}; token {token} (see tombstone_warn_threshold)"
         ))
+    }
+
+    /// How many tombstones a read may pass. What Cassandra reads in pages of its own is counted page by page
+    /// (`AggregationQueryPager`).
+    fn tombstone_limit(&self, execution: &Execution<'_>, page_rows: Option<u64>) -> Option<TombstoneLimit> {
+        let rows = match self.selection.combines_rows() {
+            true => page_rows.unwrap_or(AGGREGATE_PAGE_ROWS),
+            false => u64::MAX,
+        };
+        let counts = !is_system_keyspace(&self.table.keyspace);
+        counts.then_some(TombstoneLimit { count: execution.tombstones_fail, rows })
     }
 
     /// Where the rows of an execution go.
@@ -295,8 +312,7 @@ impl SelectPlan {
                         .read_indexed(command, searches, how, sink, probe)
                         .map_err(|error| read_error(error, sink.failure.take(), request));
                 }
-                let view = database.view(&self.table);
-                view.and_then(|view| database.read(command, &view, how, sink, probe))
+                super_family::read(database, command, how, sink, probe)
             }
         };
         read.map_err(|error| read_error(error, sink.failure.take(), request))
@@ -356,6 +372,7 @@ fn read_error(error: EngineError, failure: Option<CqlError>, request: &Request<'
     match (failure, error) {
         (Some(failure), _) => failure,
         (None, EngineError::TimedOut) => CqlError::ReadTimeout { consistency },
+        (None, EngineError::TooManyTombstones) => CqlError::TooManyTombstones { consistency },
         (
             None,
             failed @ (EngineError::Table(_)

@@ -1,10 +1,11 @@
 //! SELECT.
 //!
 //! `prepare` turns a statement into a `SelectPlan`, `execute` runs it: bound values become a `ReadCommand`, whose rows go
-//! to a `sink` that filters them and writes cells straight into the answer, or to a `fold` over all rows, or of a `group` each,
+//! to a `sink` that filters them and writes cells straight into the answer (`direct`, where nothing is computed), or to a `fold` over all rows, or of a `group` each,
 //! or are kept for `sort` or as the `nearest` to a vector. `row` takes values out of rows, `paging` is the state that goes to the client and comes back,
 //! `foresee` says what all that would be, for EXPLAIN.
 
+mod direct;
 mod execute;
 mod fold;
 mod foresee;

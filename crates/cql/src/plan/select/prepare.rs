@@ -1,5 +1,6 @@
 //! From a parsed SELECT to its plan (`SelectStatement.RawStatement.prepare`).
 
+use super::direct::DirectColumns;
 use super::nearest::{Nearest, is_of_floats};
 use super::sort::Sort;
 use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
@@ -7,6 +8,7 @@ use crate::analysis::selection::{Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::backend::ResultColumns;
 use crate::error::{CqlError, Result};
+use crate::super_family;
 use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
 use helenus_model::schema::{Column, ColumnKind, Table};
@@ -18,6 +20,8 @@ use std::sync::Arc;
 pub(crate) struct SelectPlan {
     pub(super) table: Arc<Table>,
     pub(super) selection: Selection,
+    /// Its columns, if nothing of them is computed.
+    pub(super) direct: Option<DirectColumns>,
     pub(super) restrictions: Restrictions,
     pub(super) limit: Option<Term>,
     pub(super) per_partition_limit: Option<Term>,
@@ -52,6 +56,7 @@ impl SelectPlan {
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
         let only_statics = Selection::is_of_statics(select, table, scope)?;
+        super_family::check_relations(table, &select.filter)?;
         let ordering = Orderings::prepare(select, table, scope, markers)?;
         let clause = WhereClause {
             relations: &select.filter,
@@ -103,6 +108,7 @@ impl SelectPlan {
             table: table.clone(),
             fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
             text: text.into(),
+            direct: DirectColumns::of(&selection, table),
             selection,
             restrictions,
             limit,

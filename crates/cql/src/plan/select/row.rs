@@ -6,7 +6,7 @@ use crate::analysis::selection::{Leaf, Selected, Shape, Source, TimePath};
 use crate::error::Result;
 use crate::functions::CallContext;
 use crate::syntax::ast::TimeFunction;
-use helenus_model::cell::Cell;
+use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::row::RowView;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Fields, put_value};
@@ -68,7 +68,14 @@ impl<'a> RowAt<'a> {
         }
     }
 
-    fn key_part(&self, index: usize) -> Option<&'a [u8]> {
+    /// The value of a static column of one cell.
+    pub(super) fn static_value(&self, id: ColumnId) -> Option<&'a [u8]> {
+        let row = self.statics?;
+        row.cell_of(id).filter(|cell| cell.is_live(self.now_s)).map(|cell| row.value(cell))
+    }
+
+    /// A column of the partition key.
+    pub(super) fn key_part(&self, index: usize) -> Option<&'a [u8]> {
         if self.key_columns == 1 {
             return Some(self.key);
         }

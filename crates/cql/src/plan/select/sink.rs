@@ -3,6 +3,7 @@
 //! Called for every row of every answer, so nothing here allocates for one: cells go from the row's view straight to
 //! the answer, and what has to be assembled is in a buffer that stays.
 
+use super::direct::DirectColumns;
 use super::fold::Folding;
 use super::group::{Grouped, Grouping};
 use super::nearest::Nearby;
@@ -12,7 +13,7 @@ use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{Leaf, Selected, Selection};
 use crate::backend::RowsOut;
 use crate::error::{CqlError, Result};
-use helenus_engine::read::{RowSink, Taken};
+use helenus_engine::read::{RowSink, Taken, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::types::write_json;
 
@@ -36,6 +37,8 @@ pub(super) enum Target<'a> {
 /// Takes the rows of one execution.
 pub(super) struct SelectSink<'a> {
     pub(super) selection: &'a Selection,
+    /// Set if rows go straight into the answer, all of them and as they stand.
+    pub(super) direct: Option<&'a DirectColumns>,
     pub(super) filter: BoundFilter,
     pub(super) computing: Computing<'a>,
     pub(super) target: Target<'a>,
@@ -46,11 +49,15 @@ pub(super) struct SelectSink<'a> {
     /// A partition without rows shows as a row of its static columns.
     pub(super) shows_statics_alone: bool,
     pub(super) partition: Partition,
-    /// A function's refusal, which ends the read.
+    /// Bytes that are too many, if the answer has no pages.
+    pub(super) bytes_max: Option<usize>,
+    /// A function's refusal, or that of an answer that is too long, which ends the read.
     pub(super) failure: Option<CqlError>,
     pub(super) scratch: Vec<u8>,
     /// Rows that the reads gave, and tombstones that they passed.
     pub(super) passed: (u64, u64),
+    /// How many tombstones they may pass.
+    pub(super) tombstone_limit: Option<TombstoneLimit>,
 }
 
 /// The partition at hand; buffers stay from one to the next.
@@ -62,16 +69,28 @@ pub(super) struct Partition {
     is_refused: bool,
 }
 
+impl Partition {
+    #[inline]
+    fn row_at<'a>(&'a self, row: Option<RowView<'a>>, (key_columns, now_s): (usize, i64)) -> RowAt<'a> {
+        let statics = self.has_statics.then(|| self.statics.view());
+        RowAt { key: &self.key, key_columns, statics, row, now_s }
+    }
+}
+
 impl SelectSink<'_> {
-    fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
-        let partition = &self.partition;
-        let at = RowAt {
-            key: &partition.key,
-            key_columns: self.key_columns,
-            statics: partition.has_statics.then(|| partition.statics.view()),
-            row,
-            now_s: self.now_s,
+    /// Refuses an answer that nobody asked to have in pages and that would take the server's memory.
+    #[inline]
+    fn check_length(&self) -> Result<()> {
+        let Some(most) = self.bytes_max else { return Ok(()) };
+        let bytes = match &self.target {
+            Target::Kept(kept, _) => kept.bytes(),
+            _ => self.out.bytes(),
         };
+        if bytes <= most { Ok(()) } else { Err(too_long(most)) }
+    }
+
+    fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
+        let at = self.partition.row_at(row, (self.key_columns, self.now_s));
         if !self.filter.keeps_all_rows() && !self.filter.keeps_row(&at) {
             return Ok(Taken::Skipped);
         }
@@ -103,14 +122,25 @@ impl SelectSink<'_> {
                 }
             }
         };
-        match written {
+        match written.and_then(|()| self.check_length()) {
             Ok(()) => Ok(Taken::Counted),
-            Err(error) => {
-                self.failure = Some(error);
-                Err(helenus_engine::Error::Cancelled)
-            }
+            Err(error) => Err(self.end_with(error)),
         }
     }
+
+    /// Ends the read, with this as its outcome.
+    fn end_with(&mut self, error: CqlError) -> helenus_engine::Error {
+        self.failure = Some(error);
+        helenus_engine::Error::Cancelled
+    }
+}
+
+#[cold]
+fn too_long(most: usize) -> CqlError {
+    CqlError::Invalid(format!(
+        "The answer is longer than {} MiB, the most that is given without pages: ask for it with a page size",
+        most >> 20
+    ))
 }
 
 /// Writes a row, each column or all as one JSON text.
@@ -169,6 +199,14 @@ impl RowSink for SelectSink<'_> {
         if self.partition.is_refused {
             return Ok(Taken::Skipped);
         }
+        if let Some(direct) = self.direct {
+            let at = || self.partition.row_at(Some(row), (self.key_columns, self.now_s));
+            direct.write(row, at, self.now_s, self.out);
+            return match self.check_length() {
+                Ok(()) => Ok(Taken::Counted),
+                Err(error) => Err(self.end_with(error)),
+            };
+        }
         self.emit(Some(row))
     }
 
@@ -182,6 +220,10 @@ impl RowSink for SelectSink<'_> {
 
     fn passed(&mut self, rows: u64, tombstones: u64) {
         self.passed = (self.passed.0 + rows, self.passed.1 + tombstones);
+    }
+
+    fn tombstone_limit(&self) -> Option<TombstoneLimit> {
+        self.tombstone_limit
     }
 
     fn is_full(&self) -> bool {

@@ -107,7 +107,14 @@ impl<'a> Parser<'a> {
             Kind::QMark if self.look(1).kind == Kind::Dot && self.look(3).kind == Kind::LParen => {
                 Err(self.rule(self.pos(), "Bind variables cannot be used for keyspace names"))
             }
-            Kind::QMark | Kind::Colon => Ok(Selectable::Term(Term::Marker(self.marker()?))),
+            Kind::QMark => {
+                let next = self.look(1);
+                match follow::of_selected(next.kind) {
+                    true => Ok(Selectable::Term(Term::Marker(self.marker()?))),
+                    false => Err(self.no_viable_ahead(next)),
+                }
+            }
+            Kind::Colon => Ok(Selectable::Term(Term::Marker(self.marker()?))),
             Kind::LParen | Kind::LBracket | Kind::LBrace => self.deeper(Self::selectable_brackets),
             _ => self.column_or_function(),
         }

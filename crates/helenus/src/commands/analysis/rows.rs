@@ -1,7 +1,7 @@
 //! The live rows of a table as batches of columns.
 
 use super::column::Column;
-use super::types::{columns, schema};
+use super::types::schema;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 use helenus_engine::read::{RowSink, Taken};
@@ -42,7 +42,7 @@ pub struct Batches<'a> {
 impl<'a> Batches<'a> {
     /// For the rows of a table that live at `now_s`.
     pub fn new(table: &Arc<Table>, now_s: i64, take: &'a mut Take<'a>) -> Batches<'a> {
-        let columns: Vec<TableColumn> = columns(table).into_iter().cloned().collect();
+        let columns: Vec<TableColumn> = table.columns_in_select_order().cloned().collect();
         Batches {
             schema: schema(table),
             builders: columns.iter().map(|column| Column::new(&column.ty)).collect(),

@@ -22,20 +22,11 @@ use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// The columns of a table as SELECT * has them: partition key, clustering, then static and regular ones by name.
-pub fn columns(table: &Table) -> Vec<&helenus_model::schema::Column> {
-    let mut others: Vec<_> =
-        table.statics.iter().chain(&table.regulars).filter(|column| !table.is_hidden(column)).collect();
-    others.sort_by(|a, b| a.name.cmp(&b.name));
-    let clustering = table.clustering.iter().filter(|column| !table.is_hidden(column));
-    table.partition_key.iter().chain(clustering).chain(others).collect()
-}
-
 /// The schema of a table's rows.
 pub fn schema(table: &Table) -> Arc<Schema> {
     let field =
         |column: &helenus_model::schema::Column| Field::new(&*column.name, arrow_type(&column.ty), true);
-    let fields: Vec<Field> = columns(table).into_iter().map(field).collect();
+    let fields: Vec<Field> = table.columns_in_select_order().map(field).collect();
     Arc::new(Schema::new(fields))
 }
 

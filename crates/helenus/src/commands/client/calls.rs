@@ -1,10 +1,11 @@
 //! Calls of the old interface as templates: what `stress` and `profile` send again and again with other values.
 
-use super::Template;
+use super::{Template, Text};
 use anyhow::{Result, ensure};
 use helenus_wire::thrift::{
-    Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, ConsistencyLevel, CounterColumn, Field,
-    IndexClause, IndexExpression, IndexOperator, Map, Method, Mutation, SlicePredicate, SliceRange, args,
+    Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, Compression, ConsistencyLevel, CounterColumn,
+    Field, IndexClause, IndexExpression, IndexOperator, Map, Method, Mutation, SlicePredicate, SliceRange,
+    args,
 };
 
 const LEVEL: ConsistencyLevel = ConsistencyLevel::One;
@@ -69,6 +70,27 @@ fn mutate(family: &str, key: &[u8], columns: Vec<ColumnOrSuperColumn<'_>>) -> Re
             }
             Ok(values)
         },
+    )
+}
+
+/// add of 1 to a counter. Its values: the key.
+pub fn add(family: &str, key: &[u8], name: &[u8]) -> Result<Template> {
+    let column = CounterColumn { name, value: 1 };
+    let asked = args::Add { key, column_parent: parent(family), column, consistency_level: LEVEL };
+    Template::call(
+        Method::Add,
+        |out| asked.write(out),
+        |reader| args::Add::read(reader).map(|read| vec![read.key]),
+    )
+}
+
+/// execute_cql_query, a statement of the first dialect. Its values: those of the text.
+pub fn execute_first(text: &Text) -> Result<Template> {
+    let asked = args::CqlQuery { query: text.as_str().as_bytes(), compression: Compression::None };
+    Template::call(
+        Method::ExecuteCqlQuery,
+        |out| asked.write(out),
+        |reader| args::CqlQuery::read(reader).map(|read| text.values(read.query)),
     )
 }
 

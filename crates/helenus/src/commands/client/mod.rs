@@ -7,9 +7,11 @@ mod line;
 mod rpc;
 mod session;
 mod template;
+mod text;
 
 pub use connection::{Connection, PATIENCE, Received};
 pub use line::{Answered, Caller, DoorAt, Line, Pair, column, columns, of_reply};
 pub use rpc::{RpcClient, exception_text, nothing};
-pub use session::Session;
-pub use template::Template;
+pub use session::{PreparedStatement, Session};
+pub use template::{Copy, Template};
+pub use text::Text;

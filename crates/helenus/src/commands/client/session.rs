@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Received};
 use anyhow::{Context, Result, bail};
+use helenus_model::types::CqlType;
 use helenus_wire::native::{
     Prepare, Query, QueryParameters, Request, RequestHead, Response, ResultMessage, Version, decode_response,
 };
@@ -18,6 +19,8 @@ pub struct PreparedStatement {
     pub id: Vec<u8>,
     /// v5: id of the result's columns.
     pub result_metadata_id: Option<Vec<u8>>,
+    /// Names and types of the markers.
+    pub variables: Vec<(String, CqlType)>,
 }
 
 impl Session {
@@ -53,10 +56,14 @@ impl Session {
     /// Prepares a statement.
     pub fn prepare(&mut self, query: &str) -> Result<PreparedStatement> {
         self.ask(&Request::Prepare(Prepare { query, keyspace: None }), |response| match response {
-            Response::Result(ResultMessage::Prepared(prepared)) => Ok(PreparedStatement {
-                id: prepared.id.to_vec(),
-                result_metadata_id: prepared.result_metadata_id.map(<[u8]>::to_vec),
-            }),
+            Response::Result(ResultMessage::Prepared(prepared)) => {
+                let variables = prepared.variables.to_vec()?.into_iter();
+                Ok(PreparedStatement {
+                    id: prepared.id.to_vec(),
+                    result_metadata_id: prepared.result_metadata_id.map(<[u8]>::to_vec),
+                    variables: variables.map(|column| (column.name.to_string(), column.ty)).collect(),
+                })
+            }
             other => Err(unexpected(other)),
         })
         .with_context(|| query.to_owned())

@@ -1,10 +1,11 @@
 //! Requests encoded once, of which every copy differs in a few bytes.
 
+use super::Text;
 use super::session::PreparedStatement;
 use anyhow::{Context, Result, ensure};
 use helenus_wire::native::Direction;
 use helenus_wire::native::{
-    Batch, BatchKind, BatchStatement, EnvelopeReader, Execute, QueryParameters, Request, RequestHead,
+    Batch, BatchKind, BatchStatement, EnvelopeReader, Execute, Query, QueryParameters, Request, RequestHead,
     StatementRef, Statements, Value, Values, Version, decode_request,
 };
 use helenus_wire::thrift::{Method, Reader, ThriftError, begin_call, end_message};
@@ -80,6 +81,15 @@ impl Template {
         )
     }
 
+    /// A QUERY, its values in the text.
+    pub fn query(version: Version, text: &Text) -> Result<Template> {
+        let query = Query { query: text.as_str(), parameters: QueryParameters::default() };
+        let mut template = Self::encode(version, &Request::Query(query))?;
+        let start = template.places.first().copied().unwrap_or_default();
+        template.places = text.places().iter().map(|place| start + place.start).collect();
+        Ok(template)
+    }
+
     /// An unlogged BATCH of `count` times one statement.
     pub fn batch(
         version: Version,
@@ -131,17 +141,22 @@ impl Template {
         let envelope =
             reader.read(&bytes).map_err(|refusal| refusal.error)?.context("an envelope of our own")?;
         let header = envelope.header;
+        let start = bytes.as_ptr().addr();
+        let mut places = Vec::new();
         let values = match decode_request(version, header.opcode, header.flags, envelope.body)?.request {
             Request::Execute(execute) => vec![execute.parameters.values],
             Request::Batch(batch) => batch.statements.iter().map(|statement| statement.values).collect(),
+            Request::Query(query) => {
+                places.push(query.query.as_ptr().addr() - start); // the text itself
+                Vec::new()
+            }
             _ => Vec::new(),
         };
-        let start = bytes.as_ptr().addr();
         let bytes_of = |values: Values<'_>| -> Vec<usize> {
             let found = values.iter().filter_map(|(_, value)| value.bytes());
             found.map(|value| value.as_ptr().addr() - start).collect()
         };
-        let places: Vec<usize> = values.into_iter().flat_map(bytes_of).collect();
+        places.extend(values.into_iter().flat_map(bytes_of));
         ensure!(!places.is_empty(), "a request without values");
         Ok(Template { bytes, number: STREAM, places, timestamps: Vec::new() })
     }
@@ -189,5 +204,41 @@ impl Copy<'_> {
         if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
             place.copy_from_slice(bytes);
         }
+    }
+
+    /// Sets a value of a text: two digits a byte.
+    #[inline]
+    pub fn set_hex(&mut self, value: usize, bytes: &[u8]) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let Some(start) = self.places.get(value) else { return };
+        let Some(place) = self.bytes.get_mut(*start..start + bytes.len() * 2) else { return };
+        for (pair, byte) in place.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_wire::native::decode_request;
+
+    #[test]
+    fn a_text_carries_the_values_of_its_copy() {
+        let mut text = Text::default();
+        text.push("SELECT 0x").hex(2).push(", 0x").hex(1).push(" FROM t");
+        let template = Template::query(Version::V4, &text).unwrap();
+        let mut out = Vec::new();
+        let mut copy = template.put(7, &mut out);
+        copy.set_hex(0, &[0x01, 0xAB]);
+        copy.set_hex(1, &[0xFF]);
+        let reader =
+            EnvelopeReader { from: Direction::Request, connection: Some(Version::V4), max_frame: 1 << 20 };
+        let envelope = reader.read(&out).unwrap().unwrap();
+        assert_eq!(envelope.header.stream, 7);
+        let header = envelope.header;
+        let decoded = decode_request(Version::V4, header.opcode, header.flags, envelope.body).unwrap();
+        let Request::Query(query) = decoded.request else { panic!() };
+        assert_eq!(query.query, "SELECT 0x01ab, 0xff FROM t");
     }
 }

@@ -1,7 +1,7 @@
 //! `helenus profile compare`: two profiles side by side, with ratios.
 
-use super::numbers::figure;
 use super::results::{Measured, Profile};
+use crate::commands::numbers::figure;
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 

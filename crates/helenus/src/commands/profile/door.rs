@@ -4,7 +4,7 @@
 use super::progress::{compacting, show};
 use anyhow::{Context, Result, bail};
 use helenus_server::admin::{
-    AdminAnswer, AdminRequest, Compaction, ServerStatus, ask, socket_for_data, socket_for_memory,
+    AdminAnswer, AdminRequest, Compaction, ServerStatus, Which, ask, socket_for_data, socket_for_memory,
 };
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -49,14 +49,14 @@ impl Door {
     pub fn flush(&self, keyspace: &str) -> Result<Duration> {
         let begun = Instant::now();
         show("flush");
-        self.ask(&AdminRequest::Flush { keyspace: Some(keyspace.to_owned()), table: None })?;
+        self.ask(&AdminRequest::Flush { which: Which::keyspace(keyspace) })?;
         Ok(begun.elapsed())
     }
 
     /// Compacts everything in a keyspace and waits for it; how long it took.
     pub fn compact(&self, keyspace: &str) -> Result<Duration> {
         let begun = Instant::now();
-        let mut request = AdminRequest::Compact { keyspace: Some(keyspace.to_owned()), table: None };
+        let mut request = AdminRequest::Compact { which: Which::keyspace(keyspace) };
         loop {
             let AdminAnswer::Compaction(Compaction { number, is_over, running, .. }) = self.ask(&request)?
             else {

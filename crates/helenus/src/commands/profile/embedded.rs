@@ -22,7 +22,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Limits, Slice as Positions};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
-use helenus_model::schema::Table;
+use helenus_model::schema::{Table, TableId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,12 +87,56 @@ impl Embedded {
         })
     }
 
-    /// Compacts both tables, showing how far it is.
-    fn compact(&self) -> Result<Duration> {
+    /// The engine.
+    pub fn engine(&self) -> &helenus_engine::Database {
+        self.database.engine()
+    }
+
+    /// Makes a table of the profile's keyspace anew, of these columns.
+    pub fn make_table(&self, name: &str, columns: &str) -> Result<Arc<Table>> {
+        let keyspace = &self.keyspace;
+        self.make_keyspace()?;
+        self.database.execute(&format!("DROP TABLE IF EXISTS {keyspace}.{name}"), &[])?;
+        self.database.execute(&format!("CREATE TABLE {keyspace}.{name} ({columns})"), &[])?;
+        let schema = self.engine().schema();
+        schema.table(keyspace, name).cloned().with_context(|| format!("no table {keyspace}.{name}"))
+    }
+
+    fn make_keyspace(&self) -> Result<()> {
+        self.database.execute(
+            &format!(
+                "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', \
+                 'replication_factor': 1}}",
+                self.keyspace
+            ),
+            &[],
+        )?;
+        Ok(())
+    }
+
+    /// Flushes all tables and compacts some.
+    pub fn settle_tables(&self, tables: &[TableId]) -> Result<Settled> {
         let begun = Instant::now();
-        let tables = self.tables.as_ref().context("the tables are not made yet")?;
-        let engine = self.database.engine();
-        let request = engine.compact(vec![tables.ascending.id, tables.reversed.id]);
+        show("flush");
+        self.database.flush()?;
+        let flush_s = Some(begun.elapsed().as_secs_f64());
+        let compact_s = Some(self.compact(tables)?.as_secs_f64());
+        let status = self.engine().status();
+        let ours = || status.tables.iter().filter(|table| table.keyspace == self.keyspace);
+        Ok(Settled {
+            flush_s,
+            compact_s,
+            sstables: Some(ours().map(|table| table.sstables).sum()),
+            disk_bytes: Some(ours().map(|table| table.disk_bytes).sum()),
+            after_load: None,
+        })
+    }
+
+    /// Compacts tables, showing how far it is.
+    fn compact(&self, tables: &[TableId]) -> Result<Duration> {
+        let begun = Instant::now();
+        let engine = self.engine();
+        let request = engine.compact(tables.to_vec());
         let ended = while_waiting(
             || request.wait(),
             || {
@@ -133,13 +177,7 @@ impl Subject for Embedded {
         if anew {
             self.database.execute(&format!("DROP KEYSPACE IF EXISTS {keyspace}"), &[])?;
         }
-        self.database.execute(
-            &format!(
-                "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', \
-                 'replication_factor': 1}}"
-            ),
-            &[],
-        )?;
+        self.make_keyspace()?;
         for order in [Order::Asc, Order::Desc] {
             self.database.execute(&create_wide_table(keyspace, order, false), &[])?;
         }
@@ -167,20 +205,8 @@ impl Subject for Embedded {
     }
 
     fn settle(&mut self) -> Result<Settled> {
-        let begun = Instant::now();
-        show("flush");
-        self.database.flush()?;
-        let flush_s = Some(begun.elapsed().as_secs_f64());
-        let compact_s = Some(self.compact()?.as_secs_f64());
-        let status = self.database.engine().status();
-        let ours = || status.tables.iter().filter(|table| table.keyspace == self.keyspace);
-        Ok(Settled {
-            flush_s,
-            compact_s,
-            sstables: Some(ours().map(|table| table.sstables).sum()),
-            disk_bytes: Some(ours().map(|table| table.disk_bytes).sum()),
-            after_load: None,
-        })
+        let tables = self.tables.as_ref().context("the tables are not made yet")?;
+        self.settle_tables(&[tables.ascending.id, tables.reversed.id])
     }
 
     fn ask(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Duration> {

@@ -3,7 +3,7 @@
 //! The workloads and the table of figures are those of two old texts on Cassandra 0.8: "Cassandra Query Plans" (names
 //! and starts) and "Reversed Comparators" (the most recent columns). `cases` has the queries, `subject` is what they are
 //! asked: the engine in this process (`embedded`) or a server, over CQL or the old RPC interface (`remote`). `run` loads, warms up, measures and
-//! checks every answer; `results` is what comes out, for `table`, `report` and `compare`.
+//! checks every answer; `small_rows` does the same over the size of a table; `results` is what comes out, for `table`, `page` and `compare`.
 
 mod answer;
 mod cases;
@@ -11,14 +11,14 @@ mod compare;
 mod door;
 mod embedded;
 mod history;
-mod numbers;
 mod options;
+mod page;
 mod progress;
 mod remote;
-mod report;
 mod results;
 mod rows;
 mod run;
+mod small_rows;
 mod subject;
 mod table;
 

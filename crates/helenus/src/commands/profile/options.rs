@@ -2,6 +2,7 @@
 
 use super::cases::Test;
 use super::rows::{ROWS, Row};
+use super::small_rows::Size;
 use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ const EXAMPLES: &str = "Examples:
   helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile && nodetool compact profile' --json cassandra.json
   helenus profile --rpc 127.0.0.1:9160 --server-data ./data --json rpc.json
   helenus profile --rpc 127.0.0.1:9160 --cql 127.0.0.1:9042 --server-data ./data
+  helenus profile --in-process --sizes 0.1GB,1GB,10GB --repeats 2000 --report sizes.html
   helenus profile compare cassandra.json helenus.json";
 
 /// Options of `helenus profile`.
@@ -33,10 +35,13 @@ pub struct ProfileOptions {
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Command {
     /// Set two profiles side by side, with ratios
+    #[command(after_help = "Example:\n  helenus profile compare cassandra.json helenus.json")]
     Compare {
         /// The one that is compared with
+        #[arg(value_name = "A.json")]
         first: PathBuf,
         /// The one that is compared
+        #[arg(value_name = "B.json")]
         second: PathBuf,
     },
 }
@@ -61,11 +66,15 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with_all = ["cql", "rpc"])]
     pub cache: u64,
     /// Rows to load and read, by name; all without it
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = ROWS, hide_default_value = true)]
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub rows: Vec<Row>,
     /// Cases to measure; all without it
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Test::Names, Test::Start, Test::Recent], hide_default_value = true)]
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub cases: Vec<Test>,
+    /// Read a table of small rows by key as it grows to these sizes, such as 0.1GB,1GB,10GB. Without --rows and --cases
+    /// nothing else is measured
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', conflicts_with_all = ["cql", "rpc", "keep"])]
+    pub sizes: Vec<Size>,
     /// Queries timed of each case and row; the texts took 10
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeats: u64,
@@ -101,4 +110,24 @@ pub(super) struct RunOptions {
     /// Write a page with curves: one file of HTML that needs no network
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+impl RunOptions {
+    /// The rows to read, narrow ones first.
+    pub fn wide_rows(&self) -> Vec<Row> {
+        let mut rows = if self.rows.is_empty() { ROWS.to_vec() } else { self.rows.clone() };
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+
+    /// Whether cases of this test are measured.
+    pub fn measures(&self, test: Test) -> bool {
+        self.cases.is_empty() || self.cases.contains(&test)
+    }
+
+    /// Whether wide rows are measured at all.
+    pub fn has_wide_rows(&self) -> bool {
+        self.sizes.is_empty() || !self.rows.is_empty() || !self.cases.is_empty()
+    }
 }

@@ -1,6 +1,6 @@
 //! A line that says how far a load or a warm-up has come.
 
-use super::numbers::{grouped, seconds};
+use crate::commands::numbers::{grouped, seconds};
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -14,6 +14,8 @@ const BAR: u64 = 24;
 /// Counts towards a total. On a terminal a bar is redrawn in place; elsewhere only the last line is written.
 pub(super) struct Progress {
     what: String,
+    /// What is counted.
+    unit: &'static str,
     total: u64,
     done: AtomicU64,
     begun: Instant,
@@ -25,8 +27,14 @@ pub(super) struct Progress {
 impl Progress {
     /// Begins to count columns.
     pub fn begin(what: String, total: u64) -> Progress {
+        Progress::of(what, total, "columns")
+    }
+
+    /// Begins to count.
+    pub fn of(what: String, total: u64, unit: &'static str) -> Progress {
         Progress {
             what,
+            unit,
             total,
             done: AtomicU64::new(0),
             begun: Instant::now(),
@@ -58,8 +66,9 @@ impl Progress {
         let (count, rate) = (grouped(done), grouped(rate(done, took) as u64));
         let _ = writeln!(
             stderr(),
-            "{clear}{:<34} {count:>10} columns in {:>8}  {rate:>10}/s",
+            "{clear}{:<34} {count:>10} {} in {:>8}  {rate:>10}/s",
             self.what,
+            self.unit,
             seconds(took)
         );
         took

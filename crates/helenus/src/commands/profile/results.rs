@@ -3,8 +3,9 @@
 //! Times are microseconds, sizes bytes. Fields are only ever added; `format` changes when one changes its meaning.
 
 use super::cases::{CASES, Case, Test};
-use super::numbers::quantile;
 use super::rows::{ROWS, Row};
+use crate::commands::machine::machine;
+use crate::commands::numbers::quantile;
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
 use helenus_engine::read::Probe;
@@ -44,6 +45,23 @@ pub(super) struct Profile {
     pub warm_ups: Vec<Passed>,
     /// The cases by row, in the order of the texts.
     pub cases: Vec<Measured>,
+    /// Reads by key over the size of a table, the smallest first.
+    #[serde(default)]
+    pub sizes: Vec<AtSize>,
+}
+
+/// Reads of small rows by key in a table of one size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct AtSize {
+    /// Bytes of keys and values.
+    pub data_bytes: u64,
+    pub rows: u64,
+    pub sstables: u64,
+    /// Bytes of their files.
+    pub disk_bytes: u64,
+    pub latency_us: Latency,
+    /// Of queries that were not timed.
+    pub touched: Option<TouchedMean>,
 }
 
 /// A row that was written or read through.
@@ -137,6 +155,7 @@ impl Profile {
             settled: Settled::default(),
             warm_ups: Vec::new(),
             cases: Vec::new(),
+            sizes: Vec::new(),
         }
     }
 
@@ -165,15 +184,6 @@ impl Profile {
     pub fn of_test(&self, test: Test) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
         self.by_case().filter(move |(case, _)| case.test == test)
     }
-}
-
-/// Processor and cores of this machine.
-fn machine() -> String {
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let model = model.map_or("a processor without a name", |(_, model)| model.trim());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{model}, {cores} cores")
 }
 
 impl Settled {
@@ -218,7 +228,8 @@ impl Measured {
 }
 
 impl Latency {
-    fn of(mut values: Vec<f64>) -> Latency {
+    /// Of latencies in microseconds.
+    pub fn of(mut values: Vec<f64>) -> Latency {
         values.sort_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let at = |place| quantile(&values, place);

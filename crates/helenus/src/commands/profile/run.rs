@@ -3,15 +3,15 @@
 use super::answer::Answer;
 use super::cases::{CASES, Case, Query, Slice};
 use super::embedded::Embedded;
-use super::numbers::{grouped, seconds};
 use super::options::{Command, ProfileOptions, RunOptions};
 use super::progress::{self, Progress};
 use super::remote::Remote;
 use super::results::{Measured, Passed, Profile, Settled, TouchedMean};
 use super::rows::{Partition, Row};
 use super::subject::Subject;
-use super::{compare, report, table};
+use super::{compare, page, small_rows, table};
 use crate::commands::client::DoorAt;
+use crate::commands::numbers::{grouped, seconds};
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
 use helenus_wire::native::Version;
@@ -49,10 +49,17 @@ fn profile(options: &RunOptions) -> Result<Profile> {
         (None, Some(address)) => ("cql", format!("CQL on {address}")),
         (None, None) => ("in-process", "the engine in this process".to_owned()),
     };
-    let profile = Profile::begin(options.label.clone().unwrap_or(how), reached, begun_s);
-    let mut runner = Runner { subject: open(options)?, options, profile, answer: Answer::default() };
-    runner.run()?;
-    Ok(runner.profile)
+    let mut profile = Profile::begin(options.label.clone().unwrap_or(how), reached, begun_s);
+    (profile.repeats, profile.discarded, profile.seed) = (options.repeats, options.discard, options.seed);
+    if options.has_wide_rows() {
+        let mut runner = Runner { subject: open(options)?, options, profile, answer: Answer::default() };
+        runner.run()?;
+        profile = runner.profile;
+    }
+    if !options.sizes.is_empty() {
+        small_rows::measure(options, &mut profile)?;
+    }
+    Ok(profile)
 }
 
 /// Profiles a server through both doors: what the RPC interface has loaded is read over CQL too.
@@ -92,7 +99,7 @@ fn write(profile: &Profile, options: &RunOptions) -> Result<()> {
         }
     }
     if let Some(path) = &options.report {
-        std::fs::write(path, report::page(profile))
+        std::fs::write(path, page::html(profile))
             .with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("report in {}", path.display());
     }
@@ -108,17 +115,12 @@ struct Runner<'o> {
 
 impl Runner<'_> {
     fn run(&mut self) -> Result<()> {
-        let mut rows = self.options.rows.clone();
-        rows.sort_unstable();
-        rows.dedup();
-        let cases: Vec<&Case> = CASES.iter().filter(|case| self.options.cases.contains(&case.test)).collect();
+        let rows = self.options.wide_rows();
+        let cases: Vec<&Case> = CASES.iter().filter(|case| self.options.measures(case.test)).collect();
         let tables: Vec<Order> = [Order::Asc, Order::Desc]
             .into_iter()
             .filter(|order| cases.iter().any(|case| case.order == *order))
             .collect();
-        self.profile.repeats = self.options.repeats;
-        self.profile.discarded = self.options.discard;
-        self.profile.seed = self.options.seed;
         self.subject.make_tables(!self.options.keep)?;
         for order in &tables {
             for row in &rows {

@@ -1,7 +1,8 @@
 //! The results as the texts print theirs: a block a case, a line a row.
 
-use super::numbers::{figure, grouped, mean};
-use super::results::{Measured, Profile};
+use super::results::{AtSize, Measured, Profile};
+use super::small_rows::data_size;
+use crate::commands::numbers::{figure, grouped, mean};
 use std::fmt::Write;
 
 /// The table. Ends with a newline.
@@ -13,7 +14,9 @@ pub(super) fn text(profile: &Profile) -> String {
     if profile.cases.iter().any(|measured| measured.touched.is_some()) {
         text.push_str("Beside them what a query touched: SSTables, nodes of their indexes, blocks, and bytes in those.\n");
     }
-    let _ = writeln!(text, "Before: {}.", profile.settled.words());
+    if !profile.cases.is_empty() {
+        let _ = writeln!(text, "Before: {}.", profile.settled.words());
+    }
     for (case, rows) in profile.by_case() {
         let _ = write!(text, "\n{}, table {}\n", case.title, case.order.table());
         let probed = rows.iter().any(|row| row.touched.is_some());
@@ -30,6 +33,35 @@ pub(super) fn text(profile: &Profile) -> String {
             text.push_str(&line(row));
             text.push('\n');
         }
+    }
+    text.push_str(&sizes(&profile.sizes));
+    text
+}
+
+/// Reads by key, a line a size; nothing without sizes.
+fn sizes(sizes: &[AtSize]) -> String {
+    let mut text = String::new();
+    if sizes.is_empty() {
+        return text;
+    }
+    text.push_str("\nA row of five columns by its key, over the size of its table, compacted\n");
+    let heads = ["rows", "min", "50th", "80th", "95th", "max", "sstables", "index nodes", "blocks", "read"];
+    let _ = write!(text, "{:<10}", "data");
+    for head in heads {
+        let _ = write!(text, " {head:>11}");
+    }
+    text.push('\n');
+    for size in sizes {
+        let latency = &size.latency_us;
+        let _ = write!(text, "{:<10} {:>11}", data_size(size.data_bytes), grouped(size.rows));
+        for value in [latency.min, latency.p50, latency.p80, latency.p95, latency.max] {
+            let _ = write!(text, " {:>11}", figure(value));
+        }
+        let touched = size.touched.unwrap_or_default();
+        for value in [touched.sstables, touched.index_nodes, touched.blocks, touched.blocks_read] {
+            let _ = write!(text, " {:>11}", mean(value));
+        }
+        text.push('\n');
     }
     text
 }

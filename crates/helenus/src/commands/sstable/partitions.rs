@@ -6,6 +6,7 @@ use crate::commands::progress::{Progress, size};
 use anyhow::{Context, Result};
 use clap::Args;
 use helenus_host::Host;
+use helenus_model::deletion::Liveness;
 use helenus_model::row::RowView;
 use helenus_model::types::key_text;
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -48,9 +49,26 @@ pub struct PartitionsOptions {
     /// All but the partition of this key
     #[arg(short = 'x', long = "exclude-key", value_name = "KEY")]
     excluded: Vec<String>,
+    /// Only sizes: rows, cells and tombstones are not counted
+    #[arg(short = 'y', long)]
+    partitions_only: bool,
+    /// Seconds since 1970 at which what expires counts as expired; now, if not given
+    #[arg(short = 'u', long, value_name = "SECONDS")]
+    current_timestamp: Option<i64>,
     /// A line of JSON for each partition named, and one for each SSTable
     #[arg(long)]
     json: bool,
+}
+
+/// Elements between two words about progress.
+const PROGRESS_ELEMENTS: u64 = 1024;
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -67,7 +85,9 @@ fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
-/// What a partition of one file has. Rows count the static one's cells, not it.
+/// What a partition of one file has, by the names and rules of `SSTablePartitions.PartitionStats`: the static row and the
+/// partition's own deletion count for nothing there, what has expired counts as a tombstone, and a cell that expires with its row
+/// counts with the row alone.
 #[derive(Default, Serialize, Clone)]
 struct Counts {
     bytes: u64,
@@ -80,11 +100,15 @@ struct Counts {
     cell_tombstones: u64,
     expired_rows: u64,
     expired_cells: u64,
+    /// Cells of the static row, which are in none of the other figures.
+    static_cells: u64,
 }
 
 #[derive(Serialize)]
 struct Line<'a> {
     key: String,
+    /// The serialised key in hexadecimal digits.
+    key_bytes: String,
     live: bool,
     position: u64,
     #[serde(flatten)]
@@ -120,10 +144,11 @@ pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
     let tables = tables?;
     let mut progress =
         Progress::begin("partitions", tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum());
-    let now_s = host.clock.wall_us() / 1_000_000;
+    let now_s = options.current_timestamp.unwrap_or_else(|| host.clock.wall_us() / 1_000_000);
     let mut before = 0;
     for (table, found) in &tables {
         let data = found.data();
+        progress.name(format!("partitions {}", found.descriptor));
         let mut report = Report { options, found, now_s, totals: Totals::new(), data: data.clone() };
         report
             .run(table, &mut |position| progress.at(before + position))
@@ -200,8 +225,11 @@ impl Report<'_> {
         let mut more = scan.next_partition(&mut cx)?;
         while more {
             let (key, start, live) = (key_text(&types, scan.key()), scan.start(), scan.deletion().is_live());
-            let mut counts = self.count(&mut scan, &mut cx)?;
-            counts.tombstones += u64::from(!live);
+            let key_bytes = hex(scan.key());
+            let mut counts = match self.options.partitions_only {
+                true => Counts::default(),
+                false => self.count(&mut scan, &mut cx, &mut |position| progress(position))?,
+            };
             more = scan.next_partition(&mut cx)?;
             let end = if more { scan.start() } else { table.uncompressed_bytes() };
             counts.bytes = end - start;
@@ -211,7 +239,7 @@ impl Report<'_> {
             }
             self.totals.add(&counts);
             if self.is_named(&counts) {
-                let line = Line { key, live, position: start, counts: &counts, data: &self.data };
+                let line = Line { key, key_bytes, live, position: start, counts: &counts, data: &self.data };
                 self.print(&mut out, &line)?;
             }
         }
@@ -234,36 +262,43 @@ impl Report<'_> {
         bounds.into_iter().any(|(least, figure)| least.is_some_and(|least| figure >= least))
     }
 
-    fn count(&self, scan: &mut Scan, cx: &mut ReadContext) -> Result<Counts> {
+    fn count(&self, scan: &mut Scan, cx: &mut ReadContext, progress: &mut dyn FnMut(u64)) -> Result<Counts> {
         let mut counts = Counts::default();
         if let Some(row) = scan.static_row() {
-            self.cells(row, &mut counts);
+            counts.static_cells = row.row.cells.len() as u64;
         }
         while scan.advance(cx)? {
             match scan.current() {
                 Unfiltered::Row(row) => {
                     counts.rows += 1;
                     counts.row_tombstones += u64::from(!row.row.deletion.is_live());
-                    let liveness = row.row.liveness;
-                    counts.expired_rows += u64::from(liveness.ttl_s != 0 && !liveness.is_live(self.now_s));
+                    let Liveness { ttl_s, expires_s, .. } = row.row.liveness;
+                    counts.expired_rows += u64::from(ttl_s != 0 && expires_s < self.now_s);
                     self.cells(row, &mut counts);
                 }
                 Unfiltered::Marker(_) => counts.range_tombstones += 1,
             }
+            if (counts.rows + counts.range_tombstones).is_multiple_of(PROGRESS_ELEMENTS) {
+                progress(scan.position());
+            }
         }
-        counts.tombstones += counts.row_tombstones
+        counts.tombstones = counts.row_tombstones
             + counts.range_tombstones
             + counts.collection_tombstones
-            + counts.cell_tombstones;
+            + counts.cell_tombstones
+            + counts.expired_rows
+            + counts.expired_cells;
         Ok(counts)
     }
 
     fn cells(&self, row: RowView<'_>, counts: &mut Counts) {
         counts.collection_tombstones += row.row.complex_deletions.len() as u64;
         counts.cells += row.row.cells.len() as u64;
+        let of_row = row.row.liveness.ttl_s;
         for cell in &row.row.cells {
             counts.cell_tombstones += u64::from(cell.is_tombstone());
-            counts.expired_cells += u64::from(cell.is_expiring() && !cell.is_live(self.now_s));
+            let expires_by_itself = cell.is_expiring() && (of_row == 0 || cell.ttl_s != of_row);
+            counts.expired_cells += u64::from(expires_by_itself && !cell.is_live(self.now_s));
         }
     }
 
@@ -273,15 +308,20 @@ impl Report<'_> {
             writeln!(out)?;
             return Ok(());
         }
-        let Counts { bytes, rows, cells, tombstones, .. } = line.counts;
         let state = if line.live { "live" } else { "not live" };
-        writeln!(
-            out,
-            "  Partition: '{}' {state}, position: {}, size: {}, rows: {rows}, cells: {cells}, tombstones: {tombstones}",
-            line.key,
-            line.position,
-            size(*bytes)
-        )?;
+        let Counts { bytes, rows, cells, tombstones, .. } = line.counts;
+        write!(out, "  Partition: '{}' ({}) {state}, size: {}", line.key, line.key_bytes, size(*bytes))?;
+        if !self.options.partitions_only {
+            let Counts { row_tombstones, range_tombstones, collection_tombstones, cell_tombstones, .. } =
+                line.counts;
+            let Counts { expired_rows, expired_cells, .. } = line.counts;
+            write!(
+                out,
+                ", rows: {rows}, cells: {cells}, tombstones: {tombstones} (row:{row_tombstones}, range:{range_tombstones}, \
+                 complex:{collection_tombstones}, cell:{cell_tombstones}, row-TTLd:{expired_rows}, cell-TTLd:{expired_cells})"
+            )?;
+        }
+        writeln!(out)?;
         Ok(())
     }
 
@@ -291,6 +331,14 @@ impl Report<'_> {
         if self.options.json {
             serde_json::to_writer(&mut *out, &Summary { data: &self.data, partitions, percentiles })?;
             writeln!(out)?;
+            return Ok(());
+        }
+        if self.options.partitions_only {
+            writeln!(out, "         {:>20}", "Partition size")?;
+            for Row { name, bytes, .. } in percentiles {
+                writeln!(out, "  {name:<5}  {:>20}", size(bytes))?;
+            }
+            writeln!(out, "  count  {partitions:>20}")?;
             return Ok(());
         }
         let head = ["Partition size", "Row count", "Cell count", "Tombstone count"];

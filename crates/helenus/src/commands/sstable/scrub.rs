@@ -51,6 +51,9 @@ pub struct ScrubOptions {
     /// Keep rows with values that are none of their columns' types
     #[arg(short, long)]
     no_validate: bool,
+    /// Write rows whose time of expiry overflowed (CASSANDRA-14092) again, to expire on 2038-01-19 at 03:14:06 UTC
+    #[arg(short, long)]
+    reinsert_overflowed_ttl: bool,
     /// A line of JSON an SSTable
     #[arg(long)]
     json: bool,
@@ -67,6 +70,7 @@ struct Line {
     empty_partitions: u64,
     partitions_out_of_order: u64,
     rows_out_of_order: u64,
+    rows_reinserted: u64,
     losses: u64,
     bytes_lost: u64,
     /// The first of them.
@@ -263,6 +267,7 @@ fn one(
         version,
         validate: !options.no_validate,
         skip_corrupted: options.skip_corrupted,
+        reinsert_overflowed: options.reinsert_overflowed_ttl,
         page_checksums: is_ours,
         next: &mut next,
         lost: &mut |loss| {
@@ -315,6 +320,7 @@ fn line(
         empty_partitions: scrubbed.empty_partitions,
         partitions_out_of_order: scrubbed.partitions_out_of_order,
         rows_out_of_order: scrubbed.rows_out_of_order,
+        rows_reinserted: scrubbed.rows_reinserted,
         losses: scrubbed.losses,
         bytes_lost: scrubbed.bytes_lost,
         lost,
@@ -343,6 +349,9 @@ fn print(line: &Line, json: bool) -> Result<()> {
     if line.partitions_out_of_order + line.rows_out_of_order > 0 {
         let (partitions, rows) = (line.partitions_out_of_order, line.rows_out_of_order);
         writeln!(out, "in order    {partitions} partitions and {rows} rows that were out of order")?;
+    }
+    if line.rows_reinserted > 0 {
+        writeln!(out, "reinserted  {} rows whose time of expiry had overflowed", line.rows_reinserted)?;
     }
     for note in &line.notes {
         writeln!(out, "note        {note}")?;

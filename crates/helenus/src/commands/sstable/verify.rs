@@ -60,16 +60,19 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     let bytes: Vec<u64> = all.iter().map(|found| size_of(disk, found)).collect();
     let mut progress = Progress::begin("verify", bytes.iter().sum());
     let mut out = std::io::stdout().lock();
-    let (count, mut damaged) = (all.len(), 0);
+    let (count, mut damaged, mut before) = (all.len(), 0, 0);
     for (found, bytes) in all.iter().zip(bytes) {
         progress.name(format!("verify {}", found.descriptor));
-        progress.add(0);
         let passed_over = is_of_a_nodes_index(disk, found).then_some(OF_AN_INDEX);
         let verified = match passed_over {
-            None => verify(disk, found, options.quick),
+            None => verify(disk, found, options.quick, &mut |done, of| {
+                let share = done as f64 / of.max(1) as f64;
+                progress.at(before + (bytes as f64 * share) as u64);
+            }),
             Some(_) => Ok(Verified::default()),
         };
-        progress.add(bytes);
+        before += bytes;
+        progress.at(before);
         let problem = verified.as_ref().err().map(|error| short(found, error));
         damaged += u64::from(problem.is_some());
         let Verified { partitions, rows, markers } = verified.unwrap_or_default();
@@ -122,11 +125,13 @@ fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
     disk.open(&found.data()).and_then(|file| file.size()).unwrap_or_default()
 }
 
-/// Checks one SSTable.
-///
-/// # Errors
-/// The first thing that is wrong.
-pub fn verify(disk: &dyn Disk, found: &Found, quick: bool) -> Result<Verified> {
+/// Checks one SSTable, and tells what is done, and of how much.
+fn verify(
+    disk: &dyn Disk,
+    found: &Found,
+    quick: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verified> {
     let missing: Vec<String> = components(disk, found)
         .into_iter()
         .filter(|(_, size)| size.is_none())
@@ -136,5 +141,8 @@ pub fn verify(disk: &dyn Disk, found: &Found, quick: bool) -> Result<Verified> {
         bail!("TOC.txt lists components that are not there: {}", missing.join(", "));
     }
     let table = found.open(disk)?;
-    if quick { Ok(Verified::default()) } else { Ok(table.verify(disk, &found.folder)?) }
+    match quick {
+        true => Ok(Verified::default()),
+        false => Ok(table.verify_telling(disk, &found.folder, progress)?),
+    }
 }

@@ -1,40 +1,44 @@
 //! A pipelined connection: so many streams, each carrying one operation at a time.
 
 use super::measure::Tally;
+use super::schedule::{InFlight, Schedule};
 use super::workload::{Operations, Workload};
 use crate::commands::client::{Line, Received};
 use anyhow::{Context, Result};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A connection and its operations.
 pub(super) struct Lane<'w> {
     line: Line,
     workload: &'w dyn Workload,
     operations: Operations,
-    slots: Vec<Slot>,
-    /// Streams without a request.
-    free: Vec<i16>,
-    /// Those that got one just now.
-    fresh: Vec<i16>,
+    in_flight: InFlight,
+    /// Whether the workload has more than one kind of request.
+    has_kinds: bool,
     /// Whether the socket has not taken everything yet.
     unsent: bool,
-}
-
-/// A stream's request.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    operation: u64,
-    /// When it was handed to the socket; `None` if there is no request.
-    since: Option<Instant>,
+    /// What moments count from.
+    begun: Instant,
 }
 
 impl<'w> Lane<'w> {
     /// A lane of `streams` requests in flight.
-    pub fn new(line: Line, workload: &'w dyn Workload, operations: Operations, streams: i16) -> Lane<'w> {
-        let slots = vec![Slot { operation: 0, since: None }; usize::try_from(streams).unwrap_or(0)];
-        let free = (0..streams).rev().collect();
-        Lane { line, workload, operations, slots, free, fresh: Vec::new(), unsent: false }
+    pub fn new(
+        line: Line,
+        workload: &'w dyn Workload,
+        operations: Operations,
+        streams: i16,
+        schedule: Option<Schedule>,
+    ) -> Lane<'w> {
+        let in_flight = InFlight::new(streams, schedule);
+        let has_kinds = workload.kinds().len() > 1;
+        Lane { line, workload, operations, in_flight, has_kinds, unsent: false, begun: Instant::now() }
+    }
+
+    /// The run begins: the schedule's first moment is this one.
+    pub fn begin(&mut self, begun: Instant) {
+        self.begun = begun;
     }
 
     /// The socket, to wait for.
@@ -49,42 +53,58 @@ impl<'w> Lane<'w> {
 
     /// How many requests it may have in flight.
     pub fn streams(&self) -> usize {
-        self.slots.len()
+        self.in_flight.streams()
     }
 
     /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
-        self.free.len() == self.slots.len()
+        self.in_flight.is_idle()
     }
 
-    /// Sends nothing more.
-    pub fn end(&mut self) {
+    /// Whether nothing is in flight and nothing will be.
+    pub fn is_done(&self) -> bool {
+        self.is_idle() && matches!(self.operations, Operations::Ended)
+    }
+
+    /// When it wants to send next, if a schedule says when.
+    pub fn due(&self) -> Option<Instant> {
+        if matches!(self.operations, Operations::Ended) {
+            return None;
+        }
+        self.in_flight.due().map(|due| self.begun + due)
+    }
+
+    /// Sends nothing more; how many requests were due before and have not left.
+    pub fn end(&mut self, now: Instant) -> u64 {
+        if matches!(self.operations, Operations::Ended) {
+            return 0;
+        }
         self.operations = Operations::Ended;
+        self.in_flight.late(now.saturating_duration_since(self.begun))
     }
 
-    /// Gives every free stream a request and writes what the socket takes.
+    /// Gives every stream that may send a request and writes what the socket takes.
     pub fn send(&mut self) -> Result<()> {
-        let Lane { line, workload, operations, slots, free, fresh, unsent } = self;
-        if !free.is_empty() && !matches!(operations, Operations::Ended) {
-            line.put(|out| {
-                while let Some(stream) = free.pop() {
-                    let Some(operation) = operations.next() else {
-                        free.push(stream);
-                        *operations = Operations::Ended;
-                        break;
-                    };
-                    workload.put(operation, stream, out);
-                    if let Some(slot) = slots.get_mut(stream as usize) {
-                        slot.operation = operation;
+        let Lane { line, workload, operations, in_flight, begun, unsent, .. } = self;
+        if !matches!(operations, Operations::Ended) {
+            let now = begun.elapsed();
+            let mut first = in_flight.take(now);
+            if first.is_some() {
+                line.put(|out| {
+                    while let Some(stream) = first {
+                        let Some(operation) = operations.next() else {
+                            in_flight.give_back(stream);
+                            *operations = Operations::Ended;
+                            break;
+                        };
+                        workload.put(operation, stream, out);
+                        in_flight.carries(stream, operation);
+                        first = in_flight.take(now);
                     }
-                    fresh.push(stream);
-                }
-            });
-            let now = Instant::now();
-            for stream in fresh.drain(..) {
-                if let Some(slot) = slots.get_mut(stream as usize) {
-                    slot.since = Some(now);
-                }
+                });
+                in_flight.leave(begun.elapsed());
+            } else if !*unsent {
+                return Ok(());
             }
         } else if !*unsent {
             return Ok(());
@@ -93,30 +113,34 @@ impl<'w> Lane<'w> {
         Ok(())
     }
 
-    /// Reads once and judges the answers that are complete.
-    pub fn receive(&mut self, tally: &mut Tally) -> Result<()> {
+    /// Reads once and judges the answers that are complete. Whether there was something to read.
+    pub fn receive(&mut self, tally: &mut Tally) -> Result<bool> {
         if let Received::Nothing = self.line.read()? {
-            return Ok(());
+            return Ok(false);
         }
-        let now = Instant::now();
+        let now: Duration = self.begun.elapsed();
         tally.reads += 1;
-        let Lane { line, workload, slots, free, .. } = self;
+        let Lane { line, workload, in_flight, has_kinds, .. } = self;
         line.answers(|stream, answer| {
-            let slot = usize::try_from(stream).ok().and_then(|stream| slots.get_mut(stream));
-            let slot = slot.with_context(|| format!("an answer on stream {stream}, which was never used"))?;
-            let since = slot.since.take();
-            let since = since.with_context(|| format!("a second answer on stream {stream}"))?;
-            let operation = slot.operation;
+            let took = in_flight.answered(stream, now);
+            let took = took.with_context(|| {
+                let said =
+                    answer.as_ref().err().map(|refusal| format!(": {}: {}", refusal.kind, refusal.text));
+                format!("an answer on stream {stream}, where none was awaited{}", said.unwrap_or_default())
+            })?;
+            let operation = took.operation;
             match answer {
                 Ok(answer) => match workload.check(operation, &answer) {
-                    Ok(rows) => tally.right((now - since).as_nanos(), rows),
+                    Ok(rows) => {
+                        let kind = if *has_kinds { workload.kind(operation) } else { 0 };
+                        tally.right(kind, took, rows);
+                    }
                     Err(wrong) => tally.fault("WRONG_ANSWER", || format!("operation {operation}: {wrong}")),
                 },
                 Err(refusal) => tally.fault(refusal.kind, || refusal.text),
             }
-            // A slot's number was a stream's.
-            free.push(stream as i16);
             Ok(())
-        })
+        })?;
+        Ok(true)
     }
 }

@@ -1,5 +1,6 @@
 //! The load of one wide partition as a call, for commands that measure something else.
 
+use super::interrupt::Interrupt;
 use super::options::{LoadOptions, Order};
 use super::run::{lanes, measure};
 use super::wide_rows::Load;
@@ -35,9 +36,12 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
     let options = LoadOptions {
         host: load.door.address().to_owned(),
         rpc,
+        over: None,
         keyspace: load.keyspace.to_owned(),
         rows: load.width,
         duration: None,
+        operations: None,
+        rate: None,
         warmup: 0.0,
         connections: CONNECTIONS,
         in_flight: IN_FLIGHT,
@@ -45,17 +49,21 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
         protocol,
         server_pid: None,
         fresh: false,
-        json: false,
+        json: None,
+        report: None,
+        label: None,
+        quiet: true,
+        interrupt: Interrupt::default(),
     };
     let mut caller = Caller::open(load.door)?;
     let workload = Told { load: Load::prepare(&mut caller, &options, load.order, BATCH)?, told };
     drop(caller);
     let lanes = lanes(&options, &workload)?;
-    let figures = measure(&options, lanes, None, workload.name())?;
-    if let Some((kind, fault)) = figures.tally.faults.first_key_value() {
-        anyhow::bail!("{} batches were refused, {kind}: {}", figures.tally.fault_count(), fault.first);
+    let figures = measure(&options, lanes, None, &workload)?;
+    if let Some((kind, fault)) = figures.errors.first_key_value() {
+        anyhow::bail!("{} batches were refused, {kind}: {}", figures.error_count(), fault.first);
     }
-    let rows = figures.tally.rows;
+    let rows = figures.rows;
     ensure!(rows == load.width, "{rows} of {} rows were acknowledged", load.width);
     Ok(())
 }

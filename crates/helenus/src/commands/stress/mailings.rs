@@ -7,9 +7,11 @@
 //!
 //! Both doors get what they need in one request: three statements in a batch, or one batch_mutate.
 
+use super::interface::Interface;
 use super::options::{LoadOptions, MailingsOptions, Part};
-use super::report::Figures;
+use super::results::{Figures, ended, table, write_files};
 use super::run::{lanes, make_keyspace, measure};
+use super::scatter::Scatter;
 use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_rows, check_void};
 use crate::commands::client::{Answered, Caller, Template, calls, column};
 use crate::commands::profile::Door;
@@ -40,8 +42,7 @@ struct Users {
     nobody: u64,
     /// Those who got both.
     both: u64,
-    /// Has no divisor in common with `count`: multiples of it pass every user once.
-    step: u64,
+    order: Scatter,
 }
 
 impl Users {
@@ -51,24 +52,17 @@ impl Users {
         let both = options.second_day.unwrap_or(share((TEXT_SECOND_DAY, TEXT_USERS)));
         let nobody = share(TEXT_NOBODY).min(count - 1);
         ensure!(both + nobody <= count, "--second-day: at most {} of {count} users", count - nobody);
-        let near = count * 618_034 / 1_000_000;
-        let step = (near.max(1)..).find(|step| divisor(*step, count) == 1).unwrap_or(1);
-        Ok(Users { count, nobody, both, step })
+        Ok(Users { count, nobody, both, order: Scatter::new(count) })
     }
 
     /// Mails that a user got.
     fn mails(&self, user: u64) -> u64 {
-        match user * self.step % self.count {
+        match self.order.place(user) {
             place if place < self.nobody => 0,
             place if place < self.nobody + self.both => 2,
             _ => 1,
         }
     }
-}
-
-/// The greatest common divisor.
-fn divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// What is done to each user in turn.
@@ -262,6 +256,8 @@ impl Workload for Work {
 /// When the server cannot be reached, refuses anything, or answers with other columns than there must be.
 pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
     let users = Users::new(options)?;
+    load.ensure_known("mailings", &[Interface::Prepared, Interface::Rpc])?;
+    let mut all = Vec::new();
     let mut caller = Caller::open(load.door()?)?;
     if options.parts.contains(&Part::Load) {
         make_keyspace(&mut caller, load)?;
@@ -275,9 +271,9 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
     }
     let mut told = json!({
         "users": users.count, "without_mail": users.nobody, "with_both": users.both,
-        "interface": if load.rpc.is_some() { "RPC" } else { "CQL" },
+        "interface": if load.interface().is_rpc() { "RPC" } else { "CQL" },
     });
-    if !load.json {
+    if !load.prints_json() {
         println!(
             "{} users: {} got no mail of either day, {} those of both",
             users.count, users.nobody, users.both
@@ -295,30 +291,27 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
         };
         for job in jobs {
             let work = Work::prepare(&mut caller, &load.keyspace, (*job, users))?;
-            let figures = measure(load, lanes(load, &work)?, None, work.name())?;
-            told[job.key()] = tell(load, &figures, (*job == Job::Slice).then(|| work.matches()));
-            let faults = figures.tally.fault_count();
-            ensure!(faults == 0, "{faults} answers were not right");
+            let figures = measure(load, lanes(load, &work)?, None, &work)?;
+            told[job.key()] = tell(load, &figures, (*job == Job::Slice).then(|| work.matches()))?;
+            ended(&figures)?;
+            all.push(figures);
         }
     }
-    if load.json {
-        println!("{told}");
-    }
-    Ok(())
+    write_files(load, &told, &all)
 }
 
-fn tell(load: &LoadOptions, figures: &Figures, matches: Option<[u64; 3]>) -> serde_json::Value {
-    let mut told = figures.json();
-    if !load.json || figures.tally.fault_count() > 0 {
-        println!("{}", figures.table());
+fn tell(load: &LoadOptions, figures: &Figures, matches: Option<[u64; 3]>) -> Result<serde_json::Value> {
+    let mut told = serde_json::to_value(figures)?;
+    if !load.prints_json() || figures.error_count() > 0 {
+        println!("{}", table(figures));
     }
     if let Some([none, one, two]) = matches {
         told["matches"] = json!([none, one, two]);
-        if !load.json {
+        if !load.prints_json() {
             println!("matches: 0: {none}, 1: {one}, 2: {two}");
         }
     }
-    told
+    Ok(told)
 }
 
 /// Has the server flush and compact, if it can be told to.
@@ -335,7 +328,7 @@ fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::V
     let (_, before) = door.footprint(&load.keyspace)?;
     let compact = door.compact(&load.keyspace)?.as_secs_f64();
     let (_, after) = door.footprint(&load.keyspace)?;
-    if !load.json {
+    if !load.prints_json() {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         println!(
             "flush {flush:.2} s, compact {compact:.2} s; on disk {:.1} MiB before, {:.1} MiB after",

@@ -1,8 +1,10 @@
 //! What one thread counts while it runs.
 
+use super::schedule::Took;
 use anyhow::Result;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Longest latency told apart, nanoseconds: longer ones count as this one.
 const LATENCY_MAX: u64 = 100_000_000_000;
@@ -10,8 +12,11 @@ const LATENCY_MAX: u64 = 100_000_000_000;
 /// Counts and latencies of answers.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// Latencies of right answers, nanoseconds, three digits.
-    pub latency: Histogram<u64>,
+    /// Latencies of right answers by kind of request, nanoseconds, three digits: from the moment a request was meant to
+    /// leave.
+    kinds: Vec<Histogram<u64>>,
+    /// The same of all kinds, from the moment it left; at a fixed rate alone, where the two differ.
+    pub service: Option<Histogram<u64>>,
     /// Rows written or read by them.
     pub rows: u64,
     /// Reads of a socket that brought something.
@@ -27,16 +32,33 @@ pub(super) struct Fault {
     pub first: String,
 }
 
+fn histogram() -> Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, LATENCY_MAX, 3)?)
+}
+
 impl Tally {
-    pub fn new() -> Result<Tally> {
-        let latency = Histogram::new_with_bounds(1, LATENCY_MAX, 3)?;
-        Ok(Tally { latency, rows: 0, reads: 0, faults: BTreeMap::new() })
+    /// Of so many kinds of requests.
+    pub fn new(kinds: usize, has_schedule: bool) -> Result<Tally> {
+        let kinds = (0..kinds.max(1)).map(|_| histogram()).collect::<Result<_>>()?;
+        let service = has_schedule.then(histogram).transpose()?;
+        Ok(Tally { kinds, service, rows: 0, reads: 0, faults: BTreeMap::new() })
+    }
+
+    /// An empty one for the same requests.
+    pub fn another(&self) -> Result<Tally> {
+        Tally::new(self.kinds.len(), self.service.is_some())
     }
 
     /// A right answer.
     #[inline]
-    pub fn right(&mut self, latency_ns: u128, rows: u64) {
-        self.latency.saturating_record(u64::try_from(latency_ns).unwrap_or(LATENCY_MAX));
+    pub fn right(&mut self, kind: usize, took: Took, rows: u64) {
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(LATENCY_MAX);
+        if let Some(histogram) = self.kinds.get_mut(kind) {
+            histogram.saturating_record(ns(took.latency));
+        }
+        if let Some(service) = &mut self.service {
+            service.saturating_record(ns(took.service));
+        }
         self.rows += rows;
     }
 
@@ -52,14 +74,19 @@ impl Tally {
 
     /// Forgets everything but faults: the measurement begins.
     pub fn begin(&mut self) {
-        self.latency.reset();
+        self.kinds.iter_mut().chain(&mut self.service).for_each(Histogram::reset);
         self.rows = 0;
         self.reads = 0;
     }
 
-    /// Adds what another thread counted.
+    /// Adds what another counted.
     pub fn add(&mut self, other: &Tally) -> Result<()> {
-        self.latency.add(&other.latency)?;
+        for (ours, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            ours.add(theirs)?;
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.service, &other.service) {
+            ours.add(theirs)?;
+        }
         self.rows += other.rows;
         self.reads += other.reads;
         for (kind, fault) in &other.faults {
@@ -68,6 +95,18 @@ impl Tally {
             sum.count += fault.count;
         }
         Ok(())
+    }
+
+    /// The latencies by kind of request.
+    pub fn kinds(&self) -> &[Histogram<u64>] {
+        &self.kinds
+    }
+
+    /// The latencies of all kinds together.
+    pub fn latency(&self) -> Result<Histogram<u64>> {
+        let mut all = histogram()?;
+        self.kinds.iter().try_for_each(|kind| all.add(kind))?;
+        Ok(all)
     }
 
     /// How many answers were not right.

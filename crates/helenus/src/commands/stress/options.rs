@@ -1,12 +1,30 @@
 //! The command line of `helenus stress`.
 
+use super::interface::Interface;
+use super::interrupt::Interrupt;
 use crate::commands::client::DoorAt;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use helenus_wire::native::Version;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus stress insert --rows 1000000
+  helenus stress read --rows 1000000 --duration 30 --warmup 5 --report read.html
+  helenus stress read --rate 20000 --duration 60 --json=before.json
+  helenus stress insert --over rpc --rpc 127.0.0.1:9160
+  helenus stress interfaces --rpc 127.0.0.1:9160 --rows 1000000
+  helenus stress run shop.toml --duration 60
+  helenus stress compare before.json after.json
+
+docs/book/stress.md says what is measured and how.";
+
+/// Where the RPC interface is if only its name is given.
+const RPC: &str = "127.0.0.1:9160";
 
 /// Options of `helenus stress`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct StressOptions {
     #[command(subcommand)]
     pub(super) kind: Kind,
@@ -24,6 +42,9 @@ pub(super) struct LoadOptions {
     /// and writes the same
     #[arg(long, global = true, value_name = "IP:PORT")]
     pub rpc: Option<String>,
+    /// Interface of the requests; `prepared`, or `rpc` if --rpc is given
+    #[arg(long, global = true, value_enum)]
+    pub over: Option<Interface>,
     /// Keyspace of the tables; made if it is not there
     #[arg(long, global = true, default_value = "stress")]
     pub keyspace: String,
@@ -33,6 +54,13 @@ pub(super) struct LoadOptions {
     /// Seconds to run; without it insert and load write each row once, and reads run for 10
     #[arg(long, global = true, value_name = "SECONDS")]
     pub duration: Option<f64>,
+    /// Requests to send; without it as many as the duration allows
+    #[arg(long, global = true, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// Requests a second over all connections, sent when they are due whatever the server does. Latencies count from that
+    /// moment. Without it each request in flight is followed by the next
+    #[arg(long, global = true, value_name = "PER_SECOND", value_parser = rate)]
+    pub rate: Option<f64>,
     /// Seconds to run before anything is measured
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.0)]
     pub warmup: f64,
@@ -54,19 +82,106 @@ pub(super) struct LoadOptions {
     /// Drop the keyspace first
     #[arg(long, global = true)]
     pub fresh: bool,
-    /// Print the figures as JSON
+    /// Print the figures as JSON in the place of progress and table; with `=FILE` write them there
+    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Write a page with throughput and latency over time and histograms: one file of HTML that needs no network
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// What to call the run in its results
+    #[arg(long, global = true, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Show no progress
     #[arg(long, global = true)]
-    pub json: bool,
+    pub quiet: bool,
+    #[arg(skip)]
+    pub interrupt: Interrupt,
+}
+
+/// A rate that a clock can keep.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= 1e8 => Ok(rate),
+        _ => Err("a number of requests a second above 0, as 20000 or 0.5".to_owned()),
+    }
 }
 
 impl LoadOptions {
+    /// The interface that is loaded.
+    pub fn interface(&self) -> Interface {
+        let without = if self.rpc.is_some() { Interface::Rpc } else { Interface::Prepared };
+        self.over.unwrap_or(without)
+    }
+
     /// What is loaded.
     pub fn door(&self) -> Result<DoorAt<'_>> {
-        match &self.rpc {
-            Some(address) => Ok(DoorAt::Rpc(address)),
-            None => Ok(DoorAt::Cql(&self.host, Version::from_number(self.protocol, false)?)),
+        if self.interface().is_rpc() {
+            return Ok(DoorAt::Rpc(self.rpc.as_deref().unwrap_or(RPC)));
         }
+        Ok(DoorAt::Cql(&self.host, Version::from_number(self.protocol, false)?))
     }
+
+    /// Refuses an interface that a workload does not know.
+    pub fn ensure_known(&self, workload: &str, known: &[Interface]) -> Result<()> {
+        let interface = self.interface();
+        let names = || known.iter().map(|one| one.title()).collect::<Vec<_>>().join(" or ");
+        ensure!(
+            known.contains(&interface),
+            "`stress {workload}` goes over {}, not over {}: leave --over out, or measure insert, read, find or count",
+            names(),
+            interface.title()
+        );
+        Ok(())
+    }
+
+    /// Whether a run is shown while it goes on, if somebody looks: not to programs that want JSON.
+    pub fn shows_progress(&self) -> bool {
+        !self.quiet && !self.prints_json()
+    }
+
+    /// Whether the figures go to standard output as JSON.
+    pub fn prints_json(&self) -> bool {
+        self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    }
+}
+
+/// Options of the four tests.
+#[derive(Args, Clone, Debug)]
+pub(super) struct InterfacesOptions {
+    /// Interfaces to compare, the first of them with the others; without it all that can be reached: CQL and CQL prepared, and
+    /// with --rpc RPC and the first dialect
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub interfaces: Vec<Interface>,
+    /// Tests to make, in this order
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Test::ALL)]
+    pub tests: Vec<Test>,
+    /// Times to make each test over each interface, in turn; the run of median rate is shown
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub runs: u16,
+    /// As many rows as the old benchmark had: 20 million, and 10 million with an index and of counters
+    #[arg(long)]
+    pub as_in_the_text: bool,
+    /// Data directory of a Helenus server on this machine: it is told to flush and compact before the reads. Without it
+    /// ./data and servers in memory are looked at for the one at the address
+    #[arg(long, value_name = "DIR")]
+    pub server_data: Option<PathBuf>,
+}
+
+/// One of the four tests.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    /// Rows of five columns
+    Insert,
+    /// The same with an index on one of the columns
+    Indexed,
+    /// Increments of five counters
+    Count,
+    /// Reads of the rows
+    Read,
+}
+
+impl Test {
+    const ALL: [Test; 4] = [Test::Insert, Test::Indexed, Test::Count, Test::Read];
 }
 
 /// Options of the mailings.
@@ -87,7 +202,7 @@ pub(super) struct MailingsOptions {
     /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
     /// ./data and servers in memory are looked at for the one at the address
     #[arg(long, value_name = "DIR")]
-    pub server_data: Option<std::path::PathBuf>,
+    pub server_data: Option<PathBuf>,
 }
 
 /// A part of the mailings.
@@ -111,20 +226,54 @@ impl Part {
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Kind {
     /// Write rows of five columns: keys of 7 bytes, values of 34
+    #[command(after_help = "Example:\n  helenus stress insert --rows 1000000 --fresh")]
     Insert {
         /// Into a table with an index on one of the columns
         #[arg(long)]
         indexed: bool,
     },
     /// Read rows that `insert` wrote, by key, all five columns, and compare each value
+    #[command(
+        after_help = "Example:\n  helenus stress read --rows 1000000 --rate 20000 --duration 60 --report read.html"
+    )]
     Read,
     /// Read rows that `insert --indexed` wrote, by the value that has an index, and compare each
+    #[command(after_help = "Example:\n  helenus stress insert --indexed; helenus stress find --duration 30")]
     Find,
     /// Add 1 to the five counters of random rows
-    Count,
+    #[command(after_help = "Example:\n  helenus stress count --rows 100000 --duration 30")]
+    Count {
+        /// To one of them a request: `add` over RPC
+        #[arg(long)]
+        single: bool,
+    },
+    /// Four tests over every interface of a server, side by side: insert, insert with an index, count, read
+    #[command(
+        after_help = "Example:\n  helenus stress interfaces --rpc 127.0.0.1:9160 --rows 1000000 --runs 3 --report interfaces.html"
+    )]
+    Interfaces(InterfacesOptions),
+    /// Run the statements of a file, with values made as it says
+    #[command(after_help = "Example:\n  helenus stress run shop.toml --duration 60")]
+    Run {
+        /// The file, in TOML
+        #[arg(value_name = "FILE.toml")]
+        file: PathBuf,
+    },
+    /// Set two results side by side
+    #[command(after_help = "Example:\n  helenus stress compare before.json after.json")]
+    Compare {
+        /// The one that is compared with
+        #[arg(value_name = "A.json")]
+        first: PathBuf,
+        /// The one that is compared
+        #[arg(value_name = "B.json")]
+        second: PathBuf,
+    },
     /// Load the mailings of an old text, compact them, get each user's email and slice each user's mails, and check all
+    #[command(after_help = "Example:\n  helenus stress mailings --users 200000 --server-data ./data")]
     Mailings(MailingsOptions),
     /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
+    #[command(after_help = "Example:\n  helenus stress load --rows 1000000 --batch 100")]
     Load {
         #[command(flatten)]
         table: WideTable,
@@ -133,6 +282,7 @@ pub(super) enum Kind {
         batch: u16,
     },
     /// Read slices of the partition that `load` wrote, and compare each row
+    #[command(after_help = "Example:\n  helenus stress slice --rows 1000000 --limit 100 --reversed")]
     Slice {
         #[command(flatten)]
         table: WideTable,
@@ -147,6 +297,7 @@ pub(super) enum Kind {
         limit: u16,
     },
     /// Read rows of that partition by name, and compare each
+    #[command(after_help = "Example:\n  helenus stress names --rows 1000000 --names 100 --pages 100")]
     Names {
         #[command(flatten)]
         table: WideTable,

@@ -1,16 +1,24 @@
 //! A run from its options to its figures: tables, statements, connections, threads.
 
-use super::cost::ServerUse;
+use super::collect::Collected;
+use super::cost::{ServerUse, wake_on_time};
 use super::drive::{Driven, Plan, drive};
+use super::interface::Interface;
 use super::lane::Lane;
+use super::live::{Goal, Live};
 use super::measure::Tally;
 use super::options::{Kind, LoadOptions, StressOptions};
-use super::report::Figures;
+use super::results::{
+    ClientUse, FORMAT, Figures, Paced, Results, ServerFigures, compare, ended, table, write_files,
+};
+use super::schedule::Schedule;
 use super::workload::{Extent, Operations, Workload};
-use super::{single_rows, wide_rows};
+use super::{custom, interfaces, mailings, single_rows, statements, wide_rows};
 use crate::commands::client::{Caller, Line};
+use crate::commands::machine::machine;
 use anyhow::{Context, Result, bail, ensure};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Seconds that reads run for if nobody says.
 const READ_SECONDS: f64 = 10.0;
@@ -22,36 +30,77 @@ const READ_SECONDS: f64 = 10.0;
 /// other than what was right; the figures are printed first then.
 pub fn run(options: &StressOptions) -> Result<()> {
     let load = &options.load;
-    if let Kind::Mailings(mailings) = &options.kind {
-        return super::mailings::run(load, mailings);
+    load.interrupt.listen();
+    match &options.kind {
+        Kind::Mailings(options) => return mailings::run(load, options),
+        Kind::Interfaces(options) => return interfaces::run(load, options),
+        Kind::Compare { first, second } => {
+            let (text, json) = compare(&Results::read(first)?, &Results::read(second)?)?;
+            if !load.prints_json() {
+                print!("{text}");
+            }
+            return write_files(load, &json, &[]);
+        }
+        _ => {}
     }
+    let mut owned;
+    let (mut load, mut file) = (load, None);
+    if let Kind::Run { file: path } = &options.kind {
+        let read = custom::File::read(path)?;
+        owned = load.clone();
+        owned.keyspace = read.keyspace(&load.keyspace);
+        load = &owned;
+        file = Some(read);
+    }
+    check(&options.kind, load)?;
     let mut caller = Caller::open(load.door()?)?;
-    let workload = prepare(&mut caller, &options.kind, load)?;
+    let workload: Box<dyn Workload> = match &file {
+        Some(file) => file.prepare(&mut caller, load)?,
+        None => prepare(&mut caller, &options.kind, load)?,
+    };
     drop(caller);
     let lanes = lanes(load, &*workload)?;
-    let seconds = match (load.duration, workload.extent()) {
-        (Some(seconds), _) => Some(seconds),
-        (None, Extent::Any) => Some(READ_SECONDS),
-        (None, Extent::Each(_)) => None,
+    let is_endless = matches!(workload.extent(), Extent::Any) || file.is_some();
+    let seconds = match load.duration {
+        None if is_endless && load.operations.is_none() => Some(READ_SECONDS),
+        duration => duration,
     };
-    let figures = measure(load, lanes, seconds, workload.name())?;
-    println!("{}", if load.json { figures.json().to_string() } else { figures.table() });
-    let faults = figures.tally.fault_count();
-    ensure!(faults == 0, "{faults} answers were not right");
-    ensure!(!figures.tally.latency.is_empty(), "nothing was answered while measuring: run longer");
+    let figures = measure(load, lanes, seconds, &*workload)?;
+    if !load.prints_json() {
+        println!("{}", table(&figures));
+    }
+    write_files(load, &serde_json::to_value(&figures)?, std::slice::from_ref(&figures))?;
+    ended(&figures)?;
+    stopped(load)
+}
+
+/// Says so if a run was ended by Ctrl-C.
+pub(super) fn stopped(load: &LoadOptions) -> Result<()> {
+    ensure!(!load.interrupt.is_set(), "stopped by Ctrl-C: the figures are of what was done until then");
     Ok(())
+}
+
+/// Refuses an interface that the workload does not go over.
+fn check(kind: &Kind, load: &LoadOptions) -> Result<()> {
+    let name = match kind {
+        Kind::Load { .. } => "load",
+        Kind::Slice { .. } => "slice",
+        Kind::Names { .. } => "names",
+        _ => return Ok(()),
+    };
+    load.ensure_known(name, &[Interface::Prepared, Interface::Rpc])
 }
 
 /// Makes what the workload needs, and the workload.
 fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
     let keyspace = &load.keyspace;
-    if matches!(kind, Kind::Insert { .. } | Kind::Count | Kind::Load { .. }) {
+    if matches!(kind, Kind::Insert { .. } | Kind::Count { .. } | Kind::Load { .. }) {
         make_keyspace(caller, load)?;
         match kind {
-            Kind::Count => single_rows::make_counters(caller, keyspace)?,
-            Kind::Insert { indexed: true } => single_rows::make_table(caller, keyspace, true)?,
+            Kind::Count { .. } => statements::make_counters(caller, keyspace)?,
+            Kind::Insert { indexed: true } => statements::make_table(caller, keyspace, true)?,
             _ => {
-                single_rows::make_table(caller, keyspace, false)?;
+                statements::make_table(caller, keyspace, false)?;
                 wide_rows::make_tables(caller, keyspace)?;
             }
         }
@@ -59,18 +108,20 @@ fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<d
         bail!("--fresh would drop what is to be read");
     }
     Ok(match *kind {
-        Kind::Insert { indexed } => Box::new(single_rows::Insert::prepare(caller, load, indexed)?),
+        Kind::Insert { indexed } => Box::new(single_rows::Insert::prepare(caller, load, indexed, false)?),
         Kind::Find => Box::new(single_rows::Find::prepare(caller, load)?),
-        Kind::Count => Box::new(single_rows::Count::prepare(caller, load)?),
+        Kind::Count { single } => Box::new(single_rows::Count::prepare(caller, load, single)?),
         Kind::Read => Box::new(single_rows::Read::prepare(caller, load)?),
         Kind::Load { table, batch } => Box::new(wide_rows::Load::prepare(caller, load, table.order, batch)?),
         Kind::Slice { table, start, reversed, limit } => {
             let shape = wide_rows::SliceShape { start, reversed, limit };
             Box::new(wide_rows::Slice::prepare(caller, load, table.order, shape)?)
         }
-        Kind::Mailings(_) => bail!("the mailings are no workload of single requests"),
         Kind::Names { table, names, pages } => {
             Box::new(wide_rows::Names::prepare(caller, load, table.order, (names, pages))?)
+        }
+        Kind::Mailings(_) | Kind::Interfaces(_) | Kind::Run { .. } | Kind::Compare { .. } => {
+            bail!("no workload of single requests")
         }
     })
 }
@@ -94,15 +145,17 @@ pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Resul
     let door = load.door()?;
     let in_flight = load.in_flight;
     let count = u32::from(load.connections).min(in_flight);
-    let again = load.duration.is_some();
+    let again = load.duration.is_some() && load.operations.is_none();
     let share = |number: u32| in_flight / count + u32::from(number < in_flight % count);
     (0..count)
         .map(|number| {
             let streams =
                 i16::try_from(share(number)).ok().context("at most 32,767 in flight a connection")?;
             let line = Line::open(door, &load.keyspace)?;
-            let operations = Operations::share(workload.extent(), u64::from(number), u64::from(count), again);
-            Ok(Lane::new(line, workload, operations, streams))
+            let place = (u64::from(number), u64::from(count));
+            let operations = Operations::share(workload.extent(), place, again, load.operations);
+            let schedule = load.rate.map(|rate| Schedule::new(rate, place.0, place.1));
+            Ok(Lane::new(line, workload, operations, streams, schedule))
         })
         .collect()
 }
@@ -112,7 +165,7 @@ pub(super) fn measure(
     load: &LoadOptions,
     mut lanes: Vec<Lane<'_>>,
     seconds: Option<f64>,
-    name: String,
+    workload: &dyn Workload,
 ) -> Result<Figures> {
     let connections = lanes.len();
     let threads = usize::from(load.threads).min(connections);
@@ -123,36 +176,101 @@ pub(super) fn measure(
         }
     }
     let span = |seconds: f64| Duration::try_from_secs_f64(seconds).context("seconds must not be negative");
-    let measure_from = Instant::now() + span(load.warmup)?;
-    let send_until = seconds.map(span).transpose()?.map(|seconds| measure_from + seconds);
-    let plan = Plan { measure_from, send_until };
-    let look = || load.server_pid.map(ServerUse::of).transpose();
-    let (driven, before) = std::thread::scope(|scope| {
-        let running: Vec<_> =
-            parts.into_iter().map(|lanes| scope.spawn(move || drive(lanes, plan))).collect();
-        std::thread::sleep(measure_from.saturating_duration_since(Instant::now()));
-        let before = look();
+    if load.rate.is_some() {
+        wake_on_time();
+    }
+    let (begun, begun_s) = (Instant::now(), SystemTime::now().duration_since(SystemTime::UNIX_EPOCH));
+    let measure_from = begun + span(load.warmup)?;
+    let seconds = seconds.map(span).transpose()?;
+    let send_until = seconds.map(|seconds| measure_from + seconds);
+    let is_paced = load.rate.is_some();
+    let plan = Plan { begun, measure_from, send_until, is_paced, interrupt: &load.interrupt };
+    let empty = || Tally::new(workload.kinds().len(), is_paced);
+    let what = format!(
+        "{} over {} on {}: {connections} connections, {} in flight",
+        workload.name(),
+        load.interface().title(),
+        load.door()?.address(),
+        load.in_flight
+    );
+    let live = Live::begin(&what, goal(load, workload, seconds), measure_from, load.shows_progress());
+    let (told, heard) = sync_channel(threads * 4);
+    let (collected, driven) = std::thread::scope(|scope| {
+        let running: Vec<_> = parts
+            .into_iter()
+            .map(|lanes| {
+                let (told, tally) = (told.clone(), empty());
+                scope.spawn(move || drive(lanes, plan, tally?, &told))
+            })
+            .collect();
+        drop(told);
+        let collected = Collected::of(&heard, live, threads, load.server_pid);
         let driven: Result<Vec<Driven>> = running
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread of stress has ended early")))
             .collect();
-        (driven, before)
+        (collected, driven)
     });
-    let (driven, before) = (driven?, before?);
-    let mut tally = Tally::new()?;
-    for part in &driven {
-        tally.add(&part.tally)?;
-    }
+    let driven = driven?;
+    let mut collected = collected?;
     let ended = driven.iter().map(|part| part.ended).max().unwrap_or(measure_from);
-    Ok(Figures {
-        name,
-        address: load.door()?.address().to_owned(),
-        protocol: if load.rpc.is_some() { "RPC".into() } else { format!("protocol v{}", load.protocol) },
-        connections,
-        in_flight: load.in_flight,
-        seconds: ended.saturating_duration_since(measure_from).as_secs_f64(),
-        client_cpu_s: driven.iter().map(|part| part.cpu.as_secs_f64()).sum(),
-        server: before.zip(look()?),
-        tally,
-    })
+    let took = ended.saturating_duration_since(measure_from);
+    let server = load.server_pid.map(ServerUse::of).transpose()?;
+    collected.end(took)?;
+    let mut figures = collected.figures(took, workload)?;
+    figures.begun_s = begun_s.unwrap_or_default().as_secs();
+    figures.connections = connections;
+    figures.threads = threads;
+    describe(load, &mut figures)?;
+    use_of(&driven, collected.server_before.zip(server), &mut figures);
+    figures.rate =
+        load.rate.map(|asked_per_s| Paced { asked_per_s, late: driven.iter().map(|part| part.late).sum() });
+    Ok(figures)
+}
+
+/// What the run goes towards.
+fn goal(load: &LoadOptions, workload: &dyn Workload, seconds: Option<Duration>) -> Goal {
+    let answers = match (workload.extent(), load.operations) {
+        (Extent::Each(end), Some(most)) => Some(most.min(end)),
+        (Extent::Each(end), None) if seconds.is_none() => Some(end),
+        (_, operations) => operations,
+    };
+    match (answers, seconds) {
+        (Some(answers), _) => Goal::Answers(answers),
+        (None, seconds) => Goal::Time(seconds.unwrap_or_default()),
+    }
+}
+
+/// What the options say about a run.
+fn describe(load: &LoadOptions, figures: &mut Figures) -> Result<()> {
+    figures.format = FORMAT.into();
+    figures.program = env!("CARGO_PKG_VERSION").into();
+    figures.label.clone_from(&load.label);
+    figures.machine = machine();
+    load.door()?.address().clone_into(&mut figures.host);
+    figures.interface = load.interface();
+    figures.protocol =
+        if figures.interface.is_rpc() { "RPC".into() } else { format!("protocol v{}", load.protocol) };
+    figures.in_flight = load.in_flight;
+    Ok(())
+}
+
+/// What client and server used.
+fn use_of(driven: &[Driven], server: Option<(ServerUse, ServerUse)>, figures: &mut Figures) {
+    // Wrong answers cost as much as right ones.
+    let answers = figures.operations + figures.error_count();
+    let per_op = |cpu_s: f64| if answers == 0 { 0.0 } else { cpu_s * 1e6 / answers as f64 };
+    figures.client_cpu_us_per_op = per_op(driven.iter().map(|part| part.used.cpu.as_secs_f64()).sum());
+    let uses = driven.iter().filter(|part| !part.wall.is_zero()).map(|part| {
+        let share = |span: Duration| span.as_secs_f64() / part.wall.as_secs_f64();
+        ClientUse { cpu_share: share(part.used.cpu), waited_share: share(part.used.waited) }
+    });
+    let busy = |one: &ClientUse| one.cpu_share + one.waited_share;
+    figures.client = uses.max_by(|a, b| busy(a).total_cmp(&busy(b))).unwrap_or_default();
+    figures.server = server.map(|(before, after)| ServerFigures {
+        cpu_us_per_op: per_op(after.cpu_s - before.cpu_s),
+        cpu_s: after.cpu_s - before.cpu_s,
+        resident_mib: after.resident_mib,
+        resident_peak_mib: after.resident_peak_mib,
+    });
 }

@@ -1,100 +1,118 @@
-//! Rows of five columns under a key of their own: the old CQL benchmark's insert and read.
+//! Rows of five columns under a key of their own: what the old CQL benchmark inserted, counted and read, over every
+//! interface. `statements` has the texts.
 
-use super::content::{COLUMNS, KEY, VALUE, below, key, value};
+use super::content::{COLUMNS, KEY, VALUE, below, key, mix, value};
+use super::interface::Interface;
 use super::options::LoadOptions;
+use super::statements::{self, INDEXED, NAMES, counters, table};
 use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_rows, check_void};
-use crate::commands::client::{Answered, Caller, Template, calls};
+use crate::commands::client::{Answered, Caller, Copy, Template, calls};
 use anyhow::Result;
-use helenus_wire::thrift::Type;
+use helenus_wire::thrift::{CqlResult, Field, Type};
 
 /// Writes rows 0 to `rows`.
 pub(super) struct Insert {
-    template: Template,
-    /// Which values of the template those of the columns are; the first is the key.
-    value_places: [usize; COLUMNS],
+    request: Request,
     rows: u64,
     indexed: bool,
 }
 
 /// Reads random ones of them.
 pub(super) struct Read {
-    template: Template,
+    request: Request,
     rows: u64,
 }
 
 /// Reads random ones of them by the value of the column that has an index.
 pub(super) struct Find {
-    template: Template,
+    request: Request,
     rows: u64,
 }
 
-/// Adds 1 to the five counters of random rows.
+/// Adds 1 to the five counters of random rows, or to one of them.
 pub(super) struct Count {
-    template: Template,
+    requests: Vec<Request>,
     rows: u64,
 }
 
-/// Names of the columns.
-const NAMES: [&[u8]; COLUMNS] = [b"C0", b"C1", b"C2", b"C3", b"C4"];
-/// The column that has an index, in the table that has one.
-const INDEXED: usize = 1;
-
-/// Name of the table of rows, without an index or with one.
-fn table(indexed: bool) -> &'static str {
-    if indexed { "indexed1" } else { "standard1" }
+/// A request whose values are set in each copy.
+struct Request {
+    template: Template,
+    /// Which of the template's values are the key, if it has one, and the columns' values.
+    key: usize,
+    values: [usize; COLUMNS],
+    /// Whether values stand in it as digits.
+    is_text: bool,
 }
 
-/// What the end of CREATE TABLE is.
-fn storage(caller: &Caller) -> &'static str {
-    if caller.sees_compact_tables_alone() { " WITH COMPACT STORAGE" } else { "" }
-}
-
-/// Makes the table if it is not there, with an index on `C1` if that is asked for.
-pub(super) fn make_table(caller: &mut Caller, keyspace: &str, indexed: bool) -> Result<()> {
-    let (table, storage) = (table(indexed), storage(caller));
-    caller.run(&format!(
-        "CREATE TABLE IF NOT EXISTS {keyspace}.{table} (key blob PRIMARY KEY, \"C0\" blob, \"C1\" blob, \"C2\" blob, \
-         \"C3\" blob, \"C4\" blob){storage}"
-    ))?;
-    if indexed {
-        let index = format!("CREATE INDEX IF NOT EXISTS {table}_c1 ON {keyspace}.{table} (\"C{INDEXED}\")");
-        caller.run(&index)?;
+impl Request {
+    /// Statements have the key first where it is not last.
+    fn prepared(template: Template) -> Request {
+        Request { template, key: 0, values: [1, 2, 3, 4, 5], is_text: false }
     }
-    Ok(())
-}
 
-/// Makes the table of counters if it is not there.
-pub(super) fn make_counters(caller: &mut Caller, keyspace: &str) -> Result<()> {
-    caller.run(&format!(
-        "CREATE TABLE IF NOT EXISTS {keyspace}.counter1 (key blob PRIMARY KEY, \"C0\" counter, \"C1\" counter, \
-         \"C2\" counter, \"C3\" counter, \"C4\" counter){}",
-        storage(caller)
-    ))
+    /// Calls have the key beside each column's name and value.
+    fn call(template: Template) -> Request {
+        Request { template, key: 0, values: [2, 5, 8, 11, 14], is_text: false }
+    }
+
+    fn text(template: Template) -> Request {
+        Request { template, key: 0, values: [1, 2, 3, 4, 5], is_text: true }
+    }
+
+    /// The key comes after so many values.
+    fn key_after(mut self, values: usize) -> Request {
+        self.key = values;
+        self.values = [0, 1, 2, 3, 4];
+        self
+    }
+
+    fn set(&self, copy: &mut Copy<'_>, place: usize, bytes: &[u8]) {
+        if self.is_text { copy.set_hex(place, bytes) } else { copy.set(place, 0, bytes) }
+    }
 }
 
 impl Insert {
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions, indexed: bool) -> Result<Insert> {
+    /// `as_update` writes UPDATE in the place of INSERT, as the old benchmark did; the RPC interface knows no difference and
+    /// the first dialect is given no other.
+    pub fn prepare(
+        caller: &mut Caller,
+        load: &LoadOptions,
+        indexed: bool,
+        as_update: bool,
+    ) -> Result<Insert> {
+        let (keyspace, table) = (&load.keyspace, table(indexed));
         let (key, value): (&[u8], &[u8]) = (&[0; KEY], &[0; VALUE]);
-        let template = match caller {
-            Caller::Cql(session) => {
-                let statement = session.prepare(&format!(
-                    "INSERT INTO {}.{} (key, \"C0\", \"C1\", \"C2\", \"C3\", \"C4\") VALUES (?, ?, ?, ?, ?, ?)",
-                    load.keyspace,
-                    table(indexed)
-                ))?;
+        let request = match (caller, load.interface()) {
+            (Caller::Cql(session), Interface::Prepared) if as_update => {
+                let statement = session.prepare(&statements::update(keyspace, table))?;
+                let values = [value, value, value, value, value, key];
+                let template = Template::execute(session.version(), &statement, &values, false)?;
+                Request::prepared(template).key_after(COLUMNS)
+            }
+            (Caller::Cql(session), Interface::Prepared) => {
+                let statement = session.prepare(&statements::insert(keyspace, table))?;
                 let values = [key, value, value, value, value, value];
-                Template::execute(session.version(), &statement, &values, false)?
+                Request::prepared(Template::execute(session.version(), &statement, &values, false)?)
             }
-            Caller::Rpc(_) => {
-                let columns = NAMES.map(|name| (name, value));
-                calls::write_columns(table(indexed), key, &columns)?
+            (Caller::Cql(session), _) if as_update => {
+                let text = statements::update_text(keyspace, table);
+                Request::text(Template::query(session.version(), &text)?).key_after(COLUMNS)
+            }
+            (Caller::Cql(session), _) => {
+                let text = statements::insert_text(keyspace, table);
+                Request::text(Template::query(session.version(), &text)?)
+            }
+            (Caller::Rpc(_), Interface::Cql2) => {
+                let template = calls::execute_first(&statements::first_update(table))?;
+                Request::text(template).key_after(COLUMNS)
+            }
+            (Caller::Rpc(_), _) => {
+                let columns = NAMES.map(|name| (name.as_bytes(), value));
+                Request::call(calls::write_columns(table, key, &columns)?)
             }
         };
-        let value_places = match caller {
-            Caller::Cql(_) => [1, 2, 3, 4, 5],
-            Caller::Rpc(_) => [2, 5, 8, 11, 14],
-        };
-        Ok(Insert { template, value_places, rows: load.rows, indexed })
+        Ok(Insert { request, rows: load.rows, indexed })
     }
 }
 
@@ -108,10 +126,11 @@ impl Workload for Insert {
     }
 
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>) {
-        let mut copy = self.template.put(stream, out);
-        copy.set(0, 0, &key(operation));
-        for (column, place) in self.value_places.into_iter().enumerate() {
-            copy.set(place, 0, &value(operation, column));
+        let request = &self.request;
+        let mut copy = request.template.put(stream, out);
+        request.set(&mut copy, request.key, &key(operation));
+        for (column, place) in request.values.into_iter().enumerate() {
+            request.set(&mut copy, place, &value(operation, column));
         }
     }
 
@@ -122,20 +141,25 @@ impl Workload for Insert {
 
 impl Read {
     pub fn prepare(caller: &mut Caller, load: &LoadOptions) -> Result<Read> {
-        let key = &[0; KEY];
-        let template = match caller {
-            Caller::Cql(session) => {
-                let statement = session.prepare(&format!(
-                    "SELECT \"C0\", \"C1\", \"C2\", \"C3\", \"C4\" FROM {}.standard1 WHERE key = ?",
-                    load.keyspace
-                ))?;
-                Template::execute(session.version(), &statement, &[key], true)?
+        let (keyspace, table, key) = (&load.keyspace, table(false), &[0; KEY]);
+        let request = match (caller, load.interface()) {
+            (Caller::Cql(session), Interface::Prepared) => {
+                let statement = session.prepare(&statements::select(keyspace, table))?;
+                Request::prepared(Template::execute(session.version(), &statement, &[key], true)?)
             }
-            Caller::Rpc(_) => {
-                calls::get_slice(table(false), key, calls::range(b"", b"", false, COLUMNS as i32))?
+            (Caller::Cql(session), _) => {
+                let text = statements::select_text(keyspace, table);
+                Request::text(Template::query(session.version(), &text)?)
+            }
+            (Caller::Rpc(_), Interface::Cql2) => {
+                Request::text(calls::execute_first(&statements::first_select(table))?)
+            }
+            (Caller::Rpc(_), _) => {
+                let all = calls::range(b"", b"", false, COLUMNS as i32);
+                Request::call(calls::get_slice(table, key, all)?)
             }
         };
-        Ok(Read { template, rows: load.rows })
+        Ok(Read { request, rows: load.rows })
     }
 
     fn row(&self, operation: u64) -> u64 {
@@ -153,7 +177,8 @@ impl Workload for Read {
     }
 
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>) {
-        self.template.put(stream, out).set(0, 0, &key(self.row(operation)));
+        let request = &self.request;
+        request.set(&mut request.template.put(stream, out), request.key, &key(self.row(operation)));
     }
 
     fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
@@ -163,10 +188,26 @@ impl Workload for Read {
 
 /// One row, with the values of this number.
 fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
+    if let Answered::Value(Type::Struct, reader) = answer {
+        let result = CqlResult::read(&mut reader.clone())?;
+        let rows = result.rows.unwrap_or_default();
+        let [only] = &rows[..] else { return Err(Wrong::Count { expected: 1, found: rows.len() as u64 }) };
+        let found = only.columns.len() as u64;
+        if found != COLUMNS as u64 {
+            return Err(Wrong::Count { expected: COLUMNS as u64, found });
+        }
+        for (column, cell) in only.columns.iter().enumerate() {
+            let name = NAMES.get(column).copied().unwrap_or_default();
+            check_cell((0, column), Some(cell.name), name.as_bytes())?;
+            check_cell((0, column), cell.value, &value(row, column))?;
+        }
+        return Ok(1);
+    }
     if let Answered::Value(..) = answer {
         return check_columns(answer, COLUMNS as u64, |at, found| {
             let column = at as usize;
-            check_cell((0, column), found.name, NAMES.get(column).copied().unwrap_or_default())?;
+            let name = NAMES.get(column).copied().unwrap_or_default();
+            check_cell((0, column), found.name, name.as_bytes())?;
             check_cell((0, column), found.value, &value(row, column))
         })
         .map(|_| 1);
@@ -200,18 +241,25 @@ fn only_row<'a>(answer: &Answered<'a>) -> Result<Answered<'a>, Wrong> {
 
 impl Find {
     pub fn prepare(caller: &mut Caller, load: &LoadOptions) -> Result<Find> {
-        let template = match caller {
-            Caller::Cql(session) => {
-                let statement = session.prepare(&format!(
-                    "SELECT \"C0\", \"C1\", \"C2\", \"C3\", \"C4\" FROM {}.{} WHERE \"C{INDEXED}\" = ?",
-                    load.keyspace,
-                    table(true)
-                ))?;
-                Template::execute(session.version(), &statement, &[&[0; VALUE]], true)?
+        let (keyspace, table, value) = (&load.keyspace, table(true), &[0; VALUE]);
+        let request = match (caller, load.interface()) {
+            (Caller::Cql(session), Interface::Prepared) => {
+                let statement = session.prepare(&statements::find(keyspace, table))?;
+                Request::prepared(Template::execute(session.version(), &statement, &[value], true)?)
             }
-            Caller::Rpc(_) => calls::find(table(true), NAMES[INDEXED], &[0; VALUE], 100)?,
+            (Caller::Cql(session), _) => {
+                let text = statements::find_text(keyspace, table);
+                Request::text(Template::query(session.version(), &text)?)
+            }
+            (Caller::Rpc(_), Interface::Cql2) => {
+                Request::text(calls::execute_first(&statements::first_find(table))?)
+            }
+            (Caller::Rpc(_), _) => {
+                let name = NAMES.get(INDEXED).copied().unwrap_or_default();
+                Request::call(calls::find(table, name.as_bytes(), value, 100)?)
+            }
         };
-        Ok(Find { template, rows: load.rows })
+        Ok(Find { request, rows: load.rows })
     }
 }
 
@@ -225,7 +273,8 @@ impl Workload for Find {
     }
 
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>) {
-        self.template.put(stream, out).set(0, 0, &value(below(operation, self.rows), INDEXED));
+        let (request, row) = (&self.request, below(operation, self.rows));
+        request.set(&mut request.template.put(stream, out), 0, &value(row, INDEXED));
     }
 
     fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
@@ -234,27 +283,41 @@ impl Workload for Find {
 }
 
 impl Count {
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions) -> Result<Count> {
-        let add: Vec<String> =
-            (0..COLUMNS).map(|column| format!("\"C{column}\" = \"C{column}\" + 1")).collect();
-        let template = match caller {
-            Caller::Cql(session) => {
-                let statement = session.prepare(&format!(
-                    "UPDATE {}.counter1 SET {} WHERE key = ?",
-                    load.keyspace,
-                    add.join(", ")
-                ))?;
-                Template::execute(session.version(), &statement, &[&[0; KEY]], false)?
+    /// `single`: one counter a request.
+    pub fn prepare(caller: &mut Caller, load: &LoadOptions, single: bool) -> Result<Count> {
+        let each = if single { NAMES.iter().map(std::slice::from_ref).collect() } else { vec![&NAMES[..]] };
+        let requests = each.into_iter().map(|names| Count::request(caller, load, names, single));
+        Ok(Count { requests: requests.collect::<Result<_>>()?, rows: load.rows })
+    }
+
+    fn request(caller: &mut Caller, load: &LoadOptions, names: &[&str], single: bool) -> Result<Request> {
+        let (keyspace, table, key) = (&load.keyspace, counters(), &[0; KEY]);
+        Ok(match (caller, load.interface()) {
+            (Caller::Cql(session), Interface::Prepared) => {
+                let statement = session.prepare(&statements::count(keyspace, names))?;
+                Request::prepared(Template::execute(session.version(), &statement, &[key], false)?)
             }
-            Caller::Rpc(_) => calls::add_to_counters("counter1", &[0; KEY], &NAMES)?,
-        };
-        Ok(Count { template, rows: load.rows })
+            (Caller::Cql(session), _) => {
+                let text = statements::count_text(keyspace, names);
+                Request::text(Template::query(session.version(), &text)?)
+            }
+            (Caller::Rpc(_), Interface::Cql2) => {
+                Request::text(calls::execute_first(&statements::first_count(names))?)
+            }
+            (Caller::Rpc(_), _) => {
+                let columns: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+                Request::call(match columns[..] {
+                    [name] if single => calls::add(table, key, name)?,
+                    _ => calls::add_to_counters(table, key, &columns)?,
+                })
+            }
+        })
     }
 }
 
 impl Workload for Count {
     fn name(&self) -> String {
-        "count".into()
+        if self.requests.len() > 1 { "count one".into() } else { "count".into() }
     }
 
     fn extent(&self) -> Extent {
@@ -262,7 +325,10 @@ impl Workload for Count {
     }
 
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>) {
-        self.template.put(stream, out).set(0, 0, &key(below(operation, self.rows)));
+        let which = below(mix(operation), self.requests.len() as u64) as usize;
+        if let Some(request) = self.requests.get(which) {
+            request.set(&mut request.template.put(stream, out), 0, &key(below(operation, self.rows)));
+        }
     }
 
     fn check(&self, _operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {

@@ -3,7 +3,7 @@
 use super::content::mix;
 use crate::commands::client::{Answered, Pair, columns};
 use helenus_wire::native::{ResultMessage, Rows};
-use helenus_wire::thrift::{ThriftError, Type};
+use helenus_wire::thrift::{CqlResult, CqlResultType, Field, ThriftError, Type};
 use std::fmt;
 
 /// Makes requests and judges answers. Shared by all connections, so it keeps nothing between calls: the number of an
@@ -11,6 +11,14 @@ use std::fmt;
 pub(super) trait Workload: Sync {
     /// Its name in reports.
     fn name(&self) -> String;
+    /// Names of the kinds of requests it makes, if they are told apart.
+    fn kinds(&self) -> &[String] {
+        &[]
+    }
+    /// Which of them an operation is.
+    fn kind(&self, _operation: u64) -> usize {
+        0
+    }
     /// Which operations there are.
     fn extent(&self) -> Extent;
     /// Appends the request of an operation; `stream` is the number that its answer carries back.
@@ -69,6 +77,10 @@ impl From<ThriftError> for Wrong {
 pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
     match answer {
         Answered::Result(ResultMessage::Void) | Answered::Done => Ok(()),
+        Answered::Value(Type::Struct, reader) => match CqlResult::read(&mut reader.clone())?.kind {
+            CqlResultType::Void => Ok(()),
+            _ => Err(Wrong::Kind { expected: "Void" }),
+        },
         _ => Err(Wrong::Kind { expected: "Void" }),
     }
 }
@@ -126,20 +138,24 @@ pub(super) fn check_cell(place: (u64, usize), found: Option<&[u8]>, expected: &[
 pub(super) enum Operations {
     /// Every `step`-th.
     Each { next: u64, step: u64, end: u64, again: Option<u64> },
-    /// Random ones.
-    Any { state: u64 },
+    /// Random ones, as many as are left; without a number without end.
+    Any { state: u64, left: Option<u64> },
     /// No more.
     Ended,
 }
 
 impl Operations {
-    /// The share of connection `number` of `count`. `again`: begin anew at the end.
-    pub fn share(extent: Extent, number: u64, count: u64, again: bool) -> Operations {
+    /// The share of connection `number` of `count`. `again`: begin anew at the end. `most`: so many over all connections.
+    pub fn share(extent: Extent, (number, count): (u64, u64), again: bool, most: Option<u64>) -> Operations {
         match extent {
             Extent::Each(end) => {
+                let end = most.map_or(end, |most| most.min(end));
                 Operations::Each { next: number, step: count, end, again: again.then_some(number) }
             }
-            Extent::Any => Operations::Any { state: mix(number) },
+            Extent::Any => {
+                let left = most.map(|most| most / count + u64::from(number < most % count));
+                Operations::Any { state: mix(number), left }
+            }
         }
     }
 }
@@ -158,7 +174,10 @@ impl Iterator for Operations {
                 *next += *step;
                 Some(operation)
             }
-            Operations::Any { state } => {
+            Operations::Any { state, left } => {
+                if let Some(left) = left {
+                    *left = left.checked_sub(1)?;
+                }
                 *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
                 Some(mix(*state))
             }
@@ -173,12 +192,14 @@ mod tests {
 
     #[test]
     fn connections_share_every_operation_out_among_them() {
-        let share = |number| Operations::share(Extent::Each(10), number, 3, false);
+        let share = |number| Operations::share(Extent::Each(10), (number, 3), false, None);
         let mut all: Vec<u64> = (0..3).flat_map(share).collect();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
-        let again: Vec<u64> = Operations::share(Extent::Each(2), 0, 1, true).take(5).collect();
+        let again: Vec<u64> = Operations::share(Extent::Each(2), (0, 1), true, None).take(5).collect();
         assert_eq!(again, [0, 1, 0, 1, 0]);
-        assert_eq!(Operations::share(Extent::Each(2), 2, 3, true).next(), None);
+        assert_eq!(Operations::share(Extent::Each(2), (2, 3), true, None).next(), None);
+        let random = (0..3).flat_map(|number| Operations::share(Extent::Any, (number, 3), false, Some(10)));
+        assert_eq!(random.collect::<std::collections::BTreeSet<_>>().len(), 10);
     }
 }

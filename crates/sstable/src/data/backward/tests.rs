@@ -17,7 +17,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, Slice};
 use helenus_model::partitions::PartitionKey;
 use helenus_model::row::RowBuf;
-use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::path::Path;
@@ -27,31 +27,9 @@ const FOLDER: &str = "/t";
 const ROWS: i32 = 300;
 
 fn schema() -> Arc<Table> {
-    let column = |name: &str, kind| Column {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty: CqlType::Int,
-        reversed: false,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(uuid::Uuid::nil()),
-        keyspace: "ks".into(),
-        name: "t".into(),
-        partition_key: vec![column("k", ColumnKind::PartitionKey)],
-        clustering: vec![column("c", ColumnKind::Clustering)],
-        statics: Vec::new(),
-        regulars: vec![column("v", ColumnKind::Regular)],
-        options: TableOptions::default(),
-        dropped: Default::default(),
-        flags: Vec::new(),
-        indexes: Default::default(),
-        masks: Default::default(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    Arc::new(table)
+    let kinds = [("k", ColumnKind::PartitionKey), ("c", ColumnKind::Clustering), ("v", ColumnKind::Regular)];
+    let columns = kinds.map(|(name, kind)| Column::new(name, kind, CqlType::Int));
+    Arc::new(Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns))
 }
 
 fn key() -> PartitionKey {

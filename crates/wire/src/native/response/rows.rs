@@ -179,6 +179,17 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row += 1;
     }
 
+    /// Appends cells, `None` for null.
+    #[inline]
+    pub fn cells(&mut self, values: &[Option<&[u8]>]) {
+        let lengths = values.iter().map(|value| 4 + value.map_or(0, <[u8]>::len));
+        self.out.reserve(lengths.sum());
+        for value in values {
+            self.out.put_optional_bytes(*value);
+        }
+        self.cells_in_row += values.len();
+    }
+
     /// Appends a cell that `write` writes straight into the response, for values that are put together only now.
     #[inline]
     pub fn cell_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

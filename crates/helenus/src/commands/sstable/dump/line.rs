@@ -17,26 +17,49 @@ use std::sync::Arc;
 /// Writes lines about one table.
 pub struct Lines {
     table: Arc<Table>,
+    /// `"name":` of each column of the partition key.
+    keys: Vec<String>,
     /// `"name":` of each clustering column.
     clustering: Vec<String>,
-    /// Each other column with its `"name":`, by its number.
-    columns: Vec<Option<(Column, String)>>,
+    /// Each other column, by its number.
+    columns: Vec<Option<Named>>,
+    /// The beginning of each line of the partition, by kind.
+    fronts: [String; 2],
     /// The partition's part of each line.
     partition: String,
     path: String,
 }
 
+/// A column and its name as it prints.
+#[derive(Clone)]
+struct Named {
+    column: Column,
+    /// `"name":`
+    member: String,
+    /// `"name":{"value":`, of a column with one cell.
+    value: String,
+}
+
+/// Kinds of lines that come again and again.
+const ROW: usize = 0;
+const STATIC_ROW: usize = 1;
+const KINDS: [&str; 2] = ["row", "static_row"];
+
 impl Lines {
     /// About a table.
     pub fn new(table: Arc<Table>) -> Lines {
+        let keys = table.partition_key.iter().map(|column| member(&column.name)).collect();
         let clustering = table.clustering.iter().map(|column| member(&column.name)).collect();
         let mut columns = vec![None; usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
             if let Some(place) = columns.get_mut(usize::from(column.id.0)) {
-                *place = Some((column.clone(), member(&column.name)));
+                let member = member(&column.name);
+                let value = format!("{member}{{\"value\":");
+                *place = Some(Named { column: column.clone(), member, value });
             }
         }
-        Lines { table, clustering, columns, partition: String::new(), path: String::new() }
+        let fronts = [String::new(), String::new()];
+        Lines { table, keys, clustering, columns, fronts, partition: String::new(), path: String::new() }
     }
 
     /// Begins a partition; a line if it was deleted.
@@ -46,29 +69,29 @@ impl Lines {
         let columns = &self.table.partition_key;
         for (index, (column, value)) in columns.iter().zip(key_values(columns.len(), key)).enumerate() {
             self.partition.push_str(if index == 0 { "" } else { "," });
-            self.partition.push_str(&member(&column.name));
+            self.partition.push_str(&self.keys[index]);
             write_json(&column.ty, Some(value), &mut self.partition);
         }
         self.partition.push('}');
+        let kinds = if self.table.statics.is_empty() { &KINDS[..1] } else { &KINDS };
+        for (front, kind) in self.fronts.iter_mut().zip(kinds) {
+            front.clear();
+            begin(kind, &self.partition, front);
+        }
         if !deletion.is_live() {
-            self.begin("partition_deletion", position, out);
+            begin("partition_deletion", &self.partition, out);
+            write_integer(position as i64, out);
             write_deletion("deletion", deletion, out);
             out.push_str("}\n");
         }
     }
 
-    fn begin(&self, kind: &str, position: u64, out: &mut String) {
-        for part in ["{\"type\":\"", kind, "\",", &self.partition, ",\"position\":"] {
-            out.push_str(part);
-        }
-        write_integer(position as i64, out);
-    }
-
     /// A row, or the static one.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, out: &mut String) {
-        self.begin(if is_static { "static_row" } else { "row" }, position, out);
+        out.push_str(&self.fronts[if is_static { STATIC_ROW } else { ROW }]);
+        write_integer(position as i64, out);
         if !is_static {
-            self.clustering("clustering", row.row.clustering.iter().map(|span| span.get(row.data)), out);
+            self.clustering(row.row.clustering.iter().map(|span| span.get(row.data)), out);
         }
         let liveness = row.row.liveness;
         if !liveness.is_none() {
@@ -88,8 +111,9 @@ impl Lines {
 
     /// A bound of range tombstones: what ends there, what begins there.
     pub fn marker(&mut self, marker: MarkerView<'_>, position: u64, out: &mut String) {
-        self.begin("range_tombstone_bound", position, out);
-        self.clustering("clustering", marker.marker.clustering.iter().map(|span| span.get(marker.data)), out);
+        begin("range_tombstone_bound", &self.partition, out);
+        write_integer(position as i64, out);
+        self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)), out);
         out.push_str(if marker.marker.before { ",\"side\":\"before\"" } else { ",\"side\":\"after\"" });
         for (name, deletion) in [("ends", marker.marker.close), ("begins", marker.marker.open)] {
             if !deletion.is_live() {
@@ -99,10 +123,8 @@ impl Lines {
         out.push_str("}\n");
     }
 
-    fn clustering<'v>(&self, name: &str, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
-        for part in [",\"", name, "\":{"] {
-            out.push_str(part);
-        }
+    fn clustering<'v>(&self, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
+        out.push_str(",\"clustering\":{");
         for (index, ((column, member), value)) in
             self.table.clustering.iter().zip(&self.clustering).zip(values).enumerate()
         {
@@ -132,20 +154,27 @@ impl Lines {
             rest = later;
             let (deleted, later) = deletions.split_at(deletions.partition_point(|(of, _)| *of == id));
             deletions = later;
-            let Some(Some((column, name))) = self.columns.get(usize::from(id.0)) else { continue };
+            let Some(Some(named)) = self.columns.get(usize::from(id.0)) else { continue };
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
-            out.push_str(name);
+            let column = &named.column;
             match (column.ty.is_multi_cell(), cells) {
-                (false, [cell, ..]) => write_cell(&column.ty, cell, row, None, out),
-                _ => write_complex(
-                    column,
-                    cells,
-                    (deleted.first().map(|(_, of)| *of), row),
-                    &mut self.path,
-                    out,
-                ),
+                (false, [cell, ..]) if cell.is_tombstone() => {
+                    out.push_str(&named.member);
+                    out.push('{');
+                    write_cell(&column.ty, cell, row, out);
+                }
+                (false, [cell, ..]) => {
+                    out.push_str(&named.value);
+                    write_value(&column.ty, row.value(cell), out);
+                    write_times(cell, row, out);
+                }
+                _ => {
+                    out.push_str(&named.member);
+                    let deleted = deleted.first().map(|(_, of)| *of);
+                    write_complex(column, cells, (deleted, row), &mut self.path, out);
+                }
             }
         }
         out.push('}');
@@ -164,7 +193,10 @@ fn write_complex(
         out.push_str(if index == 0 { "" } else { "," });
         path.clear();
         let ty = path_text(&column.ty, row.path(cell), path);
-        write_cell(ty, cell, row, Some(path), out);
+        out.push_str("{\"path\":");
+        write_json_string(path, out);
+        out.push(',');
+        write_cell(ty, cell, row, out);
     }
     out.push(']');
     if let Some(deletion) = deleted {
@@ -173,23 +205,27 @@ fn write_complex(
     out.push('}');
 }
 
-fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, out: &mut String) {
-    out.push('{');
-    if let Some(path) = path {
-        out.push_str("\"path\":");
-        write_json_string(path, out);
-        out.push(',');
-    }
+/// A cell behind what opens it.
+fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, out: &mut String) {
     if cell.is_tombstone() {
         number("\"deleted_s\":", cell.local_deletion_s, out);
     } else {
         out.push_str("\"value\":");
-        match ty {
-            CqlType::Counter => write_integer(counter_context::total(row.value(cell)), out),
-            CqlType::Empty => out.push_str("null"),
-            _ => write_json(ty, Some(row.value(cell)), out),
-        }
+        write_value(ty, row.value(cell), out);
     }
+    write_times(cell, row, out);
+}
+
+fn write_value(ty: &CqlType, value: &[u8], out: &mut String) {
+    match ty {
+        CqlType::Counter => write_integer(counter_context::total(value), out),
+        CqlType::Empty => out.push_str("null"),
+        _ => write_json(ty, Some(value), out),
+    }
+}
+
+/// What of a cell's times the row has not said, and the end of the cell.
+fn write_times(cell: &Cell, row: RowView<'_>, out: &mut String) {
     if cell.timestamp_us != row.row.liveness.timestamp_us {
         number(",\"timestamp_us\":", cell.timestamp_us, out);
     }
@@ -198,6 +234,13 @@ fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, path: Option<&str>, o
         number(",\"expires_s\":", cell.local_deletion_s, out);
     }
     out.push('}');
+}
+
+/// The front of a line, up to the position.
+fn begin(kind: &str, partition: &str, out: &mut String) {
+    for part in ["{\"type\":\"", kind, "\",", partition, ",\"position\":"] {
+        out.push_str(part);
+    }
 }
 
 fn write_deletion(name: &str, deletion: DeletionTime, out: &mut String) {

@@ -6,7 +6,10 @@ use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::{CqlType, key_values, quote_identifier, write_instant, write_json, write_text};
+use helenus_model::types::{
+    CqlType, key_values, quote_identifier, write_instant, write_integer, write_json, write_json_string,
+    write_text,
+};
 use std::sync::Arc;
 
 /// What is the same for every partition of a file.
@@ -18,7 +21,7 @@ pub struct Words {
     raw_times: bool,
     /// What counts as expired, seconds.
     now_s: i64,
-    /// Names as they print, by column number.
+    /// Names as they print, with their quotes, by column number.
     names: Vec<String>,
     text: String,
 }
@@ -29,7 +32,7 @@ impl Words {
         let mut names = vec![String::new(); usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
             if let Some(name) = names.get_mut(usize::from(column.id.0)) {
-                *name = quote_identifier(&column.name).into_owned();
+                write_json_string(&quote_identifier(&column.name), name);
             }
         }
         Words { table, kind, raw_times, now_s, names, text: String::new() }
@@ -140,7 +143,7 @@ impl Words {
 
     fn bound(
         &mut self,
-        name: &str,
+        name: &'static str,
         is_inclusive: bool,
         deletion: DeletionTime,
         marker: MarkerView<'_>,
@@ -214,7 +217,7 @@ impl Words {
         json.compact_objects = true;
         json.begin_object();
         json.name("name");
-        json.string(self.names.get(usize::from(id.0)).map_or("", String::as_str));
+        json.raw(|out| out.push_str(self.names.get(usize::from(id.0)).map_or("\"\"", String::as_str)));
         self.deletion(deletion, json);
         json.compact_objects = true;
         json.end();
@@ -226,7 +229,7 @@ impl Words {
         json.begin_object();
         json.compact_objects = true;
         json.name("name");
-        json.string(self.names.get(usize::from(column.id.0)).map_or("", String::as_str));
+        json.raw(|out| out.push_str(self.names.get(usize::from(column.id.0)).map_or("\"\"", String::as_str)));
         let ty = if column.ty.is_multi_cell() {
             json.name("path");
             json.compact_arrays = true;
@@ -290,10 +293,11 @@ impl Words {
     }
 
     fn quoted_number(&mut self, number: i64, json: &mut Printer) {
-        use std::fmt::Write as _;
-        self.text.clear();
-        _ = write!(self.text, "{number}");
-        json.string(&self.text);
+        json.raw(|out| {
+            out.push('"');
+            write_integer(number, out);
+            out.push('"');
+        });
     }
 
     fn instant(&mut self, seconds: i64, nanoseconds: u32, json: &mut Printer) {

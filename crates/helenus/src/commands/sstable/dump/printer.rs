@@ -4,8 +4,7 @@
 //! each of which puts a value on a line of its own or, while it is compact, behind a space. The caller switches them as
 //! that class does. The lines that `sstabledump -l` prints are Jackson's `MinimalPrettyPrinter`: no spaces at all.
 
-use helenus_model::types::write_json_string;
-use std::fmt::Write as _;
+use helenus_model::types::{write_integer, write_json_string};
 
 /// How the text is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +14,9 @@ pub enum Layout {
     /// A line a root value.
     Lines,
 }
+
+/// Indentation of more levels than there are.
+const SPACES: &str = "                                ";
 
 struct Level {
     is_array: bool,
@@ -70,8 +72,11 @@ impl Printer {
             return;
         }
         self.out.push('\n');
-        for _ in 0..self.levels.len() {
-            self.out.push_str("  ");
+        let mut left = self.levels.len() * 2;
+        while left > 0 {
+            let now = left.min(SPACES.len());
+            self.out.push_str(&SPACES[..now]);
+            left -= now;
         }
     }
 
@@ -123,8 +128,8 @@ impl Printer {
         self.out.push(if level.is_array { ']' } else { '}' });
     }
 
-    /// The name of an object's member.
-    pub fn name(&mut self, name: &str) {
+    /// The name of an object's member, of which nothing needs an escape.
+    pub fn name(&mut self, name: &'static str) {
         if let Some(level) = self.levels.last_mut() {
             level.count += 1;
             if level.count > 1 {
@@ -132,7 +137,9 @@ impl Printer {
             }
         }
         self.indent(self.compact_objects);
-        write_json_string(name, &mut self.out);
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push('"');
         self.named = true;
     }
 
@@ -145,7 +152,7 @@ impl Printer {
     /// A number.
     pub fn number(&mut self, number: i64) {
         self.before_value();
-        _ = write!(self.out, "{number}");
+        write_integer(number, &mut self.out);
     }
 
     /// `true` or `false`.

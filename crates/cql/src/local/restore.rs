@@ -1,0 +1,242 @@
+//! Restores what an export or a backup holds: everything is checked first, then the schema is made in one step, then table
+//! after table gets its data, each whole or not at all.
+//!
+//! A table that is here already must hold nothing: data of before is never mixed into data of now. What an earlier run of the
+//! same restore had done before it was cut, the `RestoreJournal` knows by the ids of the tables that it made. Between a
+//! table's data and its note in the journal a cut is harmless: the same SSTables once more say the same.
+
+use super::backend::LocalBackend;
+use super::import::Additions;
+use super::new_names::NewNames;
+use super::schema_text::ReadSchema;
+use helenus_engine::import::{
+    FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
+    find_sources, read_text,
+};
+use helenus_model::schema::{Keyspace, Schema, Table, TableId};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is to be restored.
+#[derive(Clone, Debug, Default)]
+pub struct RestoreRequest {
+    /// The directory of the backup: `schema.cql`, and `KEYSPACE/TABLE` with SSTables.
+    pub directory: PathBuf,
+    /// Only this keyspace, or only this table of it; no snapshot.
+    pub find: FindOptions,
+    /// Names that it gets here.
+    pub names: NewNames,
+    /// How.
+    pub options: ImportOptions,
+    /// Only say what would be done, and what speaks against it.
+    pub dry_run: bool,
+}
+
+/// A table that is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestorePart {
+    /// Keyspace and name in the backup.
+    pub from: (String, String),
+    /// Keyspace and name here.
+    pub to: (String, String),
+    /// SSTables.
+    pub sstables: u64,
+    /// An earlier run had restored it.
+    pub was_there: bool,
+}
+
+/// What earlier runs of a restore have done, and where this one notes what it does.
+pub trait RestoreJournal {
+    /// The id of the table of these names that an earlier run filled or was about to, and whether it came to its end.
+    fn earlier(&self, keyspace: &str, table: &str) -> Option<(TableId, bool)>;
+
+    /// Notes, durably, which tables are to be filled.
+    ///
+    /// # Errors
+    /// The text of what went wrong.
+    fn begin(&mut self, tables: &[Arc<Table>]) -> Result<(), String>;
+
+    /// Notes, durably, that one has its data.
+    ///
+    /// # Errors
+    /// The text of what went wrong.
+    fn done(&mut self, table: &Table) -> Result<(), String>;
+}
+
+/// What is to be done, and what had been.
+struct Plan {
+    parts: Vec<RestorePart>,
+    imports: Vec<ImportTable>,
+    additions: Additions,
+}
+
+impl LocalBackend {
+    /// Restores what a directory on `from` holds. The journal is of this backup; digests of files are the caller's affair.
+    ///
+    /// # Errors
+    /// Everything that speaks against it, each with its file or table: nothing has changed then. Failures of the disk: what
+    /// was done stays, and another run goes on from there.
+    pub fn restore(
+        &self,
+        from: &SourceDisk,
+        request: &RestoreRequest,
+        journal: &mut dyn RestoreJournal,
+        progress: &ImportProgress,
+    ) -> Result<Vec<RestorePart>, ImportError> {
+        let text = read_text(&**from, &request.directory.join("schema.cql"))?;
+        let mut read = ReadSchema::new();
+        self.read_schema(&text, &mut read)
+            .map_err(|error| ImportError::refused(format!("schema.cql: {error}; nothing was restored")))?;
+        let sources = find_sources(&**from, &request.directory, &request.find)?;
+        let present = self.database().schema();
+        let Plan { parts, imports, additions } =
+            self.plan_restore(&present, (&read.schema, &sources), request, journal)?;
+        self.database().check_import(from, &imports, request.options, progress)?;
+        if request.dry_run {
+            return Ok(parts);
+        }
+        let tables: Vec<Arc<Table>> = imports.iter().map(|import| import.table.clone()).collect();
+        journal.begin(&tables).map_err(ImportError::refused)?;
+        self.add_to_schema(&additions)?;
+        // All of it has been read just now.
+        let options = ImportOptions { verify: false, ..request.options };
+        for import in imports {
+            let table = import.table.clone();
+            progress.doing(format!("restore {}.{}", table.keyspace, table.name));
+            let staged = self.database().stage_import(from, &[import], options, progress)?;
+            self.database().commit_import(staged)?;
+            journal.done(&table).map_err(ImportError::refused)?;
+        }
+        Ok(parts)
+    }
+
+    fn plan_restore(
+        &self,
+        present: &Schema,
+        (schema, sources): (&Schema, &[ImportSource]),
+        request: &RestoreRequest,
+        journal: &dyn RestoreJournal,
+    ) -> Result<Plan, ImportError> {
+        let mut plan = Plan { parts: Vec::new(), imports: Vec::new(), additions: Additions::default() };
+        let mut problems = Vec::new();
+        for source in sources {
+            let Some(keyspace) = schema.keyspaces.get(source.keyspace.as_str()) else {
+                problems.push(format!(
+                    "{}: schema.cql makes no keyspace {}",
+                    source.folder.display(),
+                    source.keyspace
+                ));
+                continue;
+            };
+            if !keyspace.tables.contains_key(source.table.as_str()) {
+                let (folder, table) = (source.folder.display(), &source.table);
+                problems.push(format!("{folder}: schema.cql makes no table {}.{table}", keyspace.name));
+                continue;
+            }
+            // Only this table of it: what is not asked for is not made.
+            let alone = |name: &Arc<str>, _: &mut Arc<Table>| **name == *source.table;
+            let mut one = Keyspace::clone(keyspace);
+            one.tables.retain(alone);
+            let renamed = request.names.apply(&one);
+            let Some(table) = renamed.tables.values().next() else { continue };
+            self.plan_table(present, (&renamed, table, source), journal, (&mut plan, &mut problems));
+        }
+        let missing = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()).find(|table| {
+            let find = &request.find;
+            let is_wanted = find.keyspace.as_deref().is_none_or(|wanted| wanted == &*table.keyspace)
+                && find.table.as_deref().is_none_or(|wanted| wanted == &*table.name);
+            is_wanted && !sources.iter().any(|of| *of.keyspace == *table.keyspace && *of.table == *table.name)
+        });
+        if let Some(table) = missing {
+            problems.push(format!(
+                "there is no folder of {}.{}, which schema.cql makes",
+                table.keyspace, table.name
+            ));
+        }
+        if problems.is_empty() { Ok(plan) } else { Err(ImportError::Refused { problems }) }
+    }
+
+    fn plan_table(
+        &self,
+        present: &Schema,
+        (keyspace, table, source): (&Keyspace, &Arc<Table>, &ImportSource),
+        journal: &dyn RestoreJournal,
+        (plan, problems): (&mut Plan, &mut Vec<String>),
+    ) {
+        let here = present.table(&keyspace.name, &table.name);
+        let earlier = journal.earlier(&keyspace.name, &table.name);
+        let earlier = here.and_then(|here| earlier.filter(|(id, _)| *id == here.id));
+        // Emptied since, it is to be filled again.
+        let holds = here.is_some_and(|here| !self.database().is_empty(here));
+        let was_there = holds && earlier.is_some_and(|(_, is_done)| is_done);
+        plan.parts.push(RestorePart {
+            from: (source.keyspace.clone(), source.table.clone()),
+            to: (keyspace.name.to_string(), table.name.to_string()),
+            sstables: source.sstables.len() as u64,
+            was_there,
+        });
+        let target = match here {
+            Some(_) if was_there => return,
+            Some(here) if earlier.is_some() || self.database().is_empty(here) => {
+                problems.extend(differences(table, here));
+                here.clone()
+            }
+            Some(here) => {
+                problems.push(format!(
+                    "{}.{} is here and holds data: drop or truncate it, or restore under another name with --as-keyspace or \
+                     --as-table",
+                    here.keyspace, here.name
+                ));
+                return;
+            }
+            None => {
+                let clash = present
+                    .keyspaces
+                    .get(&keyspace.name)
+                    .into_iter()
+                    .flat_map(|present| present.tables.values());
+                let clash = clash.flat_map(|other| other.indexes.keys().map(move |index| (other, index)));
+                problems.extend(clash.filter(|(_, index)| table.indexes.contains_key(*index)).map(
+                    |(other, index)| {
+                        format!(
+                            "{}.{} has an index {index}, as {} would have: drop it",
+                            other.keyspace, other.name, table.name
+                        )
+                    },
+                ));
+                self.addition(present, (keyspace, table), &mut plan.additions, problems)
+            }
+        };
+        let sstables =
+            source.sstables.iter().map(|descriptor| (source.folder.clone(), *descriptor)).collect();
+        plan.imports.push(ImportTable { table: target, sstables });
+    }
+}
+
+/// What a table that is here has otherwise than the backup's: the files would be read as something else.
+fn differences(wanted: &Table, here: &Table) -> Vec<String> {
+    let name = format!("{}.{}", here.keyspace, here.name);
+    let mut found = Vec::new();
+    for column in wanted.columns().filter(|column| !wanted.is_hidden(column)) {
+        match here.column(&column.name) {
+            None => found.push(format!("{name} has no column {}, which the backup has", column.name)),
+            Some(own) if own.ty != column.ty || own.kind != column.kind => {
+                found.push(format!(
+                    "column {} of {name} is {} here and {} in the backup",
+                    own.name, own.ty, column.ty
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    for dropped in wanted.dropped.values() {
+        let own = here.dropped.get(&dropped.name);
+        if own.is_none_or(|own| own.dropped_us < dropped.dropped_us) && here.column(&dropped.name).is_none() {
+            found.push(format!(
+                "{name} does not know that column {} was dropped: drop the table first",
+                dropped.name
+            ));
+        }
+    }
+    found
+}

@@ -1,0 +1,69 @@
+//! What of the options may change while statements run: warnings, limits of batches, guardrails.
+//!
+//! A statement loads each value when it comes to it; one that runs while they change may be judged by either.
+
+use super::backend::LocalBackend;
+use super::options::LocalOptions;
+use crate::guardrails::Guarded;
+use crate::plan::batch::BatchLimits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// All that may change.
+#[derive(Default)]
+pub(super) struct Tuning {
+    tombstones_warn: AtomicU64,
+    tombstones_fail: AtomicU64,
+    batch_bytes_warn: AtomicU64,
+    batch_bytes_fail: AtomicU64,
+    unlogged_partitions_warn: AtomicU64,
+    /// Shared with changes of the schema.
+    pub guarded: Arc<Guarded>,
+}
+
+impl Tuning {
+    pub fn new(options: &LocalOptions) -> Tuning {
+        let tuning = Tuning::default();
+        tuning.set(options);
+        tuning
+    }
+
+    fn set(&self, options: &LocalOptions) {
+        let BatchLimits { bytes_warn, bytes_fail, unlogged_partitions_warn } = options.batches;
+        self.tombstones_warn.store(options.tombstones_warn, Ordering::Relaxed);
+        self.tombstones_fail.store(options.tombstones_fail, Ordering::Relaxed);
+        self.batch_bytes_warn.store(bytes_warn, Ordering::Relaxed);
+        self.batch_bytes_fail.store(bytes_fail, Ordering::Relaxed);
+        self.unlogged_partitions_warn.store(unlogged_partitions_warn, Ordering::Relaxed);
+        self.guarded.set(options.guardrails.clone());
+    }
+
+    /// Tombstones that a read may pass before its client is warned.
+    #[inline]
+    pub fn tombstones_warn(&self) -> u64 {
+        self.tombstones_warn.load(Ordering::Relaxed)
+    }
+
+    /// Those that it may pass before it fails.
+    #[inline]
+    pub fn tombstones_fail(&self) -> u64 {
+        self.tombstones_fail.load(Ordering::Relaxed)
+    }
+
+    /// How large batches may be.
+    pub fn batches(&self) -> BatchLimits {
+        BatchLimits {
+            bytes_warn: self.batch_bytes_warn.load(Ordering::Relaxed),
+            bytes_fail: self.batch_bytes_fail.load(Ordering::Relaxed),
+            unlogged_partitions_warn: self.unlogged_partitions_warn.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl LocalBackend {
+    /// Takes over what of these options may change while statements run: `tombstones_warn`,
+    /// `tombstones_fail`, `batches` and `guardrails`.
+    pub fn tune(&self, options: &LocalOptions) {
+        self.tuning.set(options);
+    }
+}

@@ -1,0 +1,74 @@
+//! Rows whose selected columns are values as they stand: no function, no collection, no JSON. Most SELECTs are of that kind,
+//! and their rows go to the answer a few cells at a time, without a look at what each column could have been.
+
+use super::row::RowAt;
+use crate::analysis::selection::{Leaf, Selected, Selection, Shape, Source};
+use crate::backend::RowsOut;
+use helenus_model::cell::ColumnId;
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+
+/// The output columns, if each is a value as it stands.
+#[derive(Debug)]
+pub(super) struct DirectColumns(Vec<DirectColumn>);
+
+#[derive(Clone, Copy, Debug)]
+enum DirectColumn {
+    Key(usize),
+    Clustering(usize),
+    /// The cell of a column of one cell, and where it stands in a row that has all columns.
+    Cell(ColumnId, usize),
+    Static(ColumnId),
+}
+
+/// Cells that go to the answer at once.
+const CELLS: usize = 8;
+
+impl DirectColumns {
+    /// `None` if anything of the selection has to be computed.
+    pub(super) fn of(selection: &Selection, table: &Table) -> Option<DirectColumns> {
+        if selection.json.is_some() || selection.combines_rows() {
+            return None;
+        }
+        let column = |selected: &Selected| {
+            let Selected::Leaf(Leaf::Column(source)) = selected else { return None };
+            Some(match *source {
+                Source::Key(index) => DirectColumn::Key(index),
+                Source::Clustering(index) => DirectColumn::Clustering(index),
+                Source::Cell { id, is_static: true, shape: Shape::Simple } => DirectColumn::Static(id),
+                Source::Cell { id, is_static: false, shape: Shape::Simple } => {
+                    DirectColumn::Cell(id, table.regulars.iter().filter(|other| other.id < id).count())
+                }
+                Source::Cell { .. } => return None,
+            })
+        };
+        selection.columns.iter().map(column).collect::<Option<Vec<_>>>().map(DirectColumns)
+    }
+
+    /// Writes a row; `at` makes what is asked for columns of its partition.
+    #[inline]
+    pub(super) fn write<'a>(
+        &self,
+        row: RowView<'a>,
+        at: impl Fn() -> RowAt<'a>,
+        now_s: i64,
+        out: &mut dyn RowsOut,
+    ) {
+        let mut cells = [None; CELLS];
+        for columns in self.0.chunks(CELLS) {
+            for (cell, column) in cells.iter_mut().zip(columns) {
+                *cell = match *column {
+                    DirectColumn::Cell(id, place) => row
+                        .cell_near(id, place)
+                        .filter(|cell| cell.is_live(now_s))
+                        .map(|cell| row.value(cell)),
+                    DirectColumn::Clustering(index) => row.clustering(index),
+                    DirectColumn::Key(index) => at().key_part(index),
+                    DirectColumn::Static(id) => at().static_value(id),
+                };
+            }
+            out.cells(cells.get(..columns.len()).unwrap_or(&cells));
+        }
+        out.end_row();
+    }
+}

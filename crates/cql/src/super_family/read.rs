@@ -1,0 +1,284 @@
+//! Reads of super families: the rows of a read become rows of entries, which are filtered, counted and paged here. Entries of a
+//! super column come in their order, in a reversed read too: as in 3.11, that turns super columns round and no more.
+
+use super::is_of_entries;
+use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_engine::{Database, Error, ReadRequest, Result};
+use helenus_model::byte_comparable::{clustering_bound, clustering_key, decode_clustering};
+use helenus_model::cell::{Cell, ColumnId, Span};
+use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::row::{RowBuf, RowView};
+use helenus_model::schema::Table;
+use std::sync::Arc;
+
+/// Runs a read of a stored table; of a super family, unfolds it.
+///
+/// # Errors
+/// As a read.
+pub(crate) fn read(
+    database: &Database,
+    command: &ReadCommand,
+    request: ReadRequest<'_>,
+    sink: &mut dyn RowSink,
+    probe: Option<&mut Probe>,
+) -> Result<ReadEnd> {
+    let view = database.view(&command.table)?;
+    if !is_of_entries(&command.table) {
+        return database.read(command, &view, request, sink, probe);
+    }
+    let table = &*command.table;
+    let stored = database.schema().table_by_id(table.id).cloned();
+    let stored = stored.ok_or_else(|| Error::UnknownTable {
+        keyspace: table.keyspace.to_string(),
+        table: table.name.to_string(),
+    })?;
+    let map = table.compact_value().ok_or_else(|| damaged(table))?.id;
+    let folded = ReadCommand {
+        table: stored,
+        filter: Arc::new(folded_filter(table, &command.filter)?),
+        limits: Limits::NONE,
+        resume: command.resume.as_ref().map(|at| folded_resume(table, at, command.reversed)).transpose()?,
+        page_rows: None,
+        ..command.clone()
+    };
+    let rows = command.resume.as_ref().map_or(0, |at| at.rows);
+    let mut unfolding = Unfolding {
+        command,
+        map,
+        sink,
+        key: Vec::new(),
+        rows,
+        rows_in_partition: 0,
+        rows_in_page: 0,
+        after: None,
+        end: None,
+        row: RowBuf::default(),
+    };
+    let end = database.read(&folded, &view, request, &mut unfolding, probe)?;
+    match (unfolding.end.take(), end) {
+        (Some(end), _) => Ok(end),
+        (None, ReadEnd::Complete) => Ok(ReadEnd::Complete),
+        (None, ReadEnd::Page(at)) => unfolding.page_of(at),
+    }
+}
+
+fn damaged(table: &Table) -> Error {
+    Error::Unstorable {
+        keyspace: table.keyspace.to_string(),
+        table: table.name.to_string(),
+        problem: "a super column's name has no ordered form",
+    }
+}
+
+/// A position among rows of entries as one among stored rows: a stored row lies between `before` and after it.
+fn folded(table: &Table, position: &[u8], before: bool) -> Result<Vec<u8>> {
+    let Some(values) = values(table, position) else { return Ok(position.to_vec()) };
+    let [Some(first), _, ..] = &values[..] else { return Ok(position.to_vec()) };
+    let mut out = Vec::new();
+    clustering_bound([Some(&first[..])], &table.clustering, before, &mut out).map_err(|_| damaged(table))?;
+    Ok(out)
+}
+
+/// The values of a position; `None` before and after everything.
+fn values(table: &Table, position: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
+    decode_clustering(position, &table.clustering).ok().map(|decoded| decoded.values)
+}
+
+fn folded_filter(table: &Table, filter: &ClusteringFilter) -> Result<ClusteringFilter> {
+    Ok(match filter {
+        ClusteringFilter::Names(names) => {
+            let mut folded = Vec::with_capacity(names.len());
+            for name in names {
+                let values = values(table, name).ok_or_else(|| damaged(table))?;
+                let first = values.first().map(Option::as_deref);
+                let mut key = Vec::new();
+                clustering_key(first, table.clustering.get(..1).unwrap_or_default(), &mut key)
+                    .map_err(|_| damaged(table))?;
+                folded.push(key);
+            }
+            folded.dedup();
+            ClusteringFilter::Names(folded)
+        }
+        ClusteringFilter::Slices(slices) => {
+            let mut folded_slices: Vec<Slice> = Vec::with_capacity(slices.len());
+            for slice in slices {
+                let start = folded(table, &slice.start, true)?;
+                let end = folded(table, &slice.end, false)?;
+                match folded_slices.last_mut() {
+                    Some(last) if start <= last.end => last.end = end.max(std::mem::take(&mut last.end)),
+                    _ => folded_slices.push(Slice { start, end }),
+                }
+            }
+            ClusteringFilter::Slices(folded_slices)
+        }
+    })
+}
+
+/// Where a read goes on among stored rows: with the one in which the page ended, which is unfolded once more.
+fn folded_resume(table: &Table, at: &Resume, reversed: bool) -> Result<Resume> {
+    let clustering =
+        at.clustering.as_deref().map(|position| folded(table, position, !reversed)).transpose()?;
+    Ok(Resume { key: at.key.clone(), clustering, rows: 0, rows_in_partition: 0 })
+}
+
+struct Unfolding<'a> {
+    command: &'a ReadCommand,
+    map: ColumnId,
+    sink: &'a mut dyn RowSink,
+    /// The partition at hand.
+    key: Vec<u8>,
+    rows: u64,
+    rows_in_partition: u64,
+    rows_in_page: u64,
+    /// The position behind which the partition at hand goes on, and the super column that it is in.
+    after: Option<(Option<Vec<u8>>, Vec<u8>)>,
+    /// How the read ends, if that was decided here.
+    end: Option<ReadEnd>,
+    row: RowBuf,
+}
+
+impl Unfolding<'_> {
+    /// Makes the row of an entry; `false` if the read does not ask for it.
+    fn unfold(&mut self, stored: RowView<'_>, cell: &Cell) -> Result<bool> {
+        let Unfolding { command, row, .. } = self;
+        row.clear();
+        let (name, path) = (stored.clustering(0), stored.path(cell));
+        let mut position = std::mem::take(&mut row.key);
+        let encoded = clustering_key([name, Some(path)], &command.table.clustering, &mut position);
+        row.key = position;
+        encoded.map_err(|_| damaged(&command.table))?;
+        // Other super columns than that of the page's end lie behind it wholly, or are not read at all.
+        let is_behind =
+            self.after.as_ref().is_none_or(|(of, after)| of.as_deref() != name || row.key > *after);
+        if !is_behind || !selects(&command.filter, &row.key) {
+            return Ok(false);
+        }
+        let name = name.map_or(Span::NULL, |name| row.push_bytes(name));
+        let path = row.push_bytes(path);
+        row.clustering.extend([name, path]);
+        let value = row.push_bytes(stored.value(cell));
+        row.cells.push(Cell { path: Span::NULL, value, ..*cell });
+        Ok(true)
+    }
+
+    /// The end of a page within the partition at hand.
+    fn page(&self, clustering: Option<Vec<u8>>) -> ReadEnd {
+        let rows_in_partition = if clustering.is_some() { self.rows_in_partition } else { 0 };
+        ReadEnd::Page(Resume { key: self.key.clone(), clustering, rows: self.rows, rows_in_partition })
+    }
+
+    /// The end of a page that the engine has chosen: behind a stored row.
+    fn page_of(&self, at: Resume) -> Result<ReadEnd> {
+        let table = &*self.command.table;
+        let behind = |position: Vec<u8>| -> Result<Vec<u8>> {
+            let decoded = decode_clustering(&position, table.clustering.get(..1).unwrap_or_default());
+            let first = decoded.map_err(|_| damaged(table))?.values;
+            let mut out = Vec::new();
+            clustering_bound(
+                first.iter().map(Option::as_deref),
+                &table.clustering,
+                self.command.reversed,
+                &mut out,
+            )
+            .map_err(|_| damaged(table))?;
+            Ok(out)
+        };
+        let clustering = at.clustering.map(behind).transpose()?;
+        let rows_in_partition = if clustering.is_some() { self.rows_in_partition } else { 0 };
+        Ok(ReadEnd::Page(Resume { key: at.key, clustering, rows: self.rows, rows_in_partition }))
+    }
+
+    /// Counts a row that the sink has taken. Says how the read goes on.
+    fn counted(&mut self) -> Taken {
+        let command = self.command;
+        self.rows += 1;
+        self.rows_in_partition += 1;
+        self.rows_in_page += 1;
+        if self.rows >= command.limits.rows {
+            self.end = Some(ReadEnd::Complete);
+            Taken::EndPage
+        } else if self.rows_in_partition >= command.limits.per_partition {
+            Taken::EndPartition
+        } else if self.page_is_full() {
+            self.end = Some(self.page(Some(self.row.key.clone())));
+            Taken::EndPage
+        } else {
+            Taken::Counted
+        }
+    }
+
+    fn page_is_full(&self) -> bool {
+        self.command.page_rows.is_some_and(|rows| self.rows_in_page >= rows || self.sink.is_full())
+    }
+
+    /// The position just before the row at hand.
+    fn before(&self) -> Result<Vec<u8>> {
+        let table = &*self.command.table;
+        let values = values(table, &self.row.key).ok_or_else(|| damaged(table))?;
+        let mut out = Vec::new();
+        let values = values.iter().map(Option::as_deref);
+        clustering_bound(values, &table.clustering, true, &mut out).map_err(|_| damaged(table))?;
+        Ok(out)
+    }
+}
+
+impl RowSink for Unfolding<'_> {
+    fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        let resumed = self.command.resume.as_ref().filter(|at| at.key == key);
+        let resumed = resumed.and_then(|at| Some((at.rows_in_partition, at.clustering.clone()?)));
+        self.rows_in_partition = resumed.as_ref().map_or(0, |(rows, _)| *rows);
+        self.after = resumed.and_then(|(_, position)| {
+            let values = values(&self.command.table, &position)?;
+            Some((values.into_iter().next().flatten(), position))
+        });
+        self.sink.partition(key, static_row)
+    }
+
+    fn row(&mut self, stored: RowView<'_>) -> Result<Taken> {
+        let now_s = self.command.now_s;
+        let mut taken = Taken::Skipped;
+        for cell in stored.cells_of(self.map).iter().filter(|cell| cell.is_live(now_s)) {
+            if !self.unfold(stored, cell)? {
+                continue;
+            }
+            let given = match self.sink.row(self.row.view())? {
+                Taken::Skipped => continue,
+                Taken::Counted => self.counted(),
+                Taken::EndPage => {
+                    self.end = Some(self.page(Some(self.before()?)));
+                    Taken::EndPage
+                }
+                Taken::EndPartition => Taken::EndPartition,
+            };
+            taken = given;
+            if taken != Taken::Counted {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+        let taken = self.sink.partition_end(self.rows_in_partition)?;
+        if taken == Taken::Counted {
+            self.rows += 1;
+            self.rows_in_page += 1;
+        }
+        Ok(taken)
+    }
+
+    fn passed(&mut self, rows: u64, tombstones: u64) {
+        self.sink.passed(rows, tombstones);
+    }
+}
+
+fn selects(filter: &ClusteringFilter, position: &[u8]) -> bool {
+    match filter {
+        ClusteringFilter::Names(names) => names.iter().any(|name| name == position),
+        ClusteringFilter::Slices(slices) => {
+            slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Verbs of nodetool that mean nothing on one machine, or not here: each says why, and what to use.
+
+/// What a group of verbs would be about, and what to do instead.
+struct Absent {
+    verbs: &'static [&'static str],
+    why: &'static str,
+}
+
+const ABSENT: &[Absent] = &[
+    Absent {
+        verbs: &["repair", "repair_admin"],
+        why: "there is no other copy to repair from on one machine; helenus admin verify finds damage, helenus restore brings a \
+              backup back",
+    },
+    Absent {
+        verbs: &[
+            "decommission",
+            "removenode",
+            "assassinate",
+            "move",
+            "join",
+            "bootstrap",
+            "abortbootstrap",
+            "abortdecommission",
+        ],
+        why: "this server is no member of a cluster and has no tokens to give away; to leave it, helenus export writes its \
+              tables for a Cassandra cluster",
+    },
+    Absent {
+        verbs: &["rebuild"],
+        why: "there is no other datacenter to stream from; helenus restore or helenus import bring data in, helenus admin \
+              rebuild_index builds indexes",
+    },
+    Absent {
+        verbs: &["relocatesstables"],
+        why: "there is one data directory, so no file can be in the wrong one",
+    },
+    Absent {
+        verbs: &[
+            "gossipinfo",
+            "enablegossip",
+            "disablegossip",
+            "statusgossip",
+            "failuredetector",
+            "getseeds",
+            "reloadseeds",
+            "checktokenmetadata",
+        ],
+        why: "there is no gossip: one server has nobody to talk to; helenus admin info says how it is",
+    },
+    Absent {
+        verbs: &[
+            "enablehandoff",
+            "disablehandoff",
+            "statushandoff",
+            "pausehandoff",
+            "resumehandoff",
+            "sethintedhandoffthrottlekb",
+            "truncatehints",
+            "listpendinghints",
+            "getmaxhintwindow",
+            "setmaxhintwindow",
+            "enablehintsfordc",
+            "disablehintsfordc",
+        ],
+        why: "there are no hints: no write is ever owed to another node",
+    },
+    Absent {
+        verbs: &[
+            "netstats",
+            "setstreamthroughput",
+            "getstreamthroughput",
+            "setinterdcstreamthroughput",
+            "getinterdcstreamthroughput",
+        ],
+        why: "nothing is streamed between nodes; helenus admin compactionstats and tpstats show the work under way",
+    },
+    Absent {
+        verbs: &["gcstats"],
+        why: "there is no garbage collector and so no pause of one; helenus admin memory says where memory is",
+    },
+    Absent {
+        verbs: &[
+            "invalidatekeycache",
+            "invalidaterowcache",
+            "invalidatecountercache",
+            "setcachecapacity",
+            "setcachekeystosave",
+        ],
+        why: "the key, row and counter caches do not exist here; there is one cache of blocks, which helenus admin memory \
+              shows and memory_limit bounds",
+    },
+    Absent {
+        verbs: &["enablebinary", "disablebinary"],
+        why: "the server cannot close its door and open it again; helenus admin drain closes it for good, before a stop",
+    },
+    Absent {
+        verbs: &["stopdaemon"],
+        why: "send the process SIGTERM or let its service manager stop it: it answers what has come and writes everything; \
+              helenus admin overview tells its process number",
+    },
+    Absent {
+        verbs: &["enablebackup", "disablebackup", "statusbackup"],
+        why: "there are no incremental backups; helenus backup takes one of everything while the server runs, by links where it \
+              can",
+    },
+    Absent {
+        verbs: &["viewbuildstatus", "getconcurrentviewbuilders", "setconcurrentviewbuilders"],
+        why: "there are no materialized views yet",
+    },
+    Absent {
+        verbs: &["proxyhistograms"],
+        why: "one server coordinates only itself, so its latencies are those of its tables: helenus admin tablehistograms",
+    },
+    Absent {
+        verbs: &["setconcurrentcompactors", "getconcurrentcompactors"],
+        why: "the number of compactors is fixed at the start by concurrent_compactors; helenus admin compactionstats shows it",
+    },
+    Absent {
+        verbs: &["stop"],
+        why: "a compaction cannot be stopped one by one; helenus admin disableautocompaction lets no new one begin, \
+              setcompactionthroughput slows those under way",
+    },
+    Absent {
+        verbs: &["profileload"],
+        why: "helenus admin toppartitions shows the partitions that are asked for most",
+    },
+    Absent {
+        verbs: &["reloadlocalschema", "resetlocalschema", "reloadtriggers", "refreshsizeestimates"],
+        why: "the schema is the server's own and always the present one",
+    },
+    Absent {
+        verbs: &["sjk"],
+        why: "there is no Java here; helenus admin memory and tpstats show memory and threads",
+    },
+];
+
+/// Every such verb.
+pub fn verbs() -> impl Iterator<Item = &'static str> {
+    ABSENT.iter().flat_map(|absent| absent.verbs).copied()
+}
+
+/// Why there is no such verb, if it is one of these.
+pub fn why(verb: &str) -> Option<&'static str> {
+    ABSENT.iter().find(|absent| absent.verbs.contains(&verb)).map(|absent| absent.why)
+}

@@ -1,0 +1,372 @@
+//! The verbs as the command line sees them.
+
+use super::absent;
+use clap::{Arg, ArgAction, Command, value_parser};
+
+const EXAMPLES: &str = "Examples:
+  helenus admin status                    of the server with its data in ./data
+  helenus admin tablestats shop.orders --data /var/lib/helenus
+  helenus admin snapshot -t monday shop
+  helenus admin compactionstats -H --socket /run/user/1000/helenus/memory-9042.sock
+
+Verbs, flags and layouts are nodetool's; --json prints data instead. Verbs that mean nothing on one machine (repair,
+decommission, ...) say why and what to use, with exit code 1.";
+
+/// The command.
+pub fn command() -> Command {
+    let data = Arg::new("data").long("data").value_name("PATH").global(true).default_value("./data");
+    let socket = Arg::new("socket").long("socket").value_name("PATH").global(true).conflicts_with("data");
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).global(true);
+    let host = Arg::new("host").short('h').long("host").value_name("HOST").hide(true);
+    let port = Arg::new("port").short('p').long("port").value_name("PORT").hide(true);
+    let command = Command::new("admin")
+        .about("Ask a running server on this machine, with nodetool's verbs")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_flag(true)
+        .arg(data.help("Data directory of the server"))
+        .arg(socket.help("Its admin socket, as it printed at its start"))
+        .arg(json.help("Print the answer as JSON"))
+        .arg(host.help("For scripts: this machine and no other"))
+        .arg(port.help("For scripts: not used"))
+        .arg(help());
+    let hidden = absent::verbs().map(|name| {
+        let rest = Arg::new("rest").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+        Command::new(name).hide(true).disable_help_flag(true).arg(rest)
+    });
+    command
+        .subcommands(of_node())
+        .subcommands(of_tables())
+        .subcommands(of_files())
+        .subcommands(of_compactions())
+        .subcommands(hidden)
+}
+
+/// `-h` is nodetool's host.
+fn help() -> Arg {
+    Arg::new("help").long("help").action(ArgAction::Help).help("Print help")
+}
+
+fn verb(name: &'static str, about: &'static str, example: &str) -> Command {
+    let example = format!("Example:\n  helenus admin {example}");
+    Command::new(name).about(about).after_help(example).disable_help_flag(true).arg(help())
+}
+
+fn keyspace() -> Arg {
+    Arg::new("keyspace").value_name("KEYSPACE").help("The keyspace; without it all")
+}
+
+fn tables() -> Arg {
+    Arg::new("tables").value_name("TABLE").num_args(0..).help("Tables of it; without any all")
+}
+
+fn needed(name: &'static str, shown: &'static str) -> Arg {
+    let help = match name {
+        "keyspace" => "The keyspace",
+        "table" => "The table",
+        "key" => "The partition's key as text; parts of a composite one with : between",
+        _ => "The new value",
+    };
+    Arg::new(name).value_name(shown).required(true).help(help)
+}
+
+fn flag(name: &'static str, short: char, long: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).help(help)
+}
+
+/// A flag of nodetool's that changes nothing here.
+fn idle(name: &'static str, short: char, long: &'static str) -> Arg {
+    Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).hide(true)
+}
+
+/// How many at a time: the compactors decide.
+fn jobs() -> Arg {
+    Arg::new("jobs").short('j').long("jobs").value_name("COUNT").hide(true)
+}
+
+fn human() -> Arg {
+    flag("human", 'H', "human-readable", "Sizes as KiB, MiB, GiB")
+}
+
+fn format() -> Arg {
+    Arg::new("format").short('F').long("format").value_parser(["json"]).value_name("json").help("As --json")
+}
+
+fn of_node() -> Vec<Command> {
+    vec![
+        verb("status", "Show the server as the node of a ring of one", "status").arg(keyspace()).arg(idle(
+            "resolve_ip",
+            'r',
+            "resolve-ip",
+        )),
+        verb("info", "Show identity, load, uptime and caches", "info").arg(flag(
+            "all_tokens",
+            'T',
+            "tokens",
+            "Show every token",
+        )),
+        verb("overview", "Show the server's figures and its tables at a glance", "overview"),
+        verb("version", "Show the Cassandra release whose features the server has", "version -v").arg(flag(
+            "verbose",
+            'v',
+            "verbose",
+            "Show the program's version too",
+        )),
+        verb("describecluster", "Show name, partitioner, schema version and keyspaces", "describecluster"),
+        verb("describering", "Show the token ranges of a keyspace", "describering shop")
+            .arg(needed("keyspace", "KEYSPACE")),
+        verb("ring", "Show the tokens, which are all here", "ring").arg(keyspace()).arg(idle(
+            "resolve_ip",
+            'r',
+            "resolve-ip",
+        )),
+        verb("getendpoints", "Show who has a partition: this server", "getendpoints shop orders 42")
+            .arg(needed("keyspace", "KEYSPACE"))
+            .arg(needed("table", "TABLE"))
+            .arg(needed("key", "KEY").allow_hyphen_values(true)),
+        verb("statusbinary", "Show whether clients are served", "statusbinary"),
+        verb("tpstats", "Show threads and their queues", "tpstats").arg(format()),
+        verb("memory", "Show where memory is, in place of gcstats", "memory --json"),
+        verb("gettraceprobability", "Show how many requests are traced unasked", "gettraceprobability"),
+        verb(
+            "settraceprobability",
+            "Set how many requests are traced unasked, from 0 to 1",
+            "settraceprobability 0.001",
+        )
+        .arg(needed("value", "VALUE").value_parser(value_parser!(f64)).allow_negative_numbers(true)),
+        verb(
+            "reloadsettings",
+            "Read the configuration again, and take over what can change at run time",
+            "reloadsettings",
+        ),
+        verb("drain", "Serve no client any more and write everything to SSTables", "drain"),
+    ]
+}
+
+fn of_tables() -> Vec<Command> {
+    let names =
+        Arg::new("names").value_name("KEYSPACE[.TABLE]").num_args(0..).help("Only these; without any all");
+    vec![
+        verb(
+            "tablestats",
+            "Show all that is known of tables; cfstats is another name",
+            "tablestats -H shop.orders",
+        )
+        .visible_alias("cfstats")
+        .arg(names)
+        .arg(Arg::new("ignore").short('i').action(ArgAction::SetTrue).help("All but these"))
+        .arg(human())
+        .arg(format())
+        .arg(Arg::new("sort").short('s').long("sort").value_name("FIGURE").help("Sort tables by a figure"))
+        .arg(
+            Arg::new("top")
+                .short('t')
+                .long("top")
+                .value_name("COUNT")
+                .requires("sort")
+                .value_parser(value_parser!(usize))
+                .help("Only so many of the sorted"),
+        ),
+        verb(
+            "tablehistograms",
+            "Show how latencies and partitions of tables are spread; cfhistograms is another name",
+            "tablehistograms shop orders",
+        )
+        .visible_alias("cfhistograms")
+        .arg(
+            Arg::new("keyspace")
+                .value_name("KEYSPACE[.TABLE]")
+                .help("The keyspace, or one table of it; without it all"),
+        )
+        .arg(Arg::new("table").value_name("TABLE").help("The table of the keyspace")),
+        verb(
+            "toppartitions",
+            "Show the partitions that are read and written most",
+            "toppartitions shop orders 5000",
+        )
+        .arg(
+            Arg::new("args")
+                .value_name("KEYSPACE TABLE MILLISECONDS")
+                .num_args(0..=3)
+                .help("Which table, or * for all; how long to look. Without a time: since the start"),
+        )
+        .arg(
+            Arg::new("count")
+                .short('k')
+                .value_name("COUNT")
+                .default_value("10")
+                .value_parser(value_parser!(usize))
+                .help("Most shown"),
+        )
+        .arg(Arg::new("capacity").short('s').value_name("COUNT").hide(true))
+        .arg(Arg::new("samplers").short('a').value_name("NAMES").hide(true)),
+        verb("getsstables", "Show the SSTables that hold a partition", "getsstables shop orders 42")
+            .arg(needed("keyspace", "KEYSPACE"))
+            .arg(needed("table", "TABLE"))
+            .arg(needed("key", "KEY").allow_hyphen_values(true))
+            .arg(
+                Arg::new("hex")
+                    .long("hex-format")
+                    .action(ArgAction::SetTrue)
+                    .help("The key is its bytes in hexadecimal digits"),
+            )
+            .arg(flag("levels", 'l', "show-levels", "Show the level of each")),
+        verb("rebuild_index", "Build the indexes of a table anew", "rebuild_index shop orders orders_by_day")
+            .arg(needed("keyspace", "KEYSPACE"))
+            .arg(needed("table", "TABLE"))
+            .arg(
+                Arg::new("indexes")
+                    .value_name("INDEX")
+                    .num_args(1..)
+                    .required(true)
+                    .help("Its indexes to build"),
+            ),
+    ]
+}
+
+fn of_files() -> Vec<Command> {
+    let which = |command: Command| command.arg(keyspace()).arg(tables());
+    let name = |command: Command| {
+        command.arg(Arg::new("name").short('t').long("tag").value_name("NAME").help("The snapshot's name"))
+    };
+    vec![
+        which(verb("flush", "Write what is in memory to SSTables", "flush shop orders")),
+        which(verb("cleanup", "Remove partitions of other nodes: there are none", "cleanup shop"))
+            .arg(jobs()),
+        which(verb("verify", "Read all SSTables and say what is wrong", "verify shop orders"))
+            .arg(idle("extended", 'e', "extended-verify"))
+            .arg(idle("force", 'f', "force"))
+            .arg(idle("check_version", 'c', "check-version"))
+            .arg(idle("quick", 'q', "quick")),
+        which(verb(
+            "scrub",
+            "Take a snapshot, check SSTables and write the sound ones anew",
+            "scrub shop orders",
+        ))
+        .arg(
+            Arg::new("no_snapshot")
+                .long("no-snapshot")
+                .action(ArgAction::SetTrue)
+                .help("Take no snapshot first"),
+        )
+        .arg(jobs()),
+        verb("refresh", "Take in SSTables that were put into a table's folder", "refresh shop orders")
+            .arg(needed("keyspace", "KEYSPACE"))
+            .arg(needed("table", "TABLE")),
+        verb("import", "Take SSTables of directories into a table", "import shop orders /backup/shop/orders")
+            .arg(needed("keyspace", "KEYSPACE"))
+            .arg(needed("table", "TABLE"))
+            .arg(
+                Arg::new("directories")
+                    .value_name("DIR")
+                    .num_args(1..)
+                    .required(true)
+                    .help("Folders with SSTables"),
+            )
+            .arg(flag(
+                "copy",
+                'p',
+                "copy-data",
+                "Copy files even where they could be linked; they are never moved",
+            ))
+            .arg(flag("no_verify", 'v', "no-verify", "Do not read every row first"))
+            .arg(flag("keep_level", 'l', "keep-level", "Keep the levels of levelled compaction"))
+            .arg(flag("quick", 'q', "quick", "As --no-verify"))
+            .arg(idle("keep_repaired", 'r', "keep-repaired"))
+            .arg(idle("no_tokens", 't', "no-tokens"))
+            .arg(idle("no_caches", 'c', "no-invalidate-caches"))
+            .arg(idle("extended", 'e', "extended-verify")),
+        name(verb("snapshot", "Take a snapshot, in Cassandra's place and form", "snapshot -t monday shop"))
+            .arg(
+                Arg::new("keyspaces")
+                    .value_name("KEYSPACE")
+                    .num_args(0..)
+                    .help("Only these; without any all of users"),
+            )
+            .arg(
+                Arg::new("table")
+                    .long("table")
+                    .visible_alias("column-family")
+                    .value_name("TABLE")
+                    .help("Only this table of the one keyspace"),
+            )
+            .arg(
+                Arg::new("list")
+                    .long("kt-list")
+                    .value_name("KEYSPACE.TABLE,...")
+                    .conflicts_with_all(["keyspaces", "table"])
+                    .help("Only these tables"),
+            )
+            .arg(
+                Arg::new("skip_flush")
+                    .long("skip-flush")
+                    .action(ArgAction::SetTrue)
+                    .help("Leave out what is in memory"),
+            )
+            .arg(Arg::new("ttl").long("ttl").value_name("TIME").hide(true)),
+        verb("listsnapshots", "Show the snapshots there are", "listsnapshots").arg(idle(
+            "ephemeral",
+            'e',
+            "ephemeral",
+        )),
+        name(verb("clearsnapshot", "Remove snapshots", "clearsnapshot -t monday shop"))
+            .arg(
+                Arg::new("keyspaces")
+                    .value_name("KEYSPACE")
+                    .num_args(0..)
+                    .help("Only of these; without any of all"),
+            )
+            .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Every snapshot"))
+            .arg(
+                Arg::new("older_than")
+                    .long("older-than")
+                    .value_name("TIME")
+                    .help("Older than this, such as 12h or 30d"),
+            )
+            .arg(
+                Arg::new("older_than_timestamp")
+                    .long("older-than-timestamp")
+                    .value_name("MOMENT")
+                    .conflicts_with("older_than")
+                    .help("Older than this, such as 2026-11-22T10:15:30Z"),
+            ),
+    ]
+}
+
+fn of_compactions() -> Vec<Command> {
+    let which = |command: Command| command.arg(keyspace()).arg(tables());
+    let refused =
+        |name: &'static str, long: &'static str| Arg::new(name).long(long).value_name("VALUE").hide(true);
+    vec![
+        which(
+            verb("compact", "Compact the SSTables of tables, and show how far it is", "compact shop orders").after_help(
+                "What is in memory is not written first: flush before it to have everything in one place.\n\
+                 It goes on in the server if this command is ended.\n\nExample:\n  helenus admin compact shop orders",
+            ),
+        )
+        .arg(idle("split", 's', "split-output"))
+        .arg(Arg::new("user_defined").long("user-defined").action(ArgAction::SetTrue).hide(true))
+        .arg(refused("start_token", "start-token"))
+        .arg(refused("end_token", "end-token"))
+        .arg(refused("partition", "partition")),
+        which(verb("garbagecollect", "Compact tables so that deleted data goes", "garbagecollect shop orders"))
+            .arg(Arg::new("granularity").short('g').long("granularity").value_name("ROW|CELL").hide(true))
+            .arg(jobs()),
+        which(verb("upgradesstables", "Write SSTables of earlier versions anew", "upgradesstables -a shop"))
+            .arg(flag("all", 'a', "include-all-sstables", "Those of the present version too"))
+            .arg(jobs()),
+        verb("compactionstats", "Show the compactions that are due and under way", "compactionstats -H")
+            .arg(human())
+            .arg(idle("vtable", 'V', "vtable")),
+        verb("compactionhistory", "Show the compactions since the server's start", "compactionhistory").arg(format()),
+        verb("getcompactionthroughput", "Show how compactions are throttled", "getcompactionthroughput -d")
+            .arg(flag("precise", 'd', "precise-mib", "As a number with decimals")),
+        verb("setcompactionthroughput", "Throttle compactions to so many MiB a second, 0 for not at all", "setcompactionthroughput 32")
+            .arg(needed("mib", "MIB").value_parser(value_parser!(u32))),
+        which(verb("enableautocompaction", "Have tables compacted by themselves again", "enableautocompaction shop")),
+        which(verb("disableautocompaction", "Compact tables only when asked to, until the next start", "disableautocompaction shop orders")),
+        which(verb("statusautocompaction", "Show whether tables are compacted by themselves", "statusautocompaction -a shop"))
+            .arg(flag("all", 'a', "all", "Table by table")),
+    ]
+}

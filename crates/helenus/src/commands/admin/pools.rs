@@ -1,0 +1,69 @@
+//! Threads and memory: `tpstats`, and `memory` where nodetool has `gcstats`.
+
+use super::asking::{Server, unexpected};
+use super::layout::{Columns, file_size};
+use anyhow::Result;
+use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures};
+use serde_json::{Map, Value, json};
+use std::io::{Write, stdout};
+
+/// `tpstats` (`TpStatsPrinter.java`): the pools that there are. No message between nodes is ever dropped.
+///
+/// # Errors
+/// Nobody answers.
+pub fn tpstats(server: &Server) -> Result<()> {
+    let AdminAnswer::Pools(pools) = server.ask(&AdminRequest::Pools)? else { return unexpected() };
+    if server.json {
+        let pool = |pool: &helenus_server::admin::Pool| {
+            let figures = json!({
+                "ActiveTasks": pool.active,
+                "PendingTasks": pool.pending,
+                "CompletedTasks": pool.completed,
+                "CurrentlyBlockedTasks": 0,
+                "TotalBlockedTasks": pool.refused,
+            });
+            (pool.name.clone(), figures)
+        };
+        let pools: Map<String, Value> = pools.iter().map(pool).collect();
+        return server
+            .print_json(&json!({ "ThreadPools": pools, "DroppedMessage": {}, "WaitLatencies": {} }));
+    }
+    let mut out = stdout().lock();
+    let mut columns = Columns::new(" ");
+    columns.row(["Pool Name", "Active", "Pending", "Completed", "Blocked", "All time blocked"]);
+    for pool in &pools {
+        let [active, pending, completed, refused] =
+            [pool.active, pool.pending, pool.completed, pool.refused].map(|number| number.to_string());
+        columns.row([pool.name.clone(), active, pending, completed, "0".to_owned(), refused]);
+    }
+    columns.print(&mut out)?;
+    writeln!(out, "\nLatencies waiting in queue (micros) per dropped message types")?;
+    let mut dropped = Columns::new(" ");
+    dropped.row(["Message type", "Dropped    ", "50%     ", "95%     ", "99%     ", "Max"]);
+    dropped.print(&mut out)?;
+    Ok(())
+}
+
+/// `memory`: where memory is.
+///
+/// # Errors
+/// Nobody answers.
+pub fn memory(server: &Server) -> Result<()> {
+    let AdminAnswer::Memory(memory) = server.ask(&AdminRequest::Memory)? else { return unexpected() };
+    if server.json {
+        return server.print_json(&memory);
+    }
+    let MemoryFigures {
+        resident, memtables, memtables_max, cache, cache_max, cache_blocks, sstables, ..
+    } = memory;
+    let MemoryFigures { requests, requests_max, .. } = memory;
+    let mut out = stdout().lock();
+    if let Some(resident) = resident {
+        writeln!(out, "process      {} resident", file_size(resident))?;
+    }
+    writeln!(out, "memtables    {} of {}", file_size(memtables), file_size(memtables_max))?;
+    writeln!(out, "block cache  {} of {}, {cache_blocks} blocks", file_size(cache), file_size(cache_max))?;
+    writeln!(out, "SSTables     {} of filters, indexes and chunk offsets", file_size(sstables))?;
+    writeln!(out, "requests     {} of {} in flight", file_size(requests), file_size(requests_max))?;
+    Ok(())
+}

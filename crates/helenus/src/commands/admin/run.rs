@@ -1,0 +1,293 @@
+//! Sends each verb to what does it.
+
+use super::asking::Server;
+use super::snapshots::Cleared;
+use super::tables::Wanted;
+use super::{absent, compactions, histograms, node, overview, pools, snapshots, tables, upkeep};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ArgMatches;
+use helenus_model::types::{CqlType, parse_text};
+use helenus_server::admin::{AdminRequest, ImportOrder, Which};
+
+/// The verb's arguments.
+struct Given<'a>(&'a ArgMatches);
+
+impl<'a> Given<'a> {
+    fn text(&self, name: &str) -> Option<&'a str> {
+        self.0.get_one::<String>(name).map(String::as_str)
+    }
+
+    fn needed(&self, name: &str) -> &'a str {
+        self.text(name).unwrap_or_default()
+    }
+
+    fn many(&self, name: &str) -> Vec<&'a str> {
+        self.0.get_many::<String>(name).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.0.get_flag(name)
+    }
+
+    fn which(&self) -> Which {
+        let tables = self.many("tables").into_iter().map(str::to_owned).collect();
+        Which { keyspace: self.text("keyspace").map(str::to_owned), tables }
+    }
+}
+
+/// Does what the verb says.
+///
+/// # Errors
+/// Nobody answers; what speaks against it.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let before_verb = matches;
+    let Some((verb, matches)) = matches.subcommand() else { bail!("no verb") };
+    if let Some(why) = absent::why(verb) {
+        bail!("{verb}: {why}");
+    }
+    let server = Server::of(before_verb, matches)?;
+    let given = Given(matches);
+    match of_node(&server, verb, &given) {
+        Some(done) => done,
+        None => match of_tables(&server, verb, &given) {
+            Some(done) => done,
+            None => {
+                of_compactions(&server, verb, &given).unwrap_or_else(|| of_snapshots(&server, verb, &given))
+            }
+        },
+    }
+}
+
+fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>> {
+    Some(match verb {
+        "status" => node::status(server, given.text("keyspace")),
+        "info" => node::info(server, given.flag("all_tokens")),
+        "overview" => overview::run(server),
+        "version" => node::version(server, given.flag("verbose")),
+        "describecluster" => node::describecluster(server),
+        "describering" => node::describering(server, given.needed("keyspace")),
+        "ring" => node::ring(server, given.text("keyspace")),
+        "getendpoints" => {
+            node::getendpoints(server, given.needed("keyspace"), given.needed("table"), given.needed("key"))
+        }
+        "statusbinary" => node::statusbinary(server),
+        "tpstats" => pools::tpstats(server),
+        "memory" => pools::memory(server),
+        "gettraceprobability" => upkeep::gettraceprobability(server),
+        "settraceprobability" => {
+            let set = given.0.get_one::<f64>("value").copied();
+            upkeep::done(server, &AdminRequest::TraceProbability { set })
+        }
+        "reloadsettings" => upkeep::reloadsettings(server),
+        "drain" => upkeep::done(server, &AdminRequest::Drain),
+        _ => return None,
+    })
+}
+
+fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>> {
+    Some(match verb {
+        "tablestats" => {
+            let wanted = Wanted {
+                names: given.many("names"),
+                ignore: given.flag("ignore"),
+                human: given.flag("human"),
+                sort: given.text("sort"),
+                top: given.0.get_one::<usize>("top").copied().unwrap_or(0),
+            };
+            tables::tablestats(server, &wanted)
+        }
+        "tablehistograms" => histograms::tablehistograms(server, pair(given)),
+        "toppartitions" => toppartitions(server, given),
+        "getsstables" => {
+            let of = ["keyspace", "table", "key"].map(|name| given.needed(name));
+            tables::getsstables(server, of, (given.flag("hex"), given.flag("levels")))
+        }
+        "rebuild_index" => {
+            let [keyspace, table] = ["keyspace", "table"].map(|name| given.needed(name).to_owned());
+            let indexes = given.many("indexes").into_iter().map(str::to_owned).collect();
+            upkeep::done(server, &AdminRequest::RebuildIndexes { keyspace, table, indexes })
+        }
+        "flush" => upkeep::flush(server, given.which()),
+        "cleanup" => upkeep::cleanup(server, given.which()),
+        "verify" => upkeep::verify(server, given.which()),
+        "scrub" => upkeep::scrub(server, &given.which(), (!given.flag("no_snapshot"), now_ms())),
+        "refresh" => upkeep::refresh(server, given.needed("keyspace"), given.needed("table")),
+        "import" => {
+            let flags = ImportOrder {
+                copy: given.flag("copy"),
+                no_verify: given.flag("no_verify") || given.flag("quick"),
+                keep_level: given.flag("keep_level"),
+                ..ImportOrder::default()
+            };
+            let directories: Vec<String> = given.many("directories").into_iter().map(str::to_owned).collect();
+            upkeep::import(server, (given.needed("keyspace"), given.needed("table")), &directories, &flags)
+        }
+        _ => return None,
+    })
+}
+
+fn of_compactions(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>> {
+    let auto =
+        |set| upkeep::done(server, &AdminRequest::AutoCompaction { which: given.which(), set: Some(set) });
+    Some(match verb {
+        "compact" => compact(server, given),
+        "garbagecollect" => {
+            compactions::compact(server, &AdminRequest::Compact { which: given.which() }, "compacted")
+        }
+        "upgradesstables" => {
+            let request = AdminRequest::Rewrite { which: given.which(), current: given.flag("all") };
+            compactions::compact(server, &request, "upgraded")
+        }
+        "compactionstats" => compactions::compactionstats(server, given.flag("human")),
+        "compactionhistory" => compactions::compactionhistory(server),
+        "getcompactionthroughput" => compactions::getcompactionthroughput(server, given.flag("precise")),
+        "setcompactionthroughput" => {
+            let mib = given.0.get_one::<u32>("mib").copied().unwrap_or_default();
+            upkeep::done(server, &AdminRequest::SetCompactionThroughput { mib })
+        }
+        "enableautocompaction" => auto(true),
+        "disableautocompaction" => auto(false),
+        "statusautocompaction" => compactions::statusautocompaction(server, given.which(), given.flag("all")),
+        _ => return None,
+    })
+}
+
+fn compact(server: &Server, given: &Given<'_>) -> Result<()> {
+    if given.flag("user_defined") {
+        bail!(
+            "compact --user-defined is not built: compact a table, or helenus sstable split its files while no server has them"
+        );
+    }
+    if ["start_token", "end_token", "partition"].iter().any(|name| given.text(name).is_some()) {
+        bail!("compact by token or partition is not built: compact the table");
+    }
+    compactions::compact(server, &AdminRequest::Compact { which: given.which() }, "compacted")
+}
+
+fn of_snapshots(server: &Server, verb: &str, given: &Given<'_>) -> Result<()> {
+    match verb {
+        "snapshot" => snapshot(server, given),
+        "listsnapshots" => snapshots::listsnapshots(server),
+        "clearsnapshot" => clearsnapshot(server, given),
+        other => bail!("there is no verb {other}"),
+    }
+}
+
+fn snapshot(server: &Server, given: &Given<'_>) -> Result<()> {
+    if given.text("ttl").is_some() {
+        bail!(
+            "snapshots do not expire by themselves here: leave --ttl out, and remove them with clearsnapshot --older-than"
+        );
+    }
+    let name = given.text("name").map_or_else(|| now_ms().to_string(), str::to_owned);
+    let keyspaces = given.many("keyspaces");
+    let mut of: Vec<Which> = Vec::new();
+    if let Some(list) = given.text("list") {
+        for pair in list.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (keyspace, table) =
+                pair.split_once('.').with_context(|| format!("{pair}: give KEYSPACE.TABLE"))?;
+            of.push(Which { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] });
+        }
+    }
+    if given.text("table").is_some() && keyspaces.len() != 1 {
+        bail!("When specifying the table for a snapshot, you must specify one and only one keyspace");
+    }
+    let tables: Vec<String> = given.text("table").map(str::to_owned).into_iter().collect();
+    of.extend(
+        keyspaces.iter().map(|name| Which { keyspace: Some((*name).to_owned()), tables: tables.clone() }),
+    );
+    snapshots::snapshot(server, &name, &of, !given.flag("skip_flush"))
+}
+
+fn clearsnapshot(server: &Server, given: &Given<'_>) -> Result<()> {
+    let (name, all) = (given.text("name"), given.flag("all"));
+    let age = given.text("older_than");
+    let before = given.text("older_than_timestamp");
+    if name.is_none() && !all && age.is_none() && before.is_none() {
+        bail!("Specify snapshot name or --all");
+    }
+    if name.is_some() && all {
+        bail!("Specify only one of snapshot name or --all");
+    }
+    let moment = |text: &'_ str| {
+        let bytes = parse_text(&CqlType::Timestamp, text).ok().and_then(|bytes| bytes.try_into().ok());
+        let bytes =
+            bytes.context("Parameter --older-than-timestamp has to be a valid instant in ISO format.");
+        bytes.map(i64::from_be_bytes)
+    };
+    let cleared = Cleared {
+        name,
+        keyspaces: given.many("keyspaces").into_iter().map(str::to_owned).collect(),
+        older_than_s: age.map(seconds).transpose()?,
+        before: before.map(|text| anyhow::Ok((text, moment(text)?))).transpose()?,
+    };
+    snapshots::clearsnapshot(server, &cleared, now_ms())
+}
+
+/// A time span as Cassandra writes it: a whole number and a unit.
+fn seconds(text: &str) -> Result<i64> {
+    let wrong = || anyhow!("{text} is no time span: give a whole number with s, m, h or d");
+    let end = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(end);
+    let scale = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    number.parse::<i64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
+}
+
+/// `KEYSPACE TABLE` or `KEYSPACE.TABLE`.
+fn pair(given: &Given<'_>) -> Which {
+    let (keyspace, table) = (given.text("keyspace"), given.text("table"));
+    let (keyspace, table) = match (keyspace, table) {
+        (Some(both), None) => {
+            both.split_once('.').map_or((Some(both), None), |(of, table)| (Some(of), Some(table)))
+        }
+        given => given,
+    };
+    Which { keyspace: keyspace.map(str::to_owned), tables: table.map(str::to_owned).into_iter().collect() }
+}
+
+fn toppartitions(server: &Server, given: &Given<'_>) -> Result<()> {
+    let mut args = given.many("args");
+    let duration_ms = match args.last().and_then(|last| last.parse().ok()) {
+        Some(ms) if args.len() != 2 => {
+            args.pop();
+            Some(ms)
+        }
+        _ => None,
+    };
+    let name = |at: usize| args.get(at).filter(|name| **name != "*").map(|name| (*name).to_owned());
+    let which = Which { keyspace: name(0), tables: name(1).into_iter().collect() };
+    let most = given.0.get_one::<usize>("count").copied().unwrap_or(10);
+    tables::toppartitions(server, &which, duration_ms, most)
+}
+
+fn now_ms() -> i64 {
+    helenus_host::real::host().clock.wall_us() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound_and_every_verb_is_done_or_explained() {
+        let command = super::super::command();
+        command.clone().debug_assert();
+        for verb in command.get_subcommands().map(clap::Command::get_name) {
+            let is_done = ["status", "snapshot", "compact", "tablestats"].contains(&verb);
+            assert!(!is_done || absent::why(verb).is_none(), "{verb}");
+        }
+        assert!(absent::why("repair").is_some_and(|why| why.contains("helenus")));
+    }
+
+    #[test]
+    fn time_spans_have_a_unit() {
+        assert_eq!(seconds("12h").unwrap(), 43_200);
+        assert!(seconds("12").is_err() && seconds("h").is_err() && seconds("1y").is_err());
+    }
+}

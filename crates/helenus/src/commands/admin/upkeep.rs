@@ -1,0 +1,197 @@
+//! What changes files, or what the server does: `flush`, `cleanup`, `verify`, `scrub`, `refresh`, `import`, `rebuild_index`,
+//! `drain`, `reloadsettings`, `gettraceprobability`, `settraceprobability`.
+
+use super::asking::{Server, unexpected};
+use super::layout::java_double;
+use anyhow::{Context, Result, bail};
+use helenus_server::admin::{
+    AdminAnswer, AdminRequest, Import, ImportOrder, Outcome, Reloaded, VerifiedTable, Which,
+};
+use std::io::{Write, stdout};
+use std::path::Path;
+
+/// `flush` (`Flush.java`), which says what it has written; nodetool says nothing.
+///
+/// # Errors
+/// Nobody answers; no such table; failures of writing.
+pub fn flush(server: &Server, which: Which) -> Result<()> {
+    let AdminAnswer::Flushed(flushed) = server.ask(&AdminRequest::Flush { which })? else {
+        return unexpected();
+    };
+    if server.json {
+        return server.print_json(&flushed);
+    }
+    writeln!(stdout(), "flushed     {} SSTables written", flushed.sstables)?;
+    Ok(())
+}
+
+/// `cleanup` (`Cleanup.java`): every partition is this server's, so there is nothing to remove, and that is said.
+///
+/// # Errors
+/// Nobody answers; no such table.
+pub fn cleanup(server: &Server, which: Which) -> Result<()> {
+    let request = AdminRequest::AutoCompaction { which, set: None };
+    let AdminAnswer::AutoCompaction(tables) = server.ask(&request)? else { return unexpected() };
+    if server.json {
+        return server.print_json(&serde_json::json!({ "tables": tables.len(), "removed": 0 }));
+    }
+    writeln!(
+        stdout(),
+        "cleaned up  {} tables: nothing to remove, this server owns every partition",
+        tables.len()
+    )?;
+    Ok(())
+}
+
+/// `verify` (`Verify.java`): reads everything, whatever the flags.
+///
+/// # Errors
+/// Nobody answers; no such table; anything that is wrong.
+pub fn verify(server: &Server, which: Which) -> Result<()> {
+    let Outcome::Verified(tables) = server.send(&AdminRequest::Verify { which })? else {
+        return unexpected();
+    };
+    let problems: Vec<&String> = tables.iter().flat_map(|table| &table.problems).collect();
+    if server.json {
+        server.print_json(&tables)?;
+    } else {
+        let mut out = stdout().lock();
+        for problem in &problems {
+            writeln!(out, "damaged     {problem}")?;
+        }
+        let sstables: u64 = tables.iter().map(|table: &VerifiedTable| table.sstables).sum();
+        let sound = sstables.saturating_sub(problems.len() as u64);
+        writeln!(out, "verified    {} tables, {sound} of {sstables} SSTables are sound", tables.len())?;
+    }
+    if !problems.is_empty() {
+        bail!(
+            "{} SSTables are damaged: stop the server and run helenus sstable scrub on them, or helenus restore a backup",
+            problems.len()
+        );
+    }
+    Ok(())
+}
+
+/// `scrub` (`Scrub.java`): a snapshot first, then everything is read, and what is sound written anew. What is damaged is left to
+/// the tool for files, which no server may have open.
+///
+/// # Errors
+/// Nobody answers; no such table; anything that is wrong.
+pub fn scrub(server: &Server, which: &Which, (snapshot, now_ms): (bool, i64)) -> Result<()> {
+    if snapshot {
+        let of = if which.keyspace.is_some() { vec![which.clone()] } else { Vec::new() };
+        let name = format!("pre-scrub-{now_ms}");
+        server.ask(&AdminRequest::Snapshot { name: name.clone(), of, flush: true })?;
+        if !server.json {
+            writeln!(stdout(), "snapshot    {name}")?;
+        }
+    }
+    verify(server, which.clone())?;
+    super::compactions::compact(
+        server,
+        &AdminRequest::Rewrite { which: which.clone(), current: true },
+        "rewritten",
+    )
+}
+
+/// `refresh` (`Refresh.java`).
+///
+/// # Errors
+/// Nobody answers; no such table; SSTables that are none of it.
+pub fn refresh(server: &Server, keyspace: &str, table: &str) -> Result<()> {
+    let request = AdminRequest::Refresh { keyspace: keyspace.to_owned(), table: table.to_owned() };
+    let Outcome::Imported(import) = server.send(&request)? else { return unexpected() };
+    print_import(server, &import)
+}
+
+/// `import` (`Import.java`): into a table that is there, from one directory after the other. Files are linked or copied, never
+/// moved.
+///
+/// # Errors
+/// Nobody answers; no such table; SSTables that are none of it.
+pub fn import(server: &Server, of: (&str, &str), directories: &[String], flags: &ImportOrder) -> Result<()> {
+    let (keyspace, table) = of;
+    let which = Which { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] };
+    server.ask(&AdminRequest::AutoCompaction { which, set: None })?;
+    let mut all = Import::default();
+    for directory in directories {
+        let order = ImportOrder {
+            directory: std::path::absolute(Path::new(directory))
+                .with_context(|| format!("{directory} is no path"))?,
+            keyspace: Some(keyspace.to_owned()),
+            table: Some(table.to_owned()),
+            ..flags.clone()
+        };
+        let Outcome::Imported(import) = server.send(&AdminRequest::Import(order))? else {
+            return unexpected();
+        };
+        all.tables.extend(import.tables);
+        all.bytes += import.bytes;
+        all.notes.extend(import.notes);
+    }
+    print_import(server, &all)
+}
+
+fn print_import(server: &Server, import: &Import) -> Result<()> {
+    if server.json {
+        return server.print_json(import);
+    }
+    let sstables: u64 = import.tables.iter().map(|(_, _, sstables)| sstables).sum();
+    let mut out = stdout().lock();
+    for note in &import.notes {
+        writeln!(out, "note        {note}")?;
+    }
+    writeln!(out, "imported    {sstables} SSTables, {}", super::layout::file_size(import.bytes))?;
+    Ok(())
+}
+
+/// Asks for something that has nothing to say.
+///
+/// # Errors
+/// Nobody answers; what speaks against it.
+pub fn done(server: &Server, request: &AdminRequest) -> Result<()> {
+    server.ask(request)?;
+    if server.json {
+        return server.print_json(&serde_json::json!({ "done": true }));
+    }
+    Ok(())
+}
+
+/// `gettraceprobability` (`GetTraceProbability.java`).
+///
+/// # Errors
+/// Nobody answers.
+pub fn gettraceprobability(server: &Server) -> Result<()> {
+    let request = AdminRequest::TraceProbability { set: None };
+    let AdminAnswer::Probability(probability) = server.ask(&request)? else { return unexpected() };
+    if server.json {
+        return server.print_json(&serde_json::json!({ "trace_probability": probability }));
+    }
+    writeln!(stdout(), "Current trace probability: {}", java_double(Some(probability)))?;
+    Ok(())
+}
+
+/// `reloadsettings`: ours.
+///
+/// # Errors
+/// Nobody answers; what is wrong with the configuration.
+pub fn reloadsettings(server: &Server) -> Result<()> {
+    let AdminAnswer::Reloaded(reloaded) = server.ask(&AdminRequest::ReloadSettings)? else {
+        return unexpected();
+    };
+    if server.json {
+        return server.print_json(&reloaded);
+    }
+    let Reloaded { taken, at_next_start } = reloaded;
+    let mut out = stdout().lock();
+    if taken.is_empty() && at_next_start.is_empty() {
+        writeln!(out, "nothing has changed")?;
+    }
+    if !taken.is_empty() {
+        writeln!(out, "taken over  {}", taken.join(", "))?;
+    }
+    if !at_next_start.is_empty() {
+        writeln!(out, "not before the next start: {}", at_next_start.join(", "))?;
+    }
+    Ok(())
+}

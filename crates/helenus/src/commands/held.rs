@@ -1,0 +1,49 @@
+//! The files of tables as they are at this moment, held by links until they are let go: for `export` and `backup`.
+
+use super::at::{At, AtOptions};
+use anyhow::{Context, Result, anyhow, bail};
+use helenus_host::{Disk, Host};
+use helenus_server::admin::{AdminAnswer, AdminRequest, ExportedFiles, ask, export};
+use helenus_server::backup::remove_all;
+use std::path::Path;
+
+/// Has them held: by a running server when one answers, else by opening the directory.
+///
+/// # Errors
+/// Tables that do not exist; a server in memory; failures of the disk.
+pub fn hold(
+    host: &Host,
+    at: &AtOptions,
+    keyspace: Option<String>,
+    table: Option<String>,
+) -> Result<ExportedFiles> {
+    match at.find(host)? {
+        At::Server(socket) => match ask(&socket, &AdminRequest::Export { keyspace, table })? {
+            AdminAnswer::Exported(exported) => Ok(exported),
+            AdminAnswer::Error(text) => bail!("{text}"),
+            _ => bail!("the server answered with something else than files"),
+        },
+        At::Directory(opened) => {
+            let done = export(&opened.database, keyspace.as_deref(), table.as_deref());
+            opened.database.close()?;
+            done.map_err(|text| anyhow!(text))
+        }
+    }
+}
+
+/// Lets them go.
+///
+/// # Errors
+/// Failures of the disk.
+pub fn let_go(disk: &dyn Disk, held: &ExportedFiles) -> Result<()> {
+    let removed = remove_all(disk, &held.folder);
+    removed.with_context(|| format!("cannot remove {}", held.folder.display()))
+}
+
+/// Makes a folder, and those above it.
+///
+/// # Errors
+/// Failures of the disk.
+pub fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    disk.create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}

@@ -1,0 +1,116 @@
+//! `helenus restore`: takes a backup back.
+
+use super::admin::{follow, unexpected};
+use super::at::{At, AtOptions};
+use super::progress::size;
+use super::watch::watch;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use helenus_engine::import::ImportProgress;
+use helenus_host::Host;
+use helenus_server::admin::{AdminRequest, Outcome, RestoreOrder, Restored, RestoredTable};
+use helenus_server::backup::restore;
+use std::io::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  helenus restore /backup/monday                                         everything
+  helenus restore /backup/monday.tar                                     everything in that file
+  helenus restore /backup/monday --keyspace shop --table orders          one table
+  helenus restore /backup/monday --keyspace shop --as-keyspace shop2     beside the one that is there
+  helenus restore /backup/monday --keyspace shop --table orders --as-table orders_monday
+  helenus restore /backup/monday --dry-run                               only check
+
+On a running server when one answers at --data or --socket, else on the directory itself. Everything is checked before anything
+changes: that every file is what backup.json says, that every SSTable can be read as one of its table, that no table is here
+that holds data. One thing that is wrong, and nothing is restored. A restore that was cut is ordered again and goes on behind
+the tables that it had done.";
+
+/// Flags of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct RestoreCommand {
+    /// A folder, or a file, that helenus backup wrote
+    #[arg(value_name = "DIR|FILE.tar")]
+    directory: PathBuf,
+    #[command(flatten)]
+    at: AtOptions,
+    /// Only this keyspace
+    #[arg(long, value_name = "NAME")]
+    keyspace: Option<String>,
+    /// Only this table of it
+    #[arg(long, value_name = "NAME", requires = "keyspace")]
+    table: Option<String>,
+    /// The keyspace gets this name
+    #[arg(long, value_name = "NAME", requires = "keyspace")]
+    as_keyspace: Option<String>,
+    /// The table gets this name
+    #[arg(long, value_name = "NAME", requires = "table")]
+    as_table: Option<String>,
+    /// Copy files even where they could be linked
+    #[arg(short = 'p', long = "copy")]
+    copy: bool,
+    /// Compare digests, but do not read every row
+    #[arg(short = 'v', long)]
+    no_verify: bool,
+    /// Only check, and say what would be restored
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Everything that speaks against it.
+pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
+    let order = RestoreOrder {
+        directory: std::path::absolute(&command.directory)?,
+        keyspace: command.keyspace.clone(),
+        table: command.table.clone(),
+        as_keyspace: command.as_keyspace.clone(),
+        as_table: command.as_table.clone(),
+        copy: command.copy,
+        no_verify: command.no_verify,
+        dry_run: command.dry_run,
+    };
+    let restored = match command.at.find(host)? {
+        At::Server(socket) => match follow(&socket, &AdminRequest::Restore(order))? {
+            Outcome::Restored(restored) => restored,
+            _ => return unexpected(),
+        },
+        At::Directory(opened) => {
+            if !command.json {
+                eprintln!("no server answers: restoring into {} itself", command.at.data().display());
+            }
+            let progress = ImportProgress::default();
+            let database = Some(command.at.data().as_path());
+            let work = || restore(&opened.backend, (&host.disk, database), &order, &progress);
+            let done = watch(work, || progress.look());
+            opened.database.close()?;
+            done?.map_err(|text| anyhow!(text))?
+        }
+    };
+    print(command, &restored)
+}
+
+fn print(command: &RestoreCommand, restored: &Restored) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if command.json {
+        serde_json::to_writer(&mut out, restored)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    let word = if command.dry_run { "to restore " } else { "restored   " };
+    for RestoredTable { from, to, sstables, was_there } in &restored.tables {
+        let name = |(keyspace, table): &(String, String)| format!("{keyspace}.{table}");
+        let renamed = if from == to { String::new() } else { format!(" as {}", name(to)) };
+        let word = if *was_there { "was there  " } else { word };
+        writeln!(out, "{word} {}{renamed}: {sstables} SSTables", name(from))?;
+    }
+    let (files, bytes, at) = (restored.files, size(restored.bytes), &restored.created_at);
+    writeln!(out, "{word} {} tables, {files} files, {bytes}, as of {at}", restored.tables.len())?;
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The doors of a running server, as the admin socket knows them.
+
+use super::run::{local_options, read_timeouts, settings};
+use clap::ArgMatches;
+use helenus_cql::LocalBackend;
+use helenus_engine::Database;
+use helenus_server::admin::{Doors, Pool, Reloaded};
+use helenus_server::config::{ServerConfig, Settings, judges_statements, settings_table};
+use helenus_server::log::{Log, SlowStatements};
+use helenus_server::native::NativeServer;
+use helenus_server::policy::FailurePolicies;
+use helenus_server::rpc::RpcServer;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What `setcompactionthroughput` sets too: taken only when its key changes.
+const COMPACTION_THROUGHPUT: &str = "compaction_throughput";
+
+/// The keys that a running server takes over, besides those that statements are judged by.
+const TAKEN: [&str; 9] = [
+    COMPACTION_THROUGHPUT,
+    "commit_failure_policy",
+    "disk_failure_policy",
+    "log_level",
+    "log_values",
+    "range_request_timeout",
+    "read_request_timeout",
+    "slow_query_log_timeout",
+    "write_request_timeout",
+];
+
+/// The doors, and what they were opened by.
+pub struct ServedDoors {
+    /// Clients.
+    pub native: Arc<NativeServer>,
+    /// Clients of the old interface, if it is served.
+    pub rpc: Option<Arc<RpcServer>>,
+    /// What they serve.
+    pub database: Arc<Database>,
+    /// What runs their statements.
+    pub local: Arc<LocalBackend>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// What is slow.
+    pub slow: Arc<SlowStatements>,
+    /// What failures mean.
+    pub policies: Arc<FailurePolicies>,
+    /// What it was started with.
+    pub started: ServerConfig,
+    /// What file and command line say, as far as it holds.
+    pub settings: Mutex<Settings>,
+    /// The command line.
+    pub matches: ArgMatches,
+}
+
+impl Doors for ServedDoors {
+    fn connections(&self) -> usize {
+        self.native.connections_count()
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        self.native.pools()
+    }
+
+    fn request_bytes(&self) -> (u64, u64) {
+        self.native.request_bytes()
+    }
+
+    fn resident_bytes(&self) -> Option<u64> {
+        Some(helenus_host::real::process_usage().resident_bytes).filter(|bytes| *bytes > 0)
+    }
+
+    fn trace_probability(&self) -> f64 {
+        self.native.trace_probability()
+    }
+
+    fn set_trace_probability(&self, probability: f64) {
+        self.native.set_trace_probability(probability);
+    }
+
+    fn close(&self) {
+        self.native.stop();
+        if let Some(rpc) = &self.rpc {
+            rpc.stop();
+        }
+    }
+
+    fn are_open(&self) -> bool {
+        self.native.is_running()
+    }
+
+    fn reload(&self) -> Result<Reloaded, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let read = settings(&helenus_host::real::host(), &self.matches).map_err(|error| text(&error))?;
+        let cores = helenus_host::real::cores();
+        let config = ServerConfig::new(&read, helenus_host::real::memory_bytes(), cores);
+        let config = config.map_err(|error| text(&error))?;
+        let mut reloaded = Reloaded::default();
+        let mut present = self.settings.lock();
+        // --adopt stands for --data.
+        let is_adopted = self.matches.get_one::<String>("adopt").is_some();
+        for key in read.differences(&present).into_iter().filter(|key| *key != "data" || !is_adopted) {
+            if TAKEN.contains(&key) || judges_statements(key) {
+                present.take_over(key, &read);
+                reloaded.taken.push(key.to_owned());
+            } else {
+                reloaded.at_next_start.push(key.to_owned());
+            }
+        }
+        if !reloaded.taken.is_empty() {
+            if reloaded.taken.iter().any(|key| key == COMPACTION_THROUGHPUT) {
+                self.database.set_compaction_bytes_per_s(config.compaction_bytes_per_s);
+            }
+            self.take_over(&config);
+            self.local.virtual_tables().register(settings_table(&present, &self.started));
+        }
+        Ok(reloaded)
+    }
+}
+
+impl ServedDoors {
+    /// Sets everything that can be set while the server runs.
+    fn take_over(&self, config: &ServerConfig) {
+        self.database.set_read_timeouts(read_timeouts(config));
+        self.local.tune(&local_options(config));
+        self.log.set_level(config.log.level);
+        self.slow.set(config.log.slow, config.log.shows_values);
+        self.policies.choose(config.disk_failure, config.commit_failure);
+        self.native.set_write_timeout(config.limits.write_timeout);
+        if let Some(rpc) = &self.rpc {
+            rpc.set_write_timeout(config.rpc_limits.write_timeout);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Opens the database, then its doors; ends when told to, with nothing left to replay.
+
+use super::super::watch::watch;
+use super::doors::ServedDoors;
+use super::ending::Ending;
+use super::says::{Progress, say, say_adopted, say_opened, say_where, say_without_effect, start_log};
+use anyhow::{Context, Result, anyhow};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use helenus_cql::backend::Backend;
+use helenus_cql::virtual_table::NodeInfo;
+use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
+use helenus_engine::{
+    CompactionSettings, Database, DatabaseOptions, JournalSlot, MemoryShares, OpenProgress, PurgeOptions,
+    ReadTimeouts, SyncMode,
+};
+use helenus_host::Host;
+use helenus_rpc::{Node, Rpc};
+use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
+use helenus_server::config::{Kind, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table};
+use helenus_server::http::{HttpServer, HttpState, Watched};
+use helenus_server::log::{EngineJournal, Entry, Level, Log, SlowStatements};
+use helenus_server::native::NativeServer;
+use helenus_server::policy::FailurePolicies;
+use helenus_server::rpc::RpcServer;
+use parking_lot::Mutex;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  helenus serve                                    data in ./data, clients on 127.0.0.1:9042
+  helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042
+  helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
+  helenus serve --config cassandra.yaml            Cassandra's own key names
+  helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
+  helenus serve --http 127.0.0.1:9180              /metrics, /health and /ready for whoever watches servers
+
+SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.
+A second signal ends it at once; the next start replays the log.";
+
+/// How long a read of memory may keep a door's other clients waiting before it goes to a disk thread, nanoseconds.
+const PATIENCE_NS_MAX: u64 = 20_000_000;
+
+/// Open files that leave room for ten thousand connections; with fewer allowed the server says so.
+const FILES_WANTED: u64 = 12_000;
+
+/// The command, its flags made from the table of options.
+pub fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("YAML file with Cassandra's key names; flags win over it");
+    let flags = OPTIONS.iter().filter_map(|option| {
+        let flag = option.flag?;
+        let arg =
+            Arg::new(option.key).long(flag).help(format!("{} [default: {}]", option.help, option.default));
+        Some(match option.kind {
+            Kind::Boolean => Arg::help(arg.action(ArgAction::SetTrue), option.help),
+            Kind::Choice(words) => arg.value_name(option.kind.placeholder()).value_parser(words.to_vec()),
+            _ => arg.value_name(option.kind.placeholder()),
+        })
+    });
+    let adopt = Arg::new("adopt")
+        .long("adopt")
+        .value_name("DIR")
+        .conflicts_with_all(["data", "memory"])
+        .help("Start on a copy of a Cassandra node's directory, which becomes one of Helenus's");
+    Command::new("serve").about("Start a server").after_help(EXAMPLES).args(flags).arg(config).arg(adopt)
+}
+
+/// Runs the server until a signal ends it.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let real = helenus_host::real::host();
+    let mut settings = settings(&real, matches)?;
+    if let Some(directory) = matches.get_one::<String>("adopt") {
+        settings.set_flag("data", directory)?;
+    }
+    let config =
+        ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
+    let log = start_log(&real, &config);
+    let served = serve(&real, matches, (&settings, &config), &log);
+    if let Err(error) = &served
+        && config.log.is_json
+    {
+        // For programs that read nothing but JSON; the command says it to people besides.
+        log.write(Level::Error, &Entry::new("failed", format!("{error:#}")));
+    }
+    log.close();
+    served
+}
+
+fn serve(
+    real: &Host,
+    matches: &ArgMatches,
+    (settings, config): (&Settings, &ServerConfig),
+    log: &Arc<Log>,
+) -> Result<()> {
+    let files_max = helenus_host::real::raise_open_files();
+    let adopted = matches.get_one::<String>("adopt").map(Path::new);
+    let adoption = adopted.map(|directory| adopt_directory(real, directory, log)).transpose()?;
+    say_without_effect(log, settings);
+    let host = match config.storage {
+        Storage::Memory => helenus_host::memory::host(),
+        Storage::Directory(_) => real.clone(),
+    };
+    let slow = SlowStatements::new(log, &host.clock, config.log.slow, config.log.shows_values);
+    let (policies, mut told) = FailurePolicies::new(config.disk_failure, config.commit_failure, log);
+    let progress = Arc::new(OpenProgress::default());
+    let state = HttpState::new(log, &slow, &policies, &progress);
+    let http = start_http(&host, config, &state)?;
+    let journal = JournalSlot::of(Arc::new(EngineJournal::new(log, &policies)));
+    let database = open(&host, config, (log, progress, journal))?;
+    let ending = Ending::new()?;
+    if let Some(adoption) = &adoption {
+        database.finish_adoption(adoption)?;
+        say_adopted(log, adoption);
+    }
+    let local = LocalBackend::new(Arc::clone(&database), local_options(config));
+    describe_node(&local, config, config.listen);
+    let backend: Arc<dyn Backend> = local.clone();
+    let limits = config.limits.clone();
+    let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
+    let native = Arc::new(native);
+    local.virtual_tables().register(native.clients_table());
+    local.virtual_tables().register(settings_table(settings, config));
+    // Again, now that a free port has been picked; nobody knows it before it is printed.
+    let node = describe_node(&local, config, native.address());
+    let rpc = start_rpc(&host, &local, config, &slow)?.map(Arc::new);
+    let doors = ServedDoors {
+        native: Arc::clone(&native),
+        rpc: rpc.clone(),
+        database: Arc::clone(&database),
+        local: Arc::clone(&local),
+        log: Arc::clone(log),
+        slow,
+        policies: Arc::clone(&policies),
+        started: config.clone(),
+        settings: Mutex::new(settings.clone()),
+        matches: matches.clone(),
+    };
+    let admin = start_admin(&host, &local, doors, config)?;
+    state.opened(Watched {
+        database: Arc::clone(&database),
+        native: Arc::clone(&native),
+        rpc: rpc.clone(),
+        node,
+        directory: match &config.storage {
+            Storage::Memory => None,
+            Storage::Directory(directory) => Some(directory.clone()),
+        },
+        version: env!("CARGO_PKG_VERSION"),
+    });
+    if files_max < FILES_WANTED {
+        let text = format!("{files_max} open files: fewer connections than that; raise it with ulimit -n");
+        say(log, "limited", text);
+    }
+    if let Some(rpc) = &rpc {
+        say(log, "rpc", format!("{}  (Thrift, framed or not)", rpc.address()));
+    }
+    if let Some(http) = &http {
+        say(log, "http", format!("{}  (/metrics, /health, /ready)", http.address()));
+    }
+    say_where(log, &native, &admin, config);
+    let stop_doors = || {
+        native.stop();
+        if let Some(rpc) = &rpc {
+            rpc.stop();
+        }
+    };
+    ending.wait(&mut told, log, &stop_doors);
+    state.stopping();
+    say(log, "stopping", "answering what has come, writing memtables".to_owned());
+    stop_doors();
+    admin.stop();
+    let closed = database.close().context("closing the database");
+    if let Some(http) = &http {
+        http.stop();
+    }
+    state.closed();
+    closed?;
+    say(log, "stopped", "nothing to replay".to_owned());
+    Ok(())
+}
+
+/// Starts the HTTP port, if it is wanted.
+fn start_http(host: &Host, config: &ServerConfig, state: &Arc<HttpState>) -> Result<Option<HttpServer>> {
+    let Some(address) = config.http else { return Ok(None) };
+    Ok(Some(HttpServer::start(host, address, Arc::clone(state))?))
+}
+
+/// Checks a copy of a Cassandra node's directory and makes it ready to be opened.
+fn adopt_directory(host: &Host, directory: &Path, log: &Log) -> Result<Adoption> {
+    say(log, "adopting", format!("{}: checking everything first", directory.display()));
+    let progress = ImportProgress::default();
+    let adopted = watch(|| adopt(host, directory, true, &progress), || progress.look())?;
+    adopted.map_err(|error| match error {
+        // Nothing was imported, nor was anything to be: the problems say it all.
+        ImportError::Refused { problems } => anyhow!("nothing was changed:\n  {}", problems.join("\n  ")),
+        other => anyhow!(other),
+    })
+}
+
+/// What file and command line say.
+pub(super) fn settings(host: &Host, matches: &ArgMatches) -> Result<Settings> {
+    let mut settings = Settings::default();
+    if let Some(file) = matches.get_one::<String>("config") {
+        let text =
+            read_text(host, Path::new(file)).with_context(|| format!("cannot read --config {file}"))?;
+        settings.read_yaml(file, &text)?;
+    }
+    for option in OPTIONS.iter().filter(|option| option.flag.is_some()) {
+        if option.kind == Kind::Boolean {
+            if matches.get_flag(option.key) {
+                settings.set_flag(option.key, "true")?;
+            }
+        } else if let Some(text) = matches.get_one::<String>(option.key) {
+            settings.set_flag(option.key, text)?;
+        }
+    }
+    Ok(settings)
+}
+
+fn read_text(host: &Host, path: &Path) -> Result<String> {
+    let file = host.disk.open(path)?;
+    let mut bytes = vec![0; usize::try_from(file.size()?)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn open(
+    host: &Host,
+    config: &ServerConfig,
+    (log, progress, journal): (&Arc<Log>, Arc<OpenProgress>, JournalSlot),
+) -> Result<Arc<Database>> {
+    let mut options = DatabaseOptions::new(match &config.storage {
+        Storage::Memory => PathBuf::from("/memory"),
+        Storage::Directory(directory) => directory.clone(),
+    });
+    options.sync = match (&config.storage, config.sync) {
+        (Storage::Memory, _) => None,
+        (_, SyncChoice::Periodic(period)) => {
+            let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+            Some(SyncMode::Periodic { period_ms })
+        }
+        (_, SyncChoice::Batch) => Some(SyncMode::Batch),
+        (_, SyncChoice::Group) => Some(SyncMode::Group),
+    };
+    options.segment_bytes = config.segment_bytes;
+    options.skip_damaged_log = config.skip_damaged_log;
+    options.timeouts = read_timeouts(config);
+    options.mutation_bytes_max = config.mutation_bytes_max;
+    options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
+    options.compaction = CompactionSettings {
+        threads: config.compactors,
+        bytes_per_s: config.compaction_bytes_per_s,
+        automatic: true,
+        purge: PurgeOptions {
+            grace_s: i64::try_from(config.purge_grace.as_secs()).unwrap_or(i64::MAX),
+            obey_gc_grace: config.obeys_gc_grace,
+        },
+    };
+    (options.progress, options.journal) = (Arc::clone(&progress), journal);
+    let begun_ns = host.clock.monotonic_ns();
+    let progress = Progress::start(host, progress, log);
+    let opened = Database::open(host.clone(), options);
+    progress.end();
+    let (database, report) = opened?;
+    say_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
+    if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
+        return Err(anyhow!(
+            "{} tables have SSTables that cannot be read, and disk_failure_policy says not to start then: mend them with \
+             helenus sstable scrub, remove them, or start with --disk-failure-policy ignore",
+            report.unreadable.len()
+        ));
+    }
+    Ok(database)
+}
+
+/// How long reads may take.
+pub(super) fn read_timeouts(config: &ServerConfig) -> ReadTimeouts {
+    let ns = |timeout: std::time::Duration| u64::try_from(timeout.as_nanos()).ok();
+    // What is slow is to be watched before it is.
+    let patience_ns = config.log.slow.and_then(|slow| ns(slow / 2)).map(|half| half.min(PATIENCE_NS_MAX));
+    ReadTimeouts { by_key_ns: ns(config.timeouts.read), range_ns: ns(config.timeouts.range), patience_ns }
+}
+
+pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
+    LocalOptions {
+        prepared_bytes_max: config.statements_bytes,
+        batches: config.batches,
+        datacenter: config.datacenter.as_str().into(),
+        masks_columns: config.masks_columns,
+        drops_compact_storage: config.drops_compact_storage,
+        tombstones_warn: config.tombstones_warn,
+        tombstones_fail: config.tombstones_fail,
+        answer_bytes_max: config.answer_bytes_max,
+        guardrails: config.guardrails.clone(),
+        ..LocalOptions::default()
+    }
+}
+
+/// Tells clients, in `system.local`, where they reach this server.
+fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAddr) -> NodeInfo {
+    let own = if listens.ip().is_unspecified() { outward_address() } else { listens.ip() };
+    let native_address = SocketAddr::new(config.broadcast_address.unwrap_or(own), listens.port());
+    let cluster_name = config.cluster_name.clone();
+    let (datacenter, rack) = (config.datacenter.clone(), config.rack.clone());
+    let node = NodeInfo { cluster_name, datacenter, rack, native_address };
+    local.virtual_tables().describe_node(local.database(), node.clone());
+    node
+}
+
+/// The address of this machine that leads out of it: the sender's of a datagram that is never sent. The loopback's where
+/// there is no way out.
+fn outward_address() -> IpAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+    let local = socket.and_then(|socket| {
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // TEST-NET-1: nobody's
+        socket.local_addr()
+    });
+    local.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
+}
+
+/// Starts the old RPC interface, if it is wanted.
+fn start_rpc(
+    host: &Host,
+    local: &Arc<LocalBackend>,
+    config: &ServerConfig,
+    slow: &Arc<SlowStatements>,
+) -> Result<Option<RpcServer>> {
+    let Some(listen) = config.rpc else { return Ok(None) };
+    let own = if listen.ip().is_unspecified() { outward_address() } else { listen.ip() };
+    let node = Node {
+        cluster_name: config.cluster_name.clone(),
+        datacenter: config.datacenter.clone(),
+        rack: config.rack.clone(),
+        address: config.broadcast_address.unwrap_or(own),
+    };
+    let rpc = Rpc::new(Arc::clone(local), node);
+    Ok(Some(RpcServer::start(host, rpc, listen, config.rpc_limits.clone(), Some(Arc::clone(slow)))?))
+}
+
+fn start_admin(
+    host: &Host,
+    local: &Arc<LocalBackend>,
+    doors: ServedDoors,
+    config: &ServerConfig,
+) -> Result<AdminServer> {
+    let (path, directory, sync) = match &config.storage {
+        Storage::Memory => (socket_for_memory(doors.native.address().port()), None, None),
+        Storage::Directory(directory) => {
+            (socket_for_data(directory), Some(directory.clone()), Some(config.sync.name()))
+        }
+    };
+    let facts = Facts {
+        version: env!("CARGO_PKG_VERSION"),
+        listening: doors.native.address(),
+        rpc: doors.rpc.as_ref().map(|rpc| rpc.address()),
+        directory,
+        sync,
+        doors: Box::new(doors),
+    };
+    AdminServer::start(host, local, &path, facts).context("the admin socket")
+}

@@ -1,0 +1,172 @@
+//! What a server says of its start and end, and its log.
+
+use helenus_engine::import::Adoption;
+use helenus_engine::{OpenProgress, OpenReport, OpenStage};
+use helenus_host::{Host, Next, Worker};
+use helenus_server::admin::AdminServer;
+use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
+use helenus_server::log::{Entry, Format, Log};
+use helenus_server::native::NativeServer;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells a person at the start or end of the server, or a program that waits for the word.
+pub(super) fn say(log: &Log, word: &'static str, text: String) {
+    log.say(&Entry::new(word, text));
+}
+
+/// Starts the log. Panics go there too: this is the one place in the process that may say so.
+pub(super) fn start_log(host: &Host, config: &ServerConfig) -> Arc<Log> {
+    let format = match config.log.is_json {
+        true => Format::Json,
+        false => Format::Text { coloured: std::io::stderr().is_terminal() },
+    };
+    let log = Log::start(host, format, config.log.level);
+    let panics = Arc::clone(&log);
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let message = format!("{text}, at {place}: a bug; please report it");
+        let mut entry = Entry::new("panic", message).with("place", place).with("panic", text);
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            entry = entry.with("backtrace", backtrace.to_string());
+        }
+        panics.write_panic(&entry);
+    }));
+    log
+}
+
+pub(super) fn say_adopted(log: &Log, adoption: &Adoption) {
+    let Adoption { tables, sstables, notes, .. } = adoption;
+    if *sstables > 0 {
+        say(log, "adopted", format!("{sstables} SSTables of {tables} tables"));
+    }
+    for note in notes {
+        say(log, "note", note.to_string());
+    }
+}
+
+pub(super) fn say_without_effect(log: &Log, settings: &Settings) {
+    for (kind, text) in [
+        (NoEffect::NothingHere, "mean nothing on one machine"),
+        (NoEffect::NotBuilt, "are not built yet and have no effect"),
+    ] {
+        let keys: Vec<_> = settings
+            .without_effect
+            .iter()
+            .filter(|(_, why)| *why == kind)
+            .map(|(key, _)| key.as_str())
+            .collect();
+        if !keys.is_empty() {
+            say(log, "ignored", format!("keys that {text}: {}", keys.join(", ")));
+        }
+    }
+}
+
+pub(super) fn say_opened(log: &Log, report: &OpenReport, took_ns: u64) {
+    for (segment, offset) in &report.skipped {
+        let text = format!("damaged log: {} from byte {offset} to its end", segment.display());
+        log.say(
+            &Entry::new("skipped", text).with("file", segment.display().to_string()).with("offset", *offset),
+        );
+    }
+    for (table, damage) in &report.unreadable {
+        let text = format!("{damage}; reads of {table} fail until its files are mended or removed");
+        log.say(&Entry::new("damaged", text).with("table", table.as_str()));
+    }
+    if report.replayed > 0 {
+        let (mebibytes, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
+        let text = format!("{} updates from {mebibytes:.1} MiB of log in {ms} ms", report.replayed);
+        let entry = Entry::new("replayed", text).with("updates", report.replayed).with("took_ms", ms);
+        log.say(&entry.with("log_bytes", report.log_bytes));
+    }
+}
+
+pub(super) fn say_where(log: &Log, native: &NativeServer, admin: &AdminServer, config: &ServerConfig) {
+    let address = native.address();
+    match &config.storage {
+        Storage::Memory => {
+            let limit = size_text(config.memory_limit);
+            say(log, "storing in", format!("memory ({limit}); nothing survives the server"));
+        }
+        Storage::Directory(directory) => {
+            say(log, "storing in", directory.display().to_string());
+            say(log, "sync", format!("{}: {}", config.sync.name(), config.sync.promise()));
+        }
+    }
+    let in_place =
+        matches!(&config.storage, Storage::Directory(directory) if admin.path().starts_with(directory));
+    if !in_place {
+        say(log, "admin", admin.path().display().to_string());
+    }
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        ip => ip.to_string(),
+    };
+    say(
+        log,
+        "connect",
+        format!("helenus shell {host} {port}, or cqlsh {host} {port}", port = address.port()),
+    );
+    // The last line: who waits for it has seen the others.
+    let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
+    log.say(&entry.with("address", address.to_string()));
+}
+
+/// Says that opening takes longer than a second, and goes on saying so.
+pub(super) struct Progress {
+    opened: Arc<AtomicBool>,
+    task: Arc<dyn helenus_host::TaskHandle>,
+}
+
+impl Progress {
+    pub(super) fn start(host: &Host, figures: Arc<OpenProgress>, log: &Arc<Log>) -> Progress {
+        let opened = Arc::new(AtomicBool::new(false));
+        let ticker = Ticker { opened: Arc::clone(&opened), figures, seconds: 0, log: Arc::clone(log) };
+        Progress { opened, task: host.tasks.start("opening", Box::new(ticker)) }
+    }
+
+    pub(super) fn end(self) {
+        self.opened.store(true, Ordering::Release);
+        self.task.wake();
+        self.task.join();
+    }
+}
+
+struct Ticker {
+    opened: Arc<AtomicBool>,
+    figures: Arc<OpenProgress>,
+    seconds: u64,
+    log: Arc<Log>,
+}
+
+impl Worker for Ticker {
+    fn step(&mut self) -> Next {
+        if self.opened.load(Ordering::Acquire) {
+            return Next::Done;
+        }
+        if self.seconds > 0 {
+            let text = format!("{}, {} s so far", stage_text(self.figures.stage()), self.seconds);
+            say(&self.log, "opening", text);
+        }
+        self.seconds += 1;
+        Next::WaitAtMost(1_000_000_000)
+    }
+}
+
+fn stage_text(stage: OpenStage) -> String {
+    const MIB: u64 = 1 << 20;
+    match stage {
+        OpenStage::ReadingLog(read, of) => {
+            format!("reading the commit log: {} of {} MiB", read / MIB, of.div_ceil(MIB))
+        }
+        OpenStage::Replaying(done, of) => {
+            format!("replaying the commit log: {done} of {of} records ({} %)", done * 100 / of.max(1))
+        }
+        OpenStage::Files => "opening files".to_owned(),
+    }
+}

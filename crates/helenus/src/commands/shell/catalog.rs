@@ -1,0 +1,126 @@
+//! What the server has: keyspaces, tables with their columns, types, indexes. For completion, for the colours of columns,
+//! and for COPY.
+
+use super::session::Session;
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// The part of a column in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    PartitionKey,
+    Clustering,
+    Static,
+    Regular,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub role: Role,
+    pub position: i32,
+    /// As CQL writes it.
+    pub ty: String,
+}
+
+/// A table, its columns in the order of `SELECT *`.
+pub type Table = Vec<Column>;
+
+/// A keyspace.
+#[derive(Clone, Debug, Default)]
+pub struct Keyspace {
+    pub tables: BTreeMap<String, Table>,
+    pub types: Vec<String>,
+    pub indexes: Vec<String>,
+}
+
+/// All keyspaces.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    keyspaces: BTreeMap<String, Keyspace>,
+    is_fresh: bool,
+}
+
+impl Catalog {
+    /// The schema has changed: it is read again before it is used again.
+    pub fn is_stale(&mut self) {
+        self.is_fresh = false;
+    }
+
+    /// The keyspaces, read from the server if need be.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn keyspaces(&mut self, session: &mut Session) -> Result<&BTreeMap<String, Keyspace>> {
+        if !self.is_fresh {
+            self.keyspaces = load(session)?;
+            self.is_fresh = true;
+        }
+        Ok(&self.keyspaces)
+    }
+
+    /// A table, if there is one. One that is not there is looked for twice: somebody else may have made it.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn table(&mut self, session: &mut Session, keyspace: &str, table: &str) -> Result<Option<&Table>> {
+        let find = |keyspaces: &BTreeMap<String, Keyspace>| {
+            keyspaces.get(keyspace).is_some_and(|found| found.tables.contains_key(table))
+        };
+        if !find(self.keyspaces(session)?) {
+            self.is_fresh = false;
+        }
+        Ok(self.keyspaces(session)?.get(keyspace).and_then(|found| found.tables.get(table)))
+    }
+}
+
+fn load(session: &mut Session) -> Result<BTreeMap<String, Keyspace>> {
+    let mut keyspaces: BTreeMap<String, Keyspace> = BTreeMap::new();
+    for row in session.rows("SELECT keyspace_name FROM system_schema.keyspaces")? {
+        keyspaces.entry(text(&row, 0)).or_default();
+    }
+    for schema in ["system_schema", "system_virtual_schema"] {
+        let query = format!(
+            "SELECT keyspace_name, table_name, column_name, kind, position, type FROM {schema}.columns"
+        );
+        // Cassandra before 4.0 has no virtual tables.
+        let rows = match session.rows(&query) {
+            Err(error) if schema == "system_virtual_schema" && error.is::<super::refusal::Refused>() => {
+                continue;
+            }
+            rows => rows?,
+        };
+        for row in rows {
+            let position = match row.get(4) {
+                Some(Some(bytes)) => bytes.first_chunk::<4>().map_or(-1, |bytes| i32::from_be_bytes(*bytes)),
+                _ => -1,
+            };
+            let role = match text(&row, 3).as_str() {
+                "partition_key" => Role::PartitionKey,
+                "clustering" => Role::Clustering,
+                "static" => Role::Static,
+                _ => Role::Regular,
+            };
+            let column = Column { name: text(&row, 2), role, position, ty: text(&row, 5) };
+            keyspaces.entry(text(&row, 0)).or_default().tables.entry(text(&row, 1)).or_default().push(column);
+        }
+    }
+    for table in keyspaces.values_mut().flat_map(|keyspace| keyspace.tables.values_mut()) {
+        table.sort_by(|a, b| (a.role, a.position, &a.name).cmp(&(b.role, b.position, &b.name)));
+    }
+    for row in session.rows("SELECT keyspace_name, type_name FROM system_schema.types")? {
+        keyspaces.entry(text(&row, 0)).or_default().types.push(text(&row, 1));
+    }
+    for row in session.rows("SELECT keyspace_name, index_name FROM system_schema.indexes")? {
+        keyspaces.entry(text(&row, 0)).or_default().indexes.push(text(&row, 1));
+    }
+    Ok(keyspaces)
+}
+
+fn text(row: &[Option<Vec<u8>>], at: usize) -> String {
+    match row.get(at) {
+        Some(Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! How many rows went by, and how fast: a line that is drawn again on a terminal, and the file of RATEFILE.
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Counts rows.
+pub struct RateMeter {
+    begun: Instant,
+    reported: Instant,
+    every: Duration,
+    rows_reported: u64,
+    rate: f64,
+    is_drawn: bool,
+    /// Whether a line stands on the terminal now.
+    has_line: bool,
+    file: Option<File>,
+}
+
+impl RateMeter {
+    /// Begins now.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn begin(every: Duration, file: Option<&Path>) -> Result<RateMeter> {
+        let file = match file {
+            Some(path) => {
+                Some(File::create(path).with_context(|| format!("cannot make {}", path.display()))?)
+            }
+            None => None,
+        };
+        let now = Instant::now();
+        let is_drawn = stderr().is_terminal();
+        Ok(RateMeter {
+            begun: now,
+            reported: now,
+            every,
+            rows_reported: 0,
+            rate: 0.0,
+            is_drawn,
+            has_line: false,
+            file,
+        })
+    }
+
+    /// So many rows, all in all.
+    pub fn at(&mut self, rows: u64) {
+        let since = self.reported.elapsed();
+        if since < self.every || rows == self.rows_reported {
+            return;
+        }
+        let rate = (rows - self.rows_reported) as f64 / since.as_secs_f64().max(1e-9);
+        self.rate = if self.rate == 0.0 { rate } else { (self.rate + rate) / 2.0 };
+        (self.reported, self.rows_reported) = (Instant::now(), rows);
+        self.report(rows);
+    }
+
+    fn report(&mut self, rows: u64) {
+        let average = rows as f64 / self.begun.elapsed().as_secs_f64().max(1e-9);
+        let line = format!(
+            "Processed: {rows} rows; Rate: {:7.0} rows/s; Avg. rate: {average:7.0} rows/s",
+            self.rate
+        );
+        if self.is_drawn {
+            // A terminal that is gone is no reason to end.
+            _ = write!(stderr(), "\r\x1b[K{line}");
+            self.has_line = true;
+        }
+        if let Some(file) = &mut self.file {
+            _ = writeln!(file, "{line}");
+        }
+    }
+
+    /// Takes the line off the terminal, so that something else may be written.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.has_line) {
+            _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// The end: how long it took, and rows a second.
+    pub fn end(&mut self, rows: u64) -> (Duration, f64) {
+        self.report(rows);
+        self.clear();
+        let took = self.begun.elapsed();
+        (took, rows as f64 / took.as_secs_f64().max(1e-9))
+    }
+}
+
+/// `1 minute and 2.345 seconds`.
+pub fn interval(took: Duration) -> String {
+    let whole = took.as_secs();
+    let mut parts = Vec::new();
+    for (count, unit) in [(whole / 3_600, "hour"), (whole / 60 % 60, "minute")] {
+        if count > 0 {
+            parts.push(format!("{count} {unit}{}", if count == 1 { "" } else { "s" }));
+        }
+    }
+    parts.push(format!("{:.3} seconds", (whole % 60) as f64 + f64::from(took.subsec_nanos()) / 1e9));
+    parts.join(" and ")
+}

@@ -1,0 +1,34 @@
+//! Runs a COPY: finds its table, and goes one way or the other.
+
+use super::super::catalog::Catalog;
+use super::super::rc::Rc;
+use super::super::session::Session;
+use super::export::export;
+use super::import::{Filled, import};
+use super::options::{self, Direction};
+use anyhow::{Context, Result};
+use helenus_wire::native::Consistency;
+
+/// What a COPY needs of the shell.
+pub struct Place<'p> {
+    pub session: &'p mut Session,
+    pub catalog: &'p mut Catalog,
+    pub consistency: Consistency,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The statement is wrong, the table is not there, rows failed.
+pub fn run(statement: &str, defaults: &Rc, place: &mut Place<'_>) -> Result<()> {
+    let (copy, keyspace) = options::read(statement, defaults, place.session.keyspace())?;
+    let table = place.catalog.table(place.session, &keyspace, &copy.table)?;
+    let columns =
+        table.with_context(|| format!("Column family {keyspace}.{} not found", copy.table))?.clone();
+    let filled = Filled { keyspace: &keyspace, table: &copy.table, columns: &columns };
+    place.session.interrupt.take();
+    match &copy.direction {
+        Direction::From(names) => import(&copy, &filled, names.as_deref(), place),
+        Direction::To(file) => export(&copy, &filled, file.as_deref(), place),
+    }
+}

@@ -1,0 +1,470 @@
+//! One connection of an import: parses records, sends them as values of a prepared statement, many at a time, and takes the
+//! answers.
+//!
+//! Rows of one partition that follow each other go as one unlogged batch. Requests that the server had no time for are sent
+//! again; rows that are wrong, or that the server refuses, are handed to whoever keeps the file of errors.
+
+use super::super::refusal::Refused;
+use super::super::session::Prepared;
+use super::super::value::{TextRules, parse_value};
+use super::dialect::Fields;
+use super::input::Chunk;
+use super::options::Marks;
+use crate::commands::client::{Connection, Received};
+use anyhow::{Result, bail};
+use helenus_model::types::CqlType;
+use helenus_wire::native::{
+    Batch, BatchKind, BatchStatement, Consistency, Envelope, ErrorCode, Execute, Opcode, QueryParameters,
+    Request, RequestHead, Response, StatementRef, Statements, Value, Values, Version, decode_response,
+};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::time::{Duration, Instant};
+
+/// Bytes put together before they are written.
+const FILL: usize = 64 << 10;
+/// How long nothing may come back before the server is given up.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Before a request is sent again, times two for each attempt before.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A variable of the statement.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Which field of a record; none: the whole record, as JSON.
+    pub field: Option<usize>,
+    pub name: String,
+    pub ty: CqlType,
+    pub is_key: bool,
+}
+
+/// What all connections do alike.
+pub struct Plan {
+    pub targets: Vec<Target>,
+    /// Fields of a record.
+    pub fields: usize,
+    pub marks: Marks,
+    pub texts: TextRules,
+    pub consistency: Consistency,
+    pub batch_rows: usize,
+    pub is_counter: bool,
+    pub null_as_unset: bool,
+    pub attempts_max: u32,
+    pub requests_max: usize,
+    pub rows_per_second: Option<u64>,
+}
+
+/// What all connections share while they run.
+pub struct Shared {
+    pub chunks: Mutex<Receiver<Arc<Chunk>>>,
+    pub rows_done: AtomicU64,
+    pub rows_sent: AtomicU64,
+    pub begun: Instant,
+    pub is_aborted: AtomicBool,
+}
+
+/// Rows that were not imported.
+#[derive(Debug)]
+pub struct Failed {
+    pub is_parse_error: bool,
+    pub message: String,
+    pub rows: Vec<Vec<u8>>,
+    /// The number of the first.
+    pub first_row: u64,
+    pub attempts: u32,
+}
+
+/// The values of one row.
+#[derive(Clone, Default)]
+struct Row {
+    bytes: Vec<u8>,
+    spans: Vec<Option<(usize, usize)>>,
+}
+
+impl Row {
+    fn value(&self, at: usize) -> Option<&[u8]> {
+        let (start, end) = (*self.spans.get(at)?)?;
+        self.bytes.get(start..end)
+    }
+
+    fn has_key_of(&self, other: &Row, key: &[u16]) -> bool {
+        !key.is_empty() && key.iter().all(|at| self.value(usize::from(*at)) == other.value(usize::from(*at)))
+    }
+}
+
+/// A request on its way: which rows it has.
+struct Flight {
+    chunk: Arc<Chunk>,
+    first: usize,
+    count: usize,
+    attempts: u32,
+}
+
+/// A connection and what is on its way.
+pub struct Worker<'w> {
+    pub connection: Connection,
+    pub feed: Feed<'w>,
+}
+
+/// What is to be sent and what was.
+pub struct Feed<'w> {
+    plan: &'w Plan,
+    shared: &'w Shared,
+    prepared: Prepared,
+    version: Version,
+    failures: SyncSender<Failed>,
+    chunk: Option<Arc<Chunk>>,
+    /// The next record of the chunk.
+    at: usize,
+    is_over: bool,
+    fields: Fields,
+    rows: Vec<Row>,
+    /// A row that was parsed and belongs to the next group: its place in the chunk.
+    carried: Option<usize>,
+    spare: Row,
+    flights: Vec<Option<Flight>>,
+    free: Vec<i16>,
+    again: Vec<Flight>,
+}
+
+impl<'w> Feed<'w> {
+    /// Nothing is on its way.
+    pub fn new(
+        plan: &'w Plan,
+        shared: &'w Shared,
+        prepared: Prepared,
+        version: Version,
+        failures: SyncSender<Failed>,
+    ) -> Feed<'w> {
+        let streams = i16::try_from(plan.requests_max).unwrap_or(i16::MAX);
+        Feed {
+            plan,
+            shared,
+            prepared,
+            version,
+            failures,
+            chunk: None,
+            at: 0,
+            is_over: false,
+            fields: Fields::default(),
+            rows: vec![Row::default(); plan.batch_rows],
+            carried: None,
+            spare: Row::default(),
+            flights: (0..streams).map(|_| None).collect(),
+            free: (0..streams).rev().collect(),
+            again: Vec::new(),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len()
+    }
+
+    /// Appends requests while there are rows and streams.
+    fn fill(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let begin = out.len();
+        while !self.free.is_empty() && out.len() - begin < FILL {
+            let flight = match self.again.pop() {
+                Some(flight) => {
+                    for at in 0..flight.count {
+                        self.parse(&flight.chunk, flight.first + at)?;
+                        if let Some(row) = self.rows.get_mut(at) {
+                            std::mem::swap(row, &mut self.spare);
+                        }
+                    }
+                    self.carried = None;
+                    flight
+                }
+                None if self.is_held_back() => break,
+                None => match self.next_group() {
+                    Some(flight) => flight,
+                    None => break,
+                },
+            };
+            self.put(flight, out)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the rate that the user set says to wait.
+    fn is_held_back(&self) -> bool {
+        self.plan.rows_per_second.is_some_and(|rate| {
+            let allowed = self.shared.begun.elapsed().as_secs_f64() * rate as f64;
+            self.shared.rows_sent.load(Ordering::Relaxed) as f64 > allowed
+        })
+    }
+
+    /// The next rows that go together, parsed into `rows`.
+    fn next_group(&mut self) -> Option<Flight> {
+        loop {
+            let chunk = match &self.chunk {
+                Some(chunk) if self.at < chunk.len() => Arc::clone(chunk),
+                _ => {
+                    self.chunk = self.receive();
+                    (self.at, self.carried) = (0, None);
+                    self.chunk.as_ref()?;
+                    continue;
+                }
+            };
+            let (mut first, mut count) = (self.at, 0);
+            while self.at < chunk.len() && count < self.plan.batch_rows {
+                if self.carried.take() != Some(self.at)
+                    && let Err(error) = self.parse(&chunk, self.at)
+                {
+                    self.fail(&chunk, (self.at, 1), true, (&format!("ParseError - {error:#}"), 1));
+                    self.at += 1;
+                    if count > 0 {
+                        break;
+                    }
+                    first = self.at;
+                    continue;
+                }
+                let belongs = match self.rows.first() {
+                    Some(row) if count > 0 => row.has_key_of(&self.spare, &self.prepared.partition_key),
+                    _ => true,
+                };
+                if !belongs {
+                    self.carried = Some(self.at);
+                    break;
+                }
+                if let Some(row) = self.rows.get_mut(count) {
+                    std::mem::swap(row, &mut self.spare);
+                }
+                self.at += 1;
+                count += 1;
+            }
+            if count > 0 {
+                self.shared.rows_sent.fetch_add(count as u64, Ordering::Relaxed);
+                return Some(Flight { chunk, first, count, attempts: 0 });
+            }
+        }
+    }
+
+    /// The next chunk. Waits for it only if nothing else can be done meanwhile.
+    fn receive(&mut self) -> Option<Arc<Chunk>> {
+        if self.is_over {
+            return None;
+        }
+        // Another connection may hold it and wait, for which answers on the way must not.
+        let received = match (self.in_flight(), self.shared.chunks.try_lock()) {
+            (0, Some(chunks)) => chunks.recv().map_err(|_| TryRecvError::Disconnected),
+            (0, None) => self.shared.chunks.lock().recv().map_err(|_| TryRecvError::Disconnected),
+            (_, Some(chunks)) => chunks.try_recv(),
+            (_, None) => Err(TryRecvError::Empty),
+        };
+        match received {
+            Ok(chunk) => Some(chunk),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.is_over = true;
+                None
+            }
+        }
+    }
+
+    /// Parses a record into `spare`.
+    fn parse(&mut self, chunk: &Chunk, at: usize) -> Result<()> {
+        let record = match std::str::from_utf8(chunk.record(at)) {
+            Ok(record) => record,
+            Err(error) => bail!("no UTF-8 at byte {}", error.valid_up_to()),
+        };
+        let row = &mut self.spare;
+        row.bytes.clear();
+        row.spans.clear();
+        if self.plan.fields > 0 {
+            self.fields.read(record, self.plan.marks);
+            if self.fields.len() != self.plan.fields {
+                bail!("Invalid row length {} should be {}", self.fields.len(), self.plan.fields);
+            }
+        }
+        for target in &self.plan.targets {
+            let text = match target.field {
+                Some(field) => self.fields.get(record, field).unwrap_or_default(),
+                None => record,
+            };
+            let start = row.bytes.len();
+            let is_text = matches!(target.ty, CqlType::Text | CqlType::Ascii);
+            if target.field.is_some_and(|field| !(is_text && self.fields.is_quoted(field)))
+                && text == self.plan.texts.null
+            {
+                match (target.is_key, &target.ty) {
+                    (true, _) => bail!("{}", null_key(&target.name, &self.plan.texts.null)),
+                    // What is not counted counts nothing.
+                    (false, CqlType::Counter) => {
+                        row.bytes.extend_from_slice(&0_i64.to_be_bytes());
+                        row.spans.push(Some((start, row.bytes.len())));
+                    }
+                    (false, _) => row.spans.push(None),
+                }
+                continue;
+            }
+            if let Err(error) = parse_value(&target.ty, text, &self.plan.texts, &mut row.bytes) {
+                bail!("Failed to parse {text} for column {}: {error}", target.name);
+            }
+            row.spans.push(Some((start, row.bytes.len())));
+        }
+        Ok(())
+    }
+
+    /// Appends the request of a flight whose rows are in `rows`.
+    fn put(&mut self, flight: Flight, out: &mut Vec<u8>) -> Result<()> {
+        let Some(stream) = self.free.pop() else { return Ok(()) };
+        let missing = match self.plan.null_as_unset && self.version >= Version::V4 {
+            true => Value::Unset,
+            false => Value::Null,
+        };
+        let variables = self.plan.targets.len();
+        let values: Vec<Value<'_>> = self
+            .rows
+            .iter()
+            .take(flight.count)
+            .flat_map(|row| (0..variables).map(|at| row.value(at).map_or(missing, Value::Bytes)))
+            .collect();
+        let parameters = QueryParameters { consistency: self.plan.consistency, ..QueryParameters::default() };
+        let head = RequestHead::new(self.version, stream);
+        if flight.count == 1 {
+            let parameters = QueryParameters { values: Values::positional(&values), ..parameters };
+            let metadata_id = self.prepared.metadata_id.as_deref();
+            let execute = Execute { id: &self.prepared.id, result_metadata_id: metadata_id, parameters };
+            Request::Execute(execute).encode(&head, out)?;
+        } else {
+            let statements: Vec<BatchStatement<'_>> = values
+                .chunks(variables.max(1))
+                .map(|values| BatchStatement {
+                    statement: StatementRef::Prepared(&self.prepared.id),
+                    values: Values::positional(values),
+                })
+                .collect();
+            let kind = if self.plan.is_counter { BatchKind::Counter } else { BatchKind::Unlogged };
+            let batch = Batch { kind, statements: Statements::Slice(&statements), parameters };
+            Request::Batch(batch).encode(&head, out)?;
+        }
+        if let Some(place) = self.flights.get_mut(usize::try_from(stream)?) {
+            *place = Some(flight);
+        }
+        Ok(())
+    }
+
+    /// Takes an answer.
+    fn answered(&mut self, envelope: &Envelope<'_>) -> Result<()> {
+        let header = envelope.header;
+        let place = usize::try_from(header.stream).ok().and_then(|stream| self.flights.get_mut(stream));
+        let Some(mut flight) = place.and_then(Option::take) else { return Ok(()) };
+        self.free.push(header.stream);
+        if header.opcode == Opcode::Result {
+            self.shared.rows_done.fetch_add(flight.count as u64, Ordering::Relaxed);
+            return Ok(());
+        }
+        let message = decode_response(header.version, header.opcode, header.flags, envelope.body)?;
+        let Response::Error(error) = message.response else {
+            bail!("an answer that does not fit: {:?}", message.response);
+        };
+        let code = error.detail.code();
+        let text = Refused(error).to_string();
+        flight.attempts += 1;
+        let rows = (flight.first, flight.count);
+        if is_worth_another_try(code) && flight.attempts < self.plan.attempts_max {
+            std::thread::sleep(PAUSE * 2_u32.pow(flight.attempts.min(6) - 1));
+            self.again.push(flight);
+        } else if flight.count > 1 && !is_worth_another_try(code) {
+            // One row of a batch is wrong: each by itself says which.
+            for at in 0..flight.count {
+                let chunk = Arc::clone(&flight.chunk);
+                self.again.push(Flight { chunk, first: flight.first + at, count: 1, attempts: 0 });
+            }
+        } else {
+            self.fail(&flight.chunk, rows, false, (&text, flight.attempts));
+        }
+        Ok(())
+    }
+
+    fn fail(&self, chunk: &Chunk, rows: (usize, usize), is_parse_error: bool, why: (&str, u32)) {
+        let ((first, count), (message, attempts)) = (rows, why);
+        let failed = Failed {
+            is_parse_error,
+            message: message.to_owned(),
+            rows: (first..first + count).map(|at| chunk.record(at).to_vec()).collect(),
+            first_row: chunk.first_row + first as u64,
+            attempts,
+        };
+        // Nobody listens any more once the import was given up.
+        _ = self.failures.send(failed);
+    }
+
+    /// The connection is gone: what was on its way may have arrived or not.
+    fn lose(&mut self, error: &anyhow::Error) {
+        let text = format!("{error:#}; whether the server has these rows is not known");
+        for flight in std::mem::take(&mut self.flights).into_iter().flatten() {
+            self.fail(&flight.chunk, (flight.first, flight.count), false, (&text, flight.attempts + 1));
+        }
+        for flight in std::mem::take(&mut self.again) {
+            self.fail(&flight.chunk, (flight.first, flight.count), false, (&text, flight.attempts));
+        }
+    }
+}
+
+fn null_key(name: &str, null: &str) -> String {
+    let advice =
+        " If you want to insert empty strings, consider using the WITH NULL=<marker> option for COPY.";
+    let advice = if null.is_empty() { advice } else { "" };
+    format!("Cannot insert null value for primary key column '{name}'.{advice}")
+}
+
+/// Errors of the moment, not of the row.
+fn is_worth_another_try(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::Overloaded
+            | ErrorCode::Unavailable
+            | ErrorCode::IsBootstrapping
+            | ErrorCode::WriteTimeout
+            | ErrorCode::WriteFailure
+            | ErrorCode::Server
+    )
+}
+
+impl Worker<'_> {
+    /// Sends rows until there are no more.
+    ///
+    /// # Errors
+    /// The connection is gone; the rows that were on their way are told as failed.
+    pub fn run(mut self) -> Result<()> {
+        let done = self.pump();
+        if let Err(error) = &done {
+            self.feed.lose(error);
+        }
+        done
+    }
+
+    fn pump(&mut self) -> Result<()> {
+        let mut heard = Instant::now();
+        loop {
+            let Worker { connection, feed } = self;
+            if !feed.shared.is_aborted.load(Ordering::Relaxed) {
+                connection.put(|out| feed.fill(out))?;
+                connection.write_blocking()?;
+            } else if feed.in_flight() == 0 {
+                return Ok(());
+            }
+            if feed.in_flight() == 0 {
+                if feed.is_over && feed.again.is_empty() {
+                    return Ok(());
+                }
+                // Held back by the rate.
+                std::thread::sleep(Duration::from_millis(2));
+                heard = Instant::now();
+                continue;
+            }
+            match connection.read()? {
+                Received::Bytes => heard = Instant::now(),
+                Received::Nothing if heard.elapsed() > PATIENCE => {
+                    bail!("the server has not answered for {} s", PATIENCE.as_secs())
+                }
+                Received::Nothing => {}
+            }
+            connection.envelopes(|envelope| feed.answered(envelope))?;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The flags of `helenus shell`.
+
+use super::output::Format;
+use clap::Args;
+use helenus_wire::native::Version;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "Examples:
+  helenus shell                                     type statements; HELP lists the shell's own commands
+  helenus shell 10.0.0.7 9142 -k feed               another server, and a keyspace to begin with
+  helenus shell -e \"SELECT * FROM feed.timeline LIMIT 5\" --format json
+  helenus shell -f schema.cql --stop-on-error       exit code 1 if a statement fails
+  helenus shell -e \"COPY feed.timeline FROM 'timeline.csv' WITH HEADER = true\"
+
+It speaks to Helenus and to any Cassandra (native protocol v3 to v5).";
+
+/// What to connect to, what to run, and how to show it.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct ShellOptions {
+    /// Server, as HOST or HOST:PORT [default: 127.0.0.1]
+    #[arg(value_name = "HOST", env = "CQLSH_HOST")]
+    pub host: Option<String>,
+    /// Its port, if HOST does not say [default: 9042]
+    #[arg(value_name = "PORT", env = "CQLSH_PORT")]
+    pub port: Option<u16>,
+    /// Run these statements and end
+    #[arg(short, long, value_name = "STATEMENTS", conflicts_with = "file")]
+    pub execute: Option<String>,
+    /// Run the statements of a file and end; `-` is the standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Keyspace of unqualified names
+    #[arg(short, long, value_name = "NAME")]
+    pub keyspace: Option<String>,
+    /// Log in as this user (SASL PLAIN)
+    #[arg(short, long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Password; asked for at a terminal if it is left out
+    #[arg(short, long, value_name = "PASSWORD", requires = "username")]
+    pub password: Option<String>,
+    /// How results are shown: json is one object a line
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+    /// End at the first statement that fails; the exit code is 1 then in any case
+    #[arg(long)]
+    pub stop_on_error: bool,
+    /// Colours although this is no terminal
+    #[arg(short = 'C', long, conflicts_with = "no_color")]
+    pub color: bool,
+    /// No colours
+    #[arg(long, env = "NO_COLOR", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_color: bool,
+    /// Prompt and edit lines although the input is no terminal
+    #[arg(short, long)]
+    pub tty: bool,
+    /// Rows asked of the server at a time, and shown at a time on a terminal
+    #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..))]
+    pub page_size: i32,
+    /// Seconds to wait for an answer [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub request_timeout: Option<u64>,
+    /// Version of the native protocol; the newest that the server speaks by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=5))]
+    pub protocol_version: Option<u8>,
+    /// Do not write statements to the history file
+    #[arg(long)]
+    pub disable_history: bool,
+    /// File of defaults [default: ~/.cassandra/cqlshrc, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub cqlshrc: Option<PathBuf>,
+    /// TLS, which this shell does not have: it says what to do instead
+    #[arg(long)]
+    pub ssl: bool,
+}
+
+impl ShellOptions {
+    /// `HOST:PORT`. An IPv6 address stands in brackets.
+    pub fn address(&self) -> String {
+        let (host, port) = (self.host.as_deref().unwrap_or("127.0.0.1").trim(), self.port.unwrap_or(9042));
+        let has_port = match host.rsplit_once(':') {
+            Some((before, port)) => {
+                !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && !before.contains(':')
+                    || before.ends_with(']')
+            }
+            None => false,
+        };
+        match (has_port, host.contains(':') && !host.starts_with('[')) {
+            (true, _) => host.to_owned(),
+            (false, true) => format!("[{host}]:{port}"),
+            (false, false) => format!("{host}:{port}"),
+        }
+    }
+
+    /// How long to wait for an answer.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.request_timeout.unwrap_or(10).max(1))
+    }
+
+    /// Those of a command line.
+    #[cfg(test)]
+    pub fn of(args: &[&str]) -> ShellOptions {
+        use clap::{Command, FromArgMatches};
+        let command = ShellOptions::augment_args(Command::new("shell"));
+        let matches = command.get_matches_from(std::iter::once("shell").chain(args.iter().copied()));
+        ShellOptions::from_arg_matches(&matches).unwrap()
+    }
+
+    /// The version asked for, if one was.
+    pub fn version(&self) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| Some(version.number()) == self.protocol_version)
+    }
+}

@@ -1,0 +1,13 @@
+//! Where results go and how they look: aligned tables, rows one below the other, JSON, CSV.
+
+mod format;
+mod lines;
+mod pager;
+mod sink;
+mod table;
+
+pub use format::Format;
+pub use lines::{csv_header, csv_row, json_row};
+pub use pager::{More, read_secret, wait_for_more};
+pub use sink::Sink;
+pub use table::{columnize, expanded, table};

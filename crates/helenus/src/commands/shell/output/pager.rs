@@ -1,0 +1,67 @@
+//! Between two pages on a terminal: one key goes on, q stops.
+
+use anyhow::Result;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+use std::io::{Write, stdin, stdout};
+
+/// What the user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    Page,
+    Nothing,
+}
+
+/// Shows that there is more and waits for a key.
+///
+/// # Errors
+/// The terminal is gone.
+pub fn wait_for_more() -> Result<More> {
+    let mut out = stdout().lock();
+    out.write_all(b"---MORE--- (any key; q stops)")?;
+    out.flush()?;
+    let key = one_key()?;
+    out.write_all(b"\r\x1b[K")?;
+    out.flush()?;
+    match key {
+        // q, Q, Ctrl-C, Ctrl-D, the end.
+        None | Some(b'q' | b'Q' | 3 | 4) => Ok(More::Nothing),
+        Some(_) => Ok(More::Page),
+    }
+}
+
+/// A key, without waiting for Enter and without an echo.
+fn one_key() -> Result<Option<u8>> {
+    let input = stdin();
+    let before = tcgetattr(&input)?;
+    let mut raw = before.clone();
+    raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+    raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+    tcsetattr(&input, OptionalActions::Now, &raw)?;
+    let mut key = [0];
+    // Past the buffer of the standard input: what is typed ahead belongs to the line editor.
+    let read = rustix::io::read(&input, &mut key);
+    tcsetattr(&input, OptionalActions::Now, &before)?;
+    Ok(if read? == 0 { None } else { key.first().copied() })
+}
+
+/// A line typed without an echo: a password.
+///
+/// # Errors
+/// The terminal is gone.
+pub fn read_secret(prompt: &str) -> Result<String> {
+    let input = stdin();
+    let mut out = stdout().lock();
+    out.write_all(prompt.as_bytes())?;
+    out.flush()?;
+    let before = tcgetattr(&input)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&input, OptionalActions::Now, &silent)?;
+    let mut line = String::new();
+    let read = input.read_line(&mut line);
+    tcsetattr(&input, OptionalActions::Now, &before)?;
+    out.write_all(b"\n")?;
+    read?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,113 @@
+//! Aligned tables, as cqlsh draws them: names to the left, values to the right.
+
+use super::super::value::Painted;
+
+/// Rows below their names. Without `header` the names only make the columns wide enough.
+pub fn table(names: &[Painted], rows: &[Vec<Painted>], header: bool) -> String {
+    let mut widths: Vec<usize> = names.iter().map(|name| name.width).collect();
+    for row in rows {
+        for (width, value) in widths.iter_mut().zip(row) {
+            *width = (*width).max(value.width);
+        }
+    }
+    let mut out = String::new();
+    if header {
+        let mut line = String::from(" ");
+        for (at, (name, width)) in names.iter().zip(&widths).enumerate() {
+            if at > 0 {
+                line.push_str(" | ");
+            }
+            name.left(*width, &mut line);
+        }
+        out.push_str(line.trim_end());
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+        out.push_str(&format!("\n-{}-\n", rule.join("-+-")));
+    }
+    for row in rows {
+        out.push(' ');
+        for (at, (value, width)) in row.iter().zip(&widths).enumerate() {
+            if at > 0 {
+                out.push_str(" | ");
+            }
+            value.right(*width, &mut out);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A block a row, a line a column. `before` rows were shown already.
+pub fn expanded(names: &[Painted], rows: &[Vec<Painted>], before: usize) -> String {
+    let name_width = names.iter().map(|name| name.width).max().unwrap_or(0);
+    let value_width = rows.iter().flatten().map(|value| value.width).max().unwrap_or(0);
+    let mut out = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let rule = format!("-{}-+-{}-", "-".repeat(name_width), "-".repeat(value_width));
+        out.push_str(&format!("@ Row {}\n{rule}\n", before + at + 1));
+        for (name, value) in names.iter().zip(row) {
+            out.push(' ');
+            name.left(name_width, &mut out);
+            out.push_str(" | ");
+            out.push_str(&value.text);
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Names in columns that fill a line of `width`, going down first (Python's `cmd.columnize`).
+pub fn columnize(names: &[String], width: usize) -> String {
+    if names.is_empty() {
+        return "<empty>\n".to_owned();
+    }
+    let width_of = |name: &String| name.chars().count();
+    for rows in 1..=names.len() {
+        let columns: Vec<&[String]> = names.chunks(rows).collect();
+        let widths: Vec<usize> =
+            columns.iter().map(|column| column.iter().map(width_of).max().unwrap_or(0)).collect();
+        let total: usize = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+        if total > width && rows < names.len() {
+            continue;
+        }
+        let mut out = String::new();
+        for row in 0..rows {
+            let mut line = String::new();
+            for (at, (column, width)) in columns.iter().zip(&widths).enumerate() {
+                let Some(name) = column.get(row) else { continue };
+                if at > 0 {
+                    line.push_str("  ");
+                }
+                line.push_str(&format!("{name:<width$}"));
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        return out;
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn painted(text: &str) -> Painted {
+        Painted { text: text.to_owned(), width: text.chars().count() }
+    }
+
+    #[test]
+    fn values_stand_right_under_their_names() {
+        let names = [painted("k"), painted("value")];
+        let rows = [vec![painted("100"), painted("a")]];
+        assert_eq!(table(&names, &rows, true), " k   | value\n-----+-------\n 100 |     a\n");
+        assert_eq!(expanded(&names, &rows, 4), "@ Row 5\n-------+-----\n k     | 100\n value | a\n\n");
+    }
+
+    #[test]
+    fn names_go_down_first() {
+        let names: Vec<String> = ["a", "bb", "c", "d"].map(str::to_owned).into();
+        assert_eq!(columnize(&names, 80), "a  bb  c  d\n");
+        assert_eq!(columnize(&names, 7), "a   c\nbb  d\n");
+    }
+}

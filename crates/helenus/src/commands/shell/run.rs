@@ -1,0 +1,116 @@
+//! Where statements come from: the command line, a file, a pipe, or a person.
+
+use super::ShellOptions;
+use super::catalog::Catalog;
+use super::edit;
+use super::interpreter::{Server, Settings, Shell, is_closed_pipe};
+use super::output::{Sink, read_secret};
+use super::rc::Rc;
+use super::session::{Asked, Credentials, Endpoint, Interrupt, Session};
+use anyhow::{Context, Result, bail};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Read, stdin, stdout};
+use std::path::Path;
+use std::rc;
+
+/// Connects and runs what there is to run.
+///
+/// # Errors
+/// No connection; a statement that failed, where nobody was there to see it.
+pub fn run(options: &ShellOptions) -> Result<()> {
+    let (mut options, mut notes) = (options.clone(), Vec::new());
+    let rc = Rc::find(options.cqlshrc.as_deref())?;
+    rc.apply(&mut options, &mut notes)?;
+    let options = &options;
+    if options.ssl {
+        bail!(
+            "this shell has no TLS yet, and neither has helenus serve: go through a tunnel (ssh -L 9042:127.0.0.1:9042 HOST, or \
+             stunnel in client mode) and connect to its end, or use cqlsh --ssl"
+        );
+    }
+    let at_terminal = stdin().is_terminal();
+    let is_interactive = options.execute.is_none() && options.file.is_none() && (at_terminal || options.tty);
+    let interrupt = Interrupt::default();
+    let session = Session::open(endpoint(options, at_terminal)?, interrupt.clone())?;
+    let server: Server = rc::Rc::new(RefCell::new((session, Catalog::default())));
+    if let Some(keyspace) = &options.keyspace {
+        server.borrow_mut().0.use_keyspace(keyspace)?;
+    }
+    let is_terminal = is_interactive && at_terminal && stdout().is_terminal();
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term.is_empty() || term == "dumb");
+    let in_colour = options.color || !options.no_color && stdout().is_terminal() && !is_dumb;
+    let settings = Settings {
+        asked: Asked::plain(),
+        is_paging: true,
+        page_size: options.page_size,
+        format: options.format,
+        expand: false,
+        timing: false,
+        is_terminal,
+        stop_on_error: options.stop_on_error,
+    };
+    let mut shell = Shell::new(server, settings, Sink::new(in_colour));
+    rc.values(&mut shell.rules, &mut notes)?;
+    shell.defaults = rc;
+    notes.iter().for_each(|note| eprintln!("Warning: {note}"));
+    let done = match (&options.execute, options.file.as_deref().filter(|file| *file != Path::new("-"))) {
+        _ if is_interactive => return edit::converse(&mut shell, options, &interrupt),
+        (Some(text), _) => shell.run_lines(&mut format!("{text}\n;").as_bytes(), None),
+        (None, Some(file)) => {
+            let input = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+            shell.run_lines(&mut BufReader::new(input), Some(&file.display().to_string()))
+        }
+        (None, None) => shell.run_lines(&mut StandardInput, Some("<stdin>")),
+    };
+    match done {
+        Ok(_) => {}
+        Err(error) if is_closed_pipe(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    shell.sink.release()?;
+    match shell.failures {
+        0 => Ok(()),
+        1 => bail!("a statement failed"),
+        count => bail!("{count} statements failed"),
+    }
+}
+
+fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
+    let credentials = match (&options.username, &options.password) {
+        (None, _) => None,
+        (Some(user), Some(password)) => Some(Credentials { user: user.clone(), password: password.clone() }),
+        (Some(user), None) if at_terminal => {
+            Some(Credentials { user: user.clone(), password: read_secret("Password: ")? })
+        }
+        (Some(_), None) => bail!("--username without --password, and no terminal to ask for it"),
+    };
+    Ok(Endpoint {
+        address: options.address(),
+        credentials,
+        version: options.version(),
+        request_timeout: options.patience(),
+    })
+}
+
+/// The standard input, locked for each line alone: COPY FROM STDIN reads on where the statement ends.
+struct StandardInput;
+
+impl Read for StandardInput {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        stdin().read(into)
+    }
+}
+
+impl BufRead for StandardInput {
+    // Only whole lines are ever asked for.
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn consume(&mut self, _: usize) {}
+
+    fn read_line(&mut self, line: &mut String) -> std::io::Result<usize> {
+        stdin().read_line(line)
+    }
+}

@@ -1,0 +1,443 @@
+//! The shell's connection: login, one request at a time with its pages, warnings and trace, and connecting anew.
+//!
+//! A request that took too long or was interrupted leaves its answer on the way; answers carry the number of their request,
+//! and one that nobody waits for any more is dropped.
+
+use super::refusal::Refused;
+use crate::commands::client::{Connection, Received};
+use anyhow::{Context, Result, anyhow, bail};
+use helenus_wire::native::{
+    ColumnSpec, Consistency, Envelope, ErrorCode, Flags, Opcode, Prepare, Query, QueryParameters, Request,
+    RequestHead, Response, ResponseMessage, ResultMessage, Version, decode_response,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How often a wait looks whether it was interrupted. An answer that comes ends it at once.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A name and its password.
+#[derive(Clone)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+/// Where a server is and how to be let in.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// `HOST:PORT`.
+    pub address: String,
+    pub credentials: Option<Credentials>,
+    /// A version to insist on.
+    pub version: Option<Version>,
+    pub request_timeout: Duration,
+}
+
+/// Set by Ctrl-C, taken by whoever waits.
+#[derive(Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Somebody wants to stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody wanted to, since this was asked last.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Ctrl-C while a request ran.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; the server may still be at it")]
+pub struct Interrupted;
+
+/// How a statement is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub consistency: Consistency,
+    pub serial_consistency: Consistency,
+    /// None: all rows at once.
+    pub page_size: Option<i32>,
+    pub tracing: bool,
+}
+
+/// A whole answer, as bytes.
+pub struct Reply {
+    version: Version,
+    opcode: Opcode,
+    flags: Flags,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn of(envelope: &Envelope<'_>) -> Reply {
+        let header = envelope.header;
+        let (version, opcode, flags) = (header.version, header.opcode, header.flags);
+        Reply { version, opcode, flags, body: envelope.body.to_vec() }
+    }
+
+    /// What it says.
+    pub fn message(&self) -> Result<ResponseMessage<'_>> {
+        Ok(decode_response(self.version, self.opcode, self.flags, &self.body)?)
+    }
+}
+
+/// A statement the server knows.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub id: Vec<u8>,
+    /// v5: id of the result's columns.
+    pub metadata_id: Option<Vec<u8>>,
+    pub variables: Vec<ColumnSpec>,
+    /// Which variables make the partition key, in its order.
+    pub partition_key: Vec<u16>,
+}
+
+/// A connection with one request in flight.
+pub struct Session {
+    pub endpoint: Endpoint,
+    pub interrupt: Interrupt,
+    connection: Connection,
+    stream: i16,
+    /// What USE has set.
+    keyspace: Option<String>,
+    /// The connection is gone; the next request makes another.
+    broken: bool,
+}
+
+impl Session {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// Nobody listens, the login is refused, no version in common.
+    pub fn open(endpoint: Endpoint, interrupt: Interrupt) -> Result<Session> {
+        let connection = connect(&endpoint, &interrupt)?;
+        Ok(Session { endpoint, interrupt, connection, stream: 0, keyspace: None, broken: false })
+    }
+
+    /// The version of the connection.
+    pub fn version(&self) -> Version {
+        self.connection.version
+    }
+
+    /// The keyspace of unqualified names.
+    pub fn keyspace(&self) -> Option<&str> {
+        self.keyspace.as_deref()
+    }
+
+    /// Switches to another keyspace, by its name without quotes.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn use_keyspace(&mut self, name: &str) -> Result<()> {
+        let query = format!("USE {}", quoted(name));
+        self.query(&query, &Asked::plain(), None)?;
+        Ok(())
+    }
+
+    /// Runs a statement; `paging_state` asks for a later page.
+    ///
+    /// # Errors
+    /// [`Refused`] by the server, [`Interrupted`], no answer in time, a connection that broke.
+    pub fn query(&mut self, query: &str, asked: &Asked, paging_state: Option<&[u8]>) -> Result<Reply> {
+        let parameters = QueryParameters {
+            consistency: asked.consistency,
+            serial_consistency: Some(asked.serial_consistency),
+            page_size: asked.page_size,
+            paging_state,
+            ..QueryParameters::default()
+        };
+        let reply = self.ask(&Request::Query(Query { query, parameters }), asked.tracing)?;
+        if let Response::Result(ResultMessage::SetKeyspace(name)) = reply.message()?.response {
+            self.keyspace = Some(name.to_owned());
+        }
+        Ok(reply)
+    }
+
+    /// All rows of a statement of the shell's own, as cells in bytes.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub fn rows(&mut self, query: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>> {
+        let mut found = Vec::new();
+        let mut state: Option<Vec<u8>> = None;
+        loop {
+            let asked = Asked { page_size: Some(5_000), ..Asked::plain() };
+            let reply = self.query(query, &asked, state.as_deref())?;
+            let Response::Result(ResultMessage::Rows(rows)) = reply.message()?.response else {
+                return Ok(found);
+            };
+            for row in rows.iter() {
+                found.push(row?.cells().map(|cell| cell.map(<[u8]>::to_vec)).collect());
+            }
+            match rows.metadata.paging_state {
+                Some(next) => state = Some(next.to_vec()),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub fn prepare(&mut self, query: &str) -> Result<Prepared> {
+        let reply = self.ask(&Request::Prepare(Prepare { query, keyspace: None }), false)?;
+        match reply.message()?.response {
+            Response::Result(ResultMessage::Prepared(prepared)) => Ok(Prepared {
+                id: prepared.id.to_vec(),
+                metadata_id: prepared.result_metadata_id.map(<[u8]>::to_vec),
+                variables: prepared.variables.to_vec()?,
+                partition_key: prepared.partition_key,
+            }),
+            other => bail!("an answer to PREPARE that does not fit: {other:?}"),
+        }
+    }
+
+    /// Sends a request and waits for its answer, which is no error.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub fn ask(&mut self, request: &Request<'_>, tracing: bool) -> Result<Reply> {
+        if self.broken {
+            self.connect_anew()?;
+        }
+        self.stream = if self.stream == i16::MAX { 1 } else { self.stream + 1 };
+        let head = RequestHead {
+            version: self.connection.version,
+            stream: self.stream,
+            tracing,
+            custom_payload: &[],
+        };
+        self.connection.put(|out| request.encode(&head, out))?;
+        let sent = self.connection.write_blocking();
+        let wait = Wait { stream: self.stream, patience: self.endpoint.request_timeout };
+        let answered = sent.and_then(|()| receive(&mut self.connection, &wait, &self.interrupt));
+        let reply = match answered {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.broken = !error.is::<Interrupted>() && !error.is::<TooSlow>();
+                return Err(error);
+            }
+        };
+        match reply.message()?.response {
+            Response::Error(error) => Err(Refused(error).into()),
+            _ => Ok(reply),
+        }
+    }
+
+    fn connect_anew(&mut self) -> Result<()> {
+        self.connection = connect(&self.endpoint, &self.interrupt)?;
+        self.broken = false;
+        match self.keyspace.clone() {
+            Some(keyspace) => self.use_keyspace(&keyspace),
+            None => Ok(()),
+        }
+    }
+
+    /// Connects as somebody else.
+    ///
+    /// # Errors
+    /// The login is refused; the old connection stays.
+    pub fn log_in(&mut self, credentials: Credentials) -> Result<()> {
+        let endpoint = Endpoint { credentials: Some(credentials), ..self.endpoint.clone() };
+        let connection = connect(&endpoint, &self.interrupt)?;
+        self.connection = connection;
+        self.endpoint = endpoint;
+        match self.keyspace.clone() {
+            Some(keyspace) => self.use_keyspace(&keyspace),
+            None => Ok(()),
+        }
+    }
+
+    /// Another connection like this one, for a pipeline.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn another(&self) -> Result<Session> {
+        let mut endpoint = self.endpoint.clone();
+        endpoint.version = Some(self.version());
+        Session::open(endpoint, self.interrupt.clone())
+    }
+
+    /// The connection alone.
+    pub fn into_connection(self) -> Connection {
+        self.connection
+    }
+}
+
+impl Asked {
+    /// For statements of the shell's own.
+    pub fn plain() -> Asked {
+        let (consistency, serial_consistency) = (Consistency::One, Consistency::Serial);
+        Asked { consistency, serial_consistency, page_size: None, tracing: false }
+    }
+}
+
+/// Warnings and trace of an answer.
+pub fn notes(message: &ResponseMessage<'_>) -> (Vec<String>, Option<Uuid>) {
+    (message.warnings.iter().map(str::to_owned).collect(), message.tracing_id)
+}
+
+/// A name between quotes, whether it needs them or not.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// No answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0} s; --request-timeout gives it more time")]
+pub struct TooSlow(u64);
+
+struct Wait {
+    stream: i16,
+    patience: Duration,
+}
+
+fn receive(connection: &mut Connection, wait: &Wait, interrupt: &Interrupt) -> Result<Reply> {
+    let begun = Instant::now();
+    loop {
+        let mut found = None;
+        connection.envelopes(|envelope| {
+            if envelope.header.stream == wait.stream {
+                found = Some(Reply::of(envelope));
+            }
+            Ok(())
+        })?;
+        if let Some(reply) = found {
+            return Ok(reply);
+        }
+        if interrupt.take() {
+            return Err(Interrupted.into());
+        }
+        if begun.elapsed() > wait.patience {
+            return Err(TooSlow(wait.patience.as_secs()).into());
+        }
+        match connection.read()? {
+            Received::Bytes | Received::Nothing => {}
+        }
+    }
+}
+
+/// Connects with the newest version that both sides speak.
+fn connect(endpoint: &Endpoint, interrupt: &Interrupt) -> Result<Connection> {
+    if let Some(version) = endpoint.version {
+        return start(endpoint, version, interrupt);
+    }
+    for version in [Version::V5, Version::V4] {
+        match start(endpoint, version, interrupt) {
+            Err(error) if is_version_trouble(&error) => {}
+            done => return done,
+        }
+    }
+    start(endpoint, Version::V3, interrupt)
+}
+
+/// Whether an older version may do: the server said so, or in words that only an older version reads.
+fn is_version_trouble(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<Refused>() {
+        Some(Refused(message)) => message.detail.code() == ErrorCode::Protocol,
+        None => error.is::<helenus_wire::WireError>(),
+    }
+}
+
+fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result<Connection> {
+    let mut connection = Connection::open(&endpoint.address, version)
+        .with_context(|| "is a server running there? `helenus serve` starts one")?;
+    connection.socket.set_read_timeout(Some(TICK))?;
+    let wait = Wait { stream: 0, patience: endpoint.request_timeout };
+    loop {
+        let reply = receive(&mut connection, &wait, interrupt)?;
+        match reply.message()?.response {
+            Response::Ready => {
+                connection.started();
+                return Ok(connection);
+            }
+            Response::AuthSuccess(_) => return Ok(connection),
+            Response::Authenticate(class) => {
+                connection.started();
+                let Some(login) = &endpoint.credentials else {
+                    return Err(anyhow!(
+                        "the server wants a login ({class}): give --username and --password"
+                    ));
+                };
+                put_login(&mut connection, login)?;
+            }
+            Response::AuthChallenge(_) => {
+                bail!("the server wants another login than SASL PLAIN, which is all this shell has")
+            }
+            Response::Error(error) => return Err(Refused(error).into()),
+            other => bail!("an answer to STARTUP that does not fit: {other:?}"),
+        }
+    }
+}
+
+/// SASL PLAIN (RFC 4616): no authorisation identity, the name, the password.
+fn put_login(connection: &mut Connection, login: &Credentials) -> Result<()> {
+    let token = format!("\0{}\0{}", login.user, login.password);
+    let head = RequestHead::new(connection.version, 0);
+    connection.put(|out| Request::AuthResponse(Some(token.as_bytes())).encode(&head, out))?;
+    connection.write_blocking()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// Reads a request's envelope: its opcode and body.
+    fn request(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+        let mut header = [0; 9];
+        socket.read_exact(&mut header).unwrap();
+        let [.., opcode, a, b, c, d] = header;
+        let mut body = vec![0; u32::from_be_bytes([a, b, c, d]) as usize];
+        socket.read_exact(&mut body).unwrap();
+        (opcode, body)
+    }
+
+    fn answer(socket: &mut TcpStream, opcode: u8, body: &[u8]) {
+        let mut bytes = vec![0x84, 0, 0, 0, opcode];
+        bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(body);
+        socket.write_all(&bytes).unwrap();
+    }
+
+    fn endpoint(listener: &TcpListener, credentials: Option<Credentials>) -> Endpoint {
+        Endpoint {
+            address: listener.local_addr().unwrap().to_string(),
+            credentials,
+            version: Some(Version::V4),
+            request_timeout: Duration::from_secs(30),
+        }
+    }
+
+    #[test]
+    fn a_login_is_sent_as_sasl_plain_and_asked_for_when_it_is_missing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let credentials = Some(Credentials { user: "me".to_owned(), password: "secret".to_owned() });
+        let (with, without) = (endpoint(&listener, credentials), endpoint(&listener, None));
+        let server = std::thread::spawn(move || {
+            let class = b"\0\x29org.apache.cassandra.auth.PasswordAuthent";
+            let (mut socket, _) = listener.accept().unwrap();
+            assert_eq!(request(&mut socket).0, 0x01);
+            answer(&mut socket, 0x03, class);
+            let (opcode, token) = request(&mut socket);
+            assert_eq!((opcode, &token[4..]), (0x0F, &b"\0me\0secret"[..]));
+            answer(&mut socket, 0x10, &(-1_i32).to_be_bytes());
+            let (mut socket, _) = listener.accept().unwrap();
+            request(&mut socket);
+            answer(&mut socket, 0x03, class);
+        });
+        assert!(Session::open(with, Interrupt::default()).is_ok());
+        let refused = Session::open(without, Interrupt::default()).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("--username"), "{refused}");
+        server.join().unwrap();
+    }
+}

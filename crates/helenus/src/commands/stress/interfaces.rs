@@ -1,0 +1,282 @@
+//! `helenus stress interfaces`: the four tests of the old benchmark of CQL against RPC (2011), each over every interface of a
+//! server in turn, set side by side as there.
+//!
+//! All work on the same tables: of COMPACT STORAGE if the RPC interface is among those compared, since it sees no others. A
+//! test that writes begins with empty tables each time, so that none pays for what another left. What is read was written
+//! over the first interface, flushed and compacted where the server can be told to.
+
+use super::interface::Interface;
+use super::options::{InterfacesOptions, LoadOptions, Test};
+use super::results::{Figures, side_by_side, write_files};
+use super::run::{lanes, make_keyspace, measure, stopped};
+use super::scatter::Scatter;
+use super::workload::{Extent, Workload, Wrong};
+use super::{single_rows, statements};
+use crate::commands::client::{Answered, Caller};
+use crate::commands::numbers::grouped;
+use crate::commands::profile::Door;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
+
+/// Rows of the old benchmark.
+const TEXT_ROWS: u64 = 20_000_000;
+/// Those of its tests with an index and of counters.
+const TEXT_ROWS_FEW: u64 = 10_000_000;
+
+/// Makes the tests and prints a table for each.
+///
+/// # Errors
+/// When a server cannot be reached or refuses anything, when an answer is not right; the tables made until then are printed.
+pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
+    let interfaces = interfaces(load, options)?;
+    let mut first = load.clone();
+    first.over = interfaces.iter().copied().find(|one| one.is_rpc()).or(interfaces.first().copied());
+    let mut caller = Caller::open(first.door()?)?;
+    make_keyspace(&mut caller, load)?;
+    let (mut runs, mut faults) = (Vec::new(), 0);
+    for test in &options.tests {
+        let rows = rows(load, options, *test);
+        make(&mut caller, &load.keyspace, *test)?;
+        if *test == Test::Read {
+            if !options.tests.contains(&Test::Insert) {
+                fill(&first, rows)?;
+            }
+            settle(load, options)?;
+        }
+        let mut of_test: Vec<Vec<Figures>> = vec![Vec::new(); interfaces.len()];
+        for _ in 0..options.runs {
+            for (interface, figures) in interfaces.iter().zip(&mut of_test) {
+                let mut load = load.clone();
+                (load.over, load.rows) = (Some(*interface), rows);
+                figures.push(once(&mut caller, &load, *test)?);
+                stopped(&load)?;
+            }
+        }
+        let medians: Vec<Figures> = of_test.iter().filter_map(|figures| median(figures)).collect();
+        faults += of_test.iter().flatten().map(Figures::error_count).sum::<u64>();
+        if !load.prints_json() {
+            println!("{}", side_by_side(&title(*test, rows, options.runs), &medians));
+            errors(&of_test);
+        }
+        runs.extend(of_test.into_iter().flatten());
+    }
+    write_files(load, &json!({"rows": load.rows, "repeated": options.runs, "runs": runs}), &runs)?;
+    ensure!(faults == 0, "{faults} answers were not right");
+    Ok(())
+}
+
+/// Which interfaces are compared.
+fn interfaces(load: &LoadOptions, options: &InterfacesOptions) -> Result<Vec<Interface>> {
+    if let Some(interface) = load.over {
+        bail!(
+            "`stress interfaces` goes over several: write --interfaces {} in the place of --over",
+            format!("{interface:?}").to_lowercase()
+        );
+    }
+    let can = |one: &Interface| !one.is_rpc() || load.rpc.is_some();
+    let mut chosen = options.interfaces.clone();
+    if chosen.is_empty() {
+        chosen = Interface::ALL.into_iter().filter(can).collect();
+    }
+    ensure!(
+        chosen.iter().all(can),
+        "--interfaces: RPC is reached at --rpc IP:PORT (`helenus serve --rpc 127.0.0.1:9160` listens there)"
+    );
+    Ok(chosen)
+}
+
+fn rows(load: &LoadOptions, options: &InterfacesOptions, test: Test) -> u64 {
+    match test {
+        _ if !options.as_in_the_text => load.rows,
+        Test::Insert | Test::Read => TEXT_ROWS,
+        Test::Indexed | Test::Count => TEXT_ROWS_FEW,
+    }
+}
+
+fn title(test: Test, rows: u64, runs: u16) -> String {
+    let rows = grouped(rows);
+    let what = match test {
+        Test::Insert => format!("Insert {rows} rows x 5 columns (no index)"),
+        Test::Indexed => format!("Insert {rows} rows x 5 columns (an index on one)"),
+        Test::Count => format!("Counter increments, {rows} rows x 5 columns"),
+        Test::Read => format!("Read {rows} rows x 5 columns"),
+    };
+    if runs > 1 { format!("{what}, the median of {runs} runs") } else { what }
+}
+
+fn make(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
+    match test {
+        Test::Count => statements::make_counters(caller, keyspace),
+        _ => statements::make_table(caller, keyspace, test == Test::Indexed),
+    }
+}
+
+fn empty(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
+    let table = match test {
+        Test::Count => statements::counters(),
+        Test::Insert | Test::Indexed => statements::table(test == Test::Indexed),
+        Test::Read => return Ok(()),
+    };
+    caller.run(&format!("TRUNCATE TABLE {keyspace}.{table}"))
+}
+
+/// The test as a workload.
+fn workload(load: &LoadOptions, test: Test) -> Result<Box<dyn Workload>> {
+    let mut caller = Caller::open(load.door()?)?;
+    if let Caller::Rpc(client) = &mut caller {
+        client.use_keyspace(&load.keyspace)?;
+    }
+    Ok(match test {
+        Test::Insert | Test::Indexed => {
+            Box::new(single_rows::Insert::prepare(&mut caller, load, test == Test::Indexed, true)?)
+        }
+        Test::Count => {
+            Box::new(EachRow::new(single_rows::Count::prepare(&mut caller, load, false)?, load.rows))
+        }
+        Test::Read => Box::new(EachRow::new(single_rows::Read::prepare(&mut caller, load)?, load.rows)),
+    })
+}
+
+/// One test over one interface: a warm-up if one is asked for, then every row once, or as long as a duration says.
+fn once(caller: &mut Caller, load: &LoadOptions, test: Test) -> Result<Figures> {
+    let workload = workload(load, test)?;
+    if load.warmup > 0.0 {
+        empty(caller, &load.keyspace, test)?;
+        let warm = LoadOptions {
+            duration: Some(load.warmup),
+            warmup: 0.0,
+            server_pid: None,
+            quiet: true,
+            operations: None,
+            ..load.clone()
+        };
+        measure(&warm, lanes(&warm, &*workload)?, warm.duration, &*workload)?;
+    }
+    empty(caller, &load.keyspace, test)?;
+    let load = LoadOptions { warmup: 0.0, ..load.clone() };
+    measure(&load, lanes(&load, &*workload)?, load.duration, &*workload)
+}
+
+/// Writes the rows that are to be read.
+fn fill(load: &LoadOptions, rows: u64) -> Result<()> {
+    let load =
+        LoadOptions { rows, duration: None, operations: None, rate: None, warmup: 0.0, ..load.clone() };
+    let workload = workload(&load, Test::Insert)?;
+    let figures = measure(&load, lanes(&load, &*workload)?, None, &*workload)?;
+    super::results::ended(&figures).context("while the rows to be read were written")
+}
+
+/// Has the server flush and compact what is to be read, if it can be told to.
+fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
+    match Door::find(load.door()?.address(), options.server_data.as_deref())? {
+        Some(door) => {
+            door.flush(&load.keyspace)?;
+            door.compact(&load.keyspace)?;
+        }
+        None => eprintln!(
+            "NOT FLUSHED AND NOT COMPACTED before the reads: this server cannot be told to from here. A Helenus on this machine \
+             can, with --server-data DIR"
+        ),
+    }
+    Ok(())
+}
+
+/// The run of median rate.
+fn median(runs: &[Figures]) -> Option<Figures> {
+    let mut order: Vec<&Figures> = runs.iter().collect();
+    order.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
+    order.get((order.len().max(1) - 1) / 2).copied().cloned()
+}
+
+fn errors(of_test: &[Vec<Figures>]) {
+    for run in of_test.iter().flatten() {
+        for (kind, errors) in &run.errors {
+            println!("  {}: {} times {kind}, first: {}", run.interface.title(), errors.count, errors.first);
+        }
+    }
+}
+
+/// A workload that asks for each row once, in no order, where others draw rows at random.
+struct EachRow<W> {
+    of: W,
+    rows: u64,
+    order: Scatter,
+}
+
+impl<W: Workload> EachRow<W> {
+    fn new(of: W, rows: u64) -> EachRow<W> {
+        EachRow { of, rows, order: Scatter::new(rows) }
+    }
+
+    /// Workloads take the row of an operation from its leading bits: `below(operation, rows)`. This is the least operation
+    /// that gives a row.
+    fn operation(&self, row: u64) -> u64 {
+        let row = u128::from(self.order.place(row));
+        u64::try_from((row << 64).div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+impl<W: Workload> Workload for EachRow<W> {
+    fn name(&self) -> String {
+        self.of.name()
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::Each(self.rows)
+    }
+
+    fn put(&self, row: u64, stream: i16, out: &mut Vec<u8>) {
+        self.of.put(self.operation(row), stream, out);
+    }
+
+    fn check(&self, row: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+        self.of.check(self.operation(row), answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::below;
+    use super::*;
+
+    /// A workload that is never asked.
+    struct Silent;
+
+    impl Workload for Silent {
+        fn name(&self) -> String {
+            String::new()
+        }
+
+        fn extent(&self) -> Extent {
+            Extent::Any
+        }
+
+        fn put(&self, _operation: u64, _stream: i16, _out: &mut Vec<u8>) {}
+
+        fn check(&self, _operation: u64, _answer: &Answered<'_>) -> Result<u64, Wrong> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn each_row_is_asked_for_once() {
+        for rows in [1, 7, 1_000, 4_096] {
+            let each = EachRow::new(Silent, rows);
+            let asked: std::collections::BTreeSet<u64> =
+                (0..rows).map(|row| below(each.operation(row), rows)).collect();
+            assert_eq!(asked.len() as u64, rows);
+        }
+    }
+
+    #[test]
+    fn the_median_run_is_shown() {
+        let run = |ops_per_s| Figures { ops_per_s, ..Figures::default() };
+        let median = |rates: &[f64]| {
+            super::median(&rates.iter().copied().map(run).collect::<Vec<_>>()).map(|run| run.ops_per_s)
+        };
+        assert_eq!(
+            [median(&[3.0, 1.0, 2.0]), median(&[2.0, 1.0]), median(&[])],
+            [Some(2.0), Some(1.0), None]
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The figures of a run: what `--json` writes. Fields are only ever added; `format` changes when one changes its meaning.
+//!
+//! Latencies are microseconds, of right answers alone. At a fixed rate `latency_us` counts from the moment a request was
+//! meant to leave and `service_us` from the one it left; otherwise these are the same.
+
+use super::super::interface::Interface;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name and number of the format.
+pub(in super::super) const FORMAT: &str = "helenus-stress-1";
+/// Buckets of the histogram for each factor of ten.
+const BUCKETS: f64 = 20.0;
+/// A client that is busy for so much of its time has none left to wait for the server.
+const BUSY: f64 = 0.9;
+
+/// A run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(in super::super) struct Figures {
+    pub format: String,
+    /// Version of the program that measured.
+    pub program: String,
+    /// As given with `--label`.
+    pub label: Option<String>,
+    /// When it was begun, seconds since the epoch.
+    pub begun_s: u64,
+    /// What the client ran on, in words.
+    pub machine: String,
+    pub workload: String,
+    pub host: String,
+    /// `RPC`, or the version of the native protocol.
+    pub protocol: String,
+    pub interface: Interface,
+    pub connections: usize,
+    pub in_flight: u32,
+    pub threads: usize,
+    pub rate: Option<Paced>,
+    /// Right answers.
+    pub operations: u64,
+    pub rows: u64,
+    /// From the first measured moment to the last answer.
+    pub seconds: f64,
+    pub ops_per_s: f64,
+    pub rows_per_s: f64,
+    pub latency_us: Latency,
+    pub service_us: Option<Latency>,
+    pub answers_per_read: f64,
+    /// All other answers, by kind.
+    pub errors: BTreeMap<String, Errors>,
+    pub client_cpu_us_per_op: f64,
+    pub client: ClientUse,
+    pub server: Option<ServerFigures>,
+    /// Of a workload with several statements, each of them.
+    pub statements: Vec<StatementFigures>,
+    /// Each second of the run.
+    pub series: Vec<Second>,
+    /// How many right answers took at most so many microseconds and longer than the bucket before.
+    pub histogram: Vec<(f64, u64)>,
+    /// Quantiles and their microseconds, as far as there were enough answers.
+    pub spectrum: Vec<(f64, f64)>,
+}
+
+/// A fixed rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct Paced {
+    /// Requests a second that were asked for.
+    pub asked_per_s: f64,
+    /// Requests that were due and had not left at the end: the server did not keep up.
+    pub late: u64,
+}
+
+/// Quantiles of latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(in super::super) struct Latency {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    #[serde(rename = "p99.9")]
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// Answers that were not right, of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) struct Errors {
+    pub count: u64,
+    /// What the first said.
+    pub first: String,
+}
+
+/// How busy the client was: shares of the time of its busiest thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(in super::super) struct ClientUse {
+    /// It ran.
+    pub cpu_share: f64,
+    /// It could have run and was given no processor.
+    pub waited_share: f64,
+}
+
+/// The server, where it runs on this machine and `--server-pid` says which process it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct ServerFigures {
+    pub cpu_us_per_op: f64,
+    pub cpu_s: f64,
+    pub resident_mib: f64,
+    pub resident_peak_mib: f64,
+}
+
+/// One of several statements.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in super::super) struct StatementFigures {
+    pub name: String,
+    pub operations: u64,
+    pub ops_per_s: f64,
+    pub latency_us: Latency,
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(in super::super) struct Second {
+    /// When it ended, seconds after the measurement began.
+    pub at_s: f64,
+    pub operations: u64,
+    pub ops_per_s: f64,
+    pub latency_us: Latency,
+    pub errors: u64,
+}
+
+impl Figures {
+    /// How many answers were not right.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().map(|errors| errors.count).sum()
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> String {
+        self.label.clone().unwrap_or_else(|| format!("{}, {}", self.workload, self.interface.title()))
+    }
+}
+
+impl Latency {
+    /// Of a histogram of nanoseconds.
+    pub fn of(histogram: &Histogram<u64>) -> Latency {
+        let us = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        Latency {
+            mean: histogram.mean() / 1e3,
+            p50: us(0.5),
+            p95: us(0.95),
+            p99: us(0.99),
+            p999: us(0.999),
+            max: histogram.max() as f64 / 1e3,
+        }
+    }
+
+    /// The figures with their names.
+    pub fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("mean", self.mean),
+            ("p50", self.p50),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99.9", self.p999),
+            ("max", self.max),
+        ]
+    }
+}
+
+impl ClientUse {
+    /// Whether the client, not the server, was the limit.
+    pub fn is_limit(&self) -> bool {
+        self.cpu_share + self.waited_share >= BUSY
+    }
+}
+
+/// Buckets of a histogram of nanoseconds: upper end in microseconds, and count. Empty ones between others are there.
+pub(in super::super) fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let mut counts: BTreeMap<i32, u64> = BTreeMap::new();
+    for value in histogram.iter_recorded() {
+        let us = value.value_iterated_to() as f64 / 1e3;
+        *counts.entry((us.log10() * BUCKETS).ceil() as i32).or_default() += value.count_at_value();
+    }
+    let (Some((first, _)), Some((last, _))) = (counts.first_key_value(), counts.last_key_value()) else {
+        return Vec::new();
+    };
+    let upper = |bucket: i32| 10_f64.powf(f64::from(bucket) / BUCKETS);
+    (*first..=*last).map(|bucket| (upper(bucket), counts.get(&bucket).copied().unwrap_or(0))).collect()
+}
+
+/// Quantiles nearer and nearer to 1, while the histogram has a value above them.
+pub(in super::super) fn spectrum(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let count = histogram.len() as f64;
+    (0..28)
+        .map(|step| 10_f64.powf(f64::from(step) / 4.0))
+        .take_while(|ones| *ones <= count)
+        .map(|ones| 1.0 - 1.0 / ones)
+        .map(|quantile| (quantile, histogram.value_at_quantile(quantile) as f64 / 1e3))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(values_us: &[u64]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, 100_000_000_000, 3).unwrap();
+        values_us.iter().for_each(|us| histogram.record(us * 1_000).unwrap());
+        histogram
+    }
+
+    #[test]
+    fn buckets_count_every_answer_in_its_place() {
+        let buckets = buckets(&histogram(&[100, 101, 5_000, 5_001, 5_002]));
+        assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 5);
+        assert_eq!(
+            buckets.iter().filter(|(upper, _)| *upper > 4_000.0).map(|(_, count)| count).sum::<u64>(),
+            3
+        );
+        assert!(buckets.iter().map(|(upper, _)| upper).is_sorted(), "{buckets:?}");
+        assert!(super::buckets(&histogram(&[])).is_empty());
+    }
+
+    #[test]
+    fn the_spectrum_ends_where_answers_end() {
+        let spectrum = spectrum(&histogram(&(1..=1_000).collect::<Vec<_>>()));
+        let (quantile, us) = *spectrum.last().unwrap();
+        assert!((quantile - 0.999).abs() < 1e-9 && (998.0..1_002.0).contains(&us), "{spectrum:?}");
+        assert!(spectrum.iter().map(|(_, us)| us).is_sorted());
+    }
+
+    #[test]
+    fn figures_come_back_from_json_and_older_files_lack_fields() {
+        let latency_us = Latency { p999: 7.5, ..Latency::default() };
+        let figures = Figures { format: FORMAT.into(), latency_us, ops_per_s: 5.0, ..Figures::default() };
+        let json = serde_json::to_value(&figures).unwrap();
+        assert_eq!(json["latency_us"]["p99.9"], 7.5);
+        let back: Figures = serde_json::from_value(json).unwrap();
+        assert_eq!(back.latency_us, figures.latency_us);
+        let old: Figures = serde_json::from_str(r#"{"ops_per_s": 5.0, "latency_us": {"p50": 1.0}}"#).unwrap();
+        assert_eq!((old.ops_per_s, old.latency_us.p50, old.series.len()), (5.0, 1.0, 0));
+    }
+
+    #[test]
+    fn a_client_that_never_waits_is_the_limit() {
+        let is_limit = |cpu_share, waited_share| ClientUse { cpu_share, waited_share }.is_limit();
+        assert!(is_limit(0.97, 0.0) && is_limit(0.5, 0.45) && !is_limit(0.6, 0.1));
+    }
+}

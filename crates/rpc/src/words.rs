@@ -1,0 +1,201 @@
+//! Calls and refusals in words, for logs and counters.
+
+use crate::calls::Rpc;
+use crate::session::Session;
+use crate::statement::text;
+use helenus_wire::thrift::{
+    ApplicationFailure, Exception, Field, Message, MessageHead, Method, Reader, args,
+};
+use std::collections::BTreeSet;
+
+/// An exception that a client was sent. That something is not there (`NotFoundException`) is an answer and none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which one.
+    pub kind: RefusedKind,
+    /// Why; it may quote values of the client's.
+    pub text: String,
+}
+
+/// The exceptions of the interface, and those of its protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedKind {
+    /// The request is not valid.
+    InvalidRequest,
+    /// The server is too busy.
+    Unavailable,
+    /// It did not come through in time.
+    TimedOut,
+    /// Nobody who may log in.
+    Authentication,
+    /// Somebody who may not do this.
+    Authorization,
+    /// There is no such call.
+    UnknownMethod,
+    /// The message was no call.
+    InvalidMessageType,
+    /// Arguments that cannot be read.
+    Protocol,
+    /// The server failed.
+    Internal,
+}
+
+impl RefusedKind {
+    /// All of them.
+    pub const ALL: [RefusedKind; 9] = [
+        RefusedKind::InvalidRequest,
+        RefusedKind::Unavailable,
+        RefusedKind::TimedOut,
+        RefusedKind::Authentication,
+        RefusedKind::Authorization,
+        RefusedKind::UnknownMethod,
+        RefusedKind::InvalidMessageType,
+        RefusedKind::Protocol,
+        RefusedKind::Internal,
+    ];
+
+    /// The name that clients know: the interface's, or that of a kind of Thrift's `TApplicationException`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusedKind::InvalidRequest => "InvalidRequestException",
+            RefusedKind::Unavailable => "UnavailableException",
+            RefusedKind::TimedOut => "TimedOutException",
+            RefusedKind::Authentication => "AuthenticationException",
+            RefusedKind::Authorization => "AuthorizationException",
+            RefusedKind::UnknownMethod => "UNKNOWN_METHOD",
+            RefusedKind::InvalidMessageType => "INVALID_MESSAGE_TYPE",
+            RefusedKind::Protocol => "PROTOCOL_ERROR",
+            RefusedKind::Internal => "INTERNAL_ERROR",
+        }
+    }
+
+    /// Whether the server failed, and not the client.
+    pub fn is_servers(self) -> bool {
+        matches!(self, RefusedKind::Unavailable | RefusedKind::TimedOut | RefusedKind::Internal)
+    }
+}
+
+impl Refused {
+    pub(crate) fn of_exception(exception: &Exception) -> Option<Refused> {
+        let (kind, text) = match exception {
+            Exception::NotFound => return None,
+            Exception::InvalidRequest(why) => (RefusedKind::InvalidRequest, why.as_str()),
+            Exception::Unavailable => (RefusedKind::Unavailable, "the server could not do it now"),
+            Exception::TimedOut => (RefusedKind::TimedOut, "it failed, or did not come through in time"),
+            Exception::Authentication(why) => (RefusedKind::Authentication, why.as_str()),
+            Exception::Authorization(why) => (RefusedKind::Authorization, why.as_str()),
+        };
+        Some(Refused { kind, text: text.to_owned() })
+    }
+
+    pub(crate) fn of_failure(failure: ApplicationFailure, text: &str) -> Refused {
+        let kind = match failure {
+            ApplicationFailure::UnknownMethod => RefusedKind::UnknownMethod,
+            ApplicationFailure::InvalidMessageType => RefusedKind::InvalidMessageType,
+            ApplicationFailure::Internal => RefusedKind::Internal,
+            ApplicationFailure::Protocol => RefusedKind::Protocol,
+        };
+        Refused { kind, text: text.to_owned() }
+    }
+}
+
+/// A call as a log shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallWords {
+    /// Whether `text` is a statement of CQL: with its literals.
+    pub is_statement: bool,
+    /// The statement; or the call's name and the column families that it is about.
+    pub text: String,
+    /// The key of a call on one row, in hexadecimal digits.
+    pub key: Option<String>,
+}
+
+impl Rpc {
+    /// What a message asked for. Bytes that are no call are said to be none.
+    #[cold]
+    pub fn words(&self, message: &Message<'_>, session: &Session) -> CallWords {
+        let mut reader = Reader::new(message.bytes);
+        let method = MessageHead::read(&mut reader).ok().and_then(|head| Method::of_name(head.name));
+        let Some(method) = method else {
+            let text = "a message that is no call".to_owned();
+            return CallWords { is_statement: false, text, key: None };
+        };
+        if let Some(text) = self.statement_of(method, reader.clone()) {
+            return CallWords { is_statement: true, text, key: None };
+        }
+        let (families, key) = about(method, reader);
+        let keyspace = session.keyspace.as_deref().unwrap_or_default();
+        let families: Vec<String> = families.iter().map(|family| format!("{keyspace}.{family}")).collect();
+        let name = method.name();
+        let text =
+            if families.is_empty() { name.to_owned() } else { format!("{name} of {}", families.join(", ")) };
+        CallWords { is_statement: false, text, key }
+    }
+
+    fn statement_of(&self, method: Method, mut reader: Reader<'_>) -> Option<String> {
+        let reader = &mut reader;
+        match method {
+            Method::ExecuteCql3Query => {
+                let asked = args::Cql3Query::read(reader).ok()?;
+                text(asked.query, asked.compression).ok()
+            }
+            Method::ExecuteCqlQuery | Method::PrepareCqlQuery | Method::PrepareCql3Query => {
+                let asked = args::CqlQuery::read(reader).ok()?;
+                text(asked.query, asked.compression).ok()
+            }
+            Method::ExecutePreparedCql3Query => {
+                use helenus_cql::backend::Backend;
+                let asked = args::PreparedCql3::read(reader).ok()?;
+                let id = self.prepared.id_of(asked.item_id)?;
+                self.backend().prepared(&id).ok()?.map(|statement| statement.query.to_string())
+            }
+            Method::ExecutePreparedCqlQuery => {
+                let asked = args::PreparedCql::read(reader).ok()?;
+                self.prepared.text_of(asked.item_id).map(|text| text.to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The column families of a call, and its key if it has one.
+fn about(method: Method, mut reader: Reader<'_>) -> (BTreeSet<String>, Option<String>) {
+    let reader = &mut reader;
+    let one = |family: &str, key: Option<&[u8]>| {
+        let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect();
+        (BTreeSet::from([family.to_owned()]), key.map(hex))
+    };
+    let found = match method {
+        Method::Get => {
+            args::Get::read(reader).map(|asked| one(asked.column_path.column_family, Some(asked.key)))
+        }
+        Method::GetSlice | Method::GetCount => {
+            args::GetSlice::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::MultigetSlice | Method::MultigetCount => {
+            args::MultigetSlice::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::GetRangeSlices => {
+            args::GetRangeSlices::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::GetIndexedSlices => {
+            args::GetIndexedSlices::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::Insert => {
+            args::Insert::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::Add => {
+            args::Add::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::Remove => {
+            args::Remove::read(reader).map(|asked| one(asked.column_path.column_family, Some(asked.key)))
+        }
+        Method::BatchMutate | Method::AtomicBatchMutate => args::BatchMutate::read(reader).map(|asked| {
+            let of_rows = asked.mutation_map.0.iter().flat_map(|(_, families)| families.0.iter());
+            (of_rows.map(|(family, _)| (*family).to_owned()).collect(), None)
+        }),
+        Method::Truncate => args::OfColumnFamily::read(reader).map(|asked| one(asked.column_family, None)),
+        _ => return (BTreeSet::new(), None),
+    };
+    found.unwrap_or_default()
+}

@@ -1,0 +1,278 @@
+//! What is done for each request of a tool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cql::LocalBackend;
+use helenus_engine::Database;
+use helenus_engine::import::SourceDisk;
+use helenus_model::schema::Table;
+use helenus_model::types::parse_key_text;
+
+use super::answer::{AdminAnswer, Errand, Flushed, Outcome};
+use super::compactions::AskedCompactions;
+use super::errands::{Errands, Work, imported, request_of, verify};
+use super::exports::export;
+use super::request::{AdminRequest, Which};
+use super::serve::Facts;
+use super::{snapshots, telling};
+use crate::backup::restore;
+
+/// How often, and how many times, what takes longer is looked at before a tool is told that it is still under way.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 20;
+
+/// Kinds of errands of which one runs at a time.
+const TAKING_IN: &str = "import or restore";
+const VERIFYING: &str = "verify";
+
+/// What answering needs.
+pub(super) struct Desk {
+    pub(super) database: Arc<Database>,
+    pub(super) backend: Arc<LocalBackend>,
+    pub(super) facts: Facts,
+    pub(super) started_ns: u64,
+    compactions: AskedCompactions,
+    errands: Errands,
+}
+
+impl Desk {
+    pub(super) fn new(backend: &Arc<LocalBackend>, facts: Facts, started_ns: u64) -> Desk {
+        Desk {
+            database: Arc::clone(backend.database()),
+            backend: Arc::clone(backend),
+            facts,
+            started_ns,
+            compactions: AskedCompactions::default(),
+            errands: Errands::default(),
+        }
+    }
+
+    /// Answers a request; what takes longer than a moment is followed for a while.
+    pub(super) async fn answer(&self, request: &AdminRequest) -> AdminAnswer {
+        let followed = match request {
+            AdminRequest::Compaction { .. } | AdminRequest::Errand { .. } => LOOKS,
+            _ => 0,
+        };
+        for _ in 0..followed {
+            match self.try_answer(request) {
+                Ok(AdminAnswer::Compaction(found)) if !found.is_over => {}
+                Ok(AdminAnswer::Errand(Errand { outcome: None, .. })) => {}
+                over => return over.unwrap_or_else(AdminAnswer::Error),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        self.try_answer(request).unwrap_or_else(AdminAnswer::Error)
+    }
+
+    fn try_answer(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
+        match request {
+            AdminRequest::Status => Ok(AdminAnswer::Status(telling::status(self))),
+            AdminRequest::Node => Ok(AdminAnswer::Node(telling::node(self))),
+            AdminRequest::Tables { which } => {
+                Ok(AdminAnswer::Tables(telling::tables(self, &self.tables(which)?)?))
+            }
+            AdminRequest::Pools => Ok(AdminAnswer::Pools(telling::pools(self))),
+            AdminRequest::Memory => Ok(AdminAnswer::Memory(telling::memory(self))),
+            AdminRequest::Compactions => Ok(AdminAnswer::Compactions(telling::compactions(self))),
+            AdminRequest::CompactionHistory => Ok(AdminAnswer::History(telling::history(self))),
+            AdminRequest::FilesOfKey { keyspace, table, key, hex } => {
+                let table = self.table(keyspace, table)?;
+                let key = key_of(&table, key, *hex)?;
+                self.database
+                    .files_of_key(&table, &key)
+                    .map(AdminAnswer::Files)
+                    .map_err(|error| error.to_string())
+            }
+            AdminRequest::TopPartitions { which } => {
+                Ok(AdminAnswer::TopPartitions(telling::top_partitions(self, &self.tables(which)?)))
+            }
+            AdminRequest::Flush { which } => self.flush(which),
+            AdminRequest::Compact { which } => {
+                let ask = |ids| self.database.compact(ids);
+                self.look(self.compactions.ask(&self.database, &self.tables(which)?, ask))
+            }
+            AdminRequest::Rewrite { which, current } => {
+                let ask = |ids| self.database.rewrite(ids, *current);
+                self.look(self.compactions.ask(&self.database, &self.tables(which)?, ask))
+            }
+            AdminRequest::Compaction { number } => self.look(*number),
+            AdminRequest::SetCompactionThroughput { mib } => {
+                self.database.set_compaction_bytes_per_s(u64::from(*mib) << 20);
+                Ok(AdminAnswer::Done)
+            }
+            AdminRequest::AutoCompaction { which, set } => self.auto_compaction(which, *set),
+            AdminRequest::Errand { number } => self.errands.look(*number).map(AdminAnswer::Errand),
+            AdminRequest::Export { keyspace, table } => {
+                self.needs_files("export")?;
+                export(&self.database, keyspace.as_deref(), table.as_deref()).map(AdminAnswer::Exported)
+            }
+            AdminRequest::Snapshot { name, of, flush } => {
+                self.needs_files("take a snapshot of")?;
+                snapshots::take(self, name, of, *flush).map(AdminAnswer::Snapshots)
+            }
+            AdminRequest::Snapshots => snapshots::list(&self.database).map(AdminAnswer::Snapshots),
+            AdminRequest::ClearSnapshots { name, keyspaces, before_ms } => {
+                snapshots::clear(&self.database, name.as_deref(), keyspaces, *before_ms)
+                    .map(AdminAnswer::Snapshots)
+            }
+            AdminRequest::RebuildIndexes { keyspace, table, indexes } => {
+                self.rebuild_indexes(&*self.table(keyspace, table)?, indexes)
+            }
+            AdminRequest::TraceProbability { set } => self.trace_probability(*set),
+            AdminRequest::ReloadSettings => self.facts.doors.reload().map(AdminAnswer::Reloaded),
+            AdminRequest::Drain => {
+                self.facts.doors.close();
+                self.database.drain().map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
+            }
+            AdminRequest::Verify { .. }
+            | AdminRequest::Import(_)
+            | AdminRequest::Refresh { .. }
+            | AdminRequest::Restore(_) => self.send(request),
+        }
+    }
+
+    /// Sends somebody on an errand.
+    fn send(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
+        let (backend, disk) = (Arc::clone(&self.backend), self.source_disk());
+        let (what, work): (_, Work) = match request {
+            AdminRequest::Verify { which } => {
+                let tables = self.tables(which)?;
+                (VERIFYING, Box::new(move |progress| verify(&backend, &tables, progress)))
+            }
+            AdminRequest::Import(order) => {
+                let request = request_of(order, &disk)?;
+                let work = move |progress: &_| match backend.import(&disk, &request, progress) {
+                    Ok(report) => Ok(Outcome::Imported(imported(report))),
+                    Err(error) => Err(error.to_string()),
+                };
+                (TAKING_IN, Box::new(work))
+            }
+            AdminRequest::Refresh { keyspace, table } => {
+                self.needs_files("refresh")?;
+                let table = self.table(keyspace, table)?;
+                let work = move |progress: &_| match backend.refresh(&table, progress) {
+                    Ok(report) => Ok(Outcome::Imported(imported(report))),
+                    Err(error) => Err(error.to_string()),
+                };
+                (TAKING_IN, Box::new(work))
+            }
+            AdminRequest::Restore(order) => {
+                let (order, directory) = (order.clone(), self.facts.directory.clone());
+                let work = move |progress: &_| {
+                    restore(&backend, (&disk, directory.as_deref()), &order, progress).map(Outcome::Restored)
+                };
+                (TAKING_IN, Box::new(work))
+            }
+            _ => return Err("this is no errand".to_owned()),
+        };
+        let number = self.errands.begin(&*self.database.host().tasks, what, work)?;
+        self.errands.look(number).map(AdminAnswer::Errand)
+    }
+
+    fn needs_files(&self, verb: &str) -> Result<(), String> {
+        match self.facts.directory {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "a server in memory has no files to {verb}; start one with --data and import there"
+            )),
+        }
+    }
+
+    /// The disk that tools mean: the database's, or the machine's where that is in memory.
+    fn source_disk(&self) -> SourceDisk {
+        match self.facts.directory {
+            Some(_) => Arc::clone(&self.database.host().disk),
+            None => helenus_host::real::host().disk,
+        }
+    }
+
+    fn flush(&self, which: &Which) -> Result<AdminAnswer, String> {
+        let text = |error: helenus_engine::Error| error.to_string();
+        let mut sstables = 0;
+        if which.keyspace.is_none() {
+            sstables = self.database.flush_all().map_err(text)?;
+        } else {
+            for table in self.tables(which)? {
+                sstables += self.database.flush(table.id).map_err(text)?;
+            }
+        }
+        Ok(AdminAnswer::Flushed(Flushed { sstables }))
+    }
+
+    fn auto_compaction(&self, which: &Which, set: Option<bool>) -> Result<AdminAnswer, String> {
+        let tables = self.tables(which)?;
+        if let Some(automatic) = set {
+            let ids: Vec<_> = tables.iter().map(|table| table.id).collect();
+            self.database.set_automatic_compaction(&ids, automatic);
+        }
+        let line = |table: &Arc<Table>| {
+            let is_automatic = self.database.is_compacted_automatically(table.id);
+            (table.keyspace.to_string(), table.name.to_string(), is_automatic)
+        };
+        Ok(AdminAnswer::AutoCompaction(tables.iter().map(line).collect()))
+    }
+
+    fn rebuild_indexes(&self, table: &Table, indexes: &[String]) -> Result<AdminAnswer, String> {
+        if let Some(missing) = indexes.iter().find(|name| !table.indexes.contains_key(name.as_str())) {
+            let known: Vec<&str> = table.indexes.keys().map(|name| &**name).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(format!("{}.{} has no index {missing}; it has: {known}", table.keyspace, table.name));
+        }
+        self.database.rebuild_indexes(table).map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
+    }
+
+    fn trace_probability(&self, set: Option<f64>) -> Result<AdminAnswer, String> {
+        if let Some(probability) = set {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err("Trace probability must be between 0 and 1".to_owned());
+            }
+            self.facts.doors.set_trace_probability(probability);
+        }
+        Ok(AdminAnswer::Probability(self.facts.doors.trace_probability()))
+    }
+
+    /// A table by its names.
+    fn table(&self, keyspace: &str, table: &str) -> Result<Arc<Table>, String> {
+        let schema = self.database.schema();
+        schema
+            .table(keyspace, table)
+            .cloned()
+            .ok_or_else(|| format!("Unknown keyspace/cf pair ({keyspace}.{table})"))
+    }
+
+    /// The tables that a request names: all, those of a keyspace, some of them.
+    pub(super) fn tables(&self, which: &Which) -> Result<Vec<Arc<Table>>, String> {
+        let schema = self.database.schema();
+        let Some(keyspace) = &which.keyspace else {
+            let keyspaces = schema.keyspaces.values();
+            return Ok(keyspaces.flat_map(|keyspace| keyspace.tables.values().cloned()).collect());
+        };
+        let found = schema.keyspaces.get(keyspace.as_str());
+        let found = found.ok_or_else(|| format!("Keyspace [{keyspace}] does not exist."))?;
+        if which.tables.is_empty() {
+            return Ok(found.tables.values().cloned().collect());
+        }
+        let table = |name: &String| {
+            let table = found.tables.get(name.as_str()).cloned();
+            table.ok_or_else(|| format!("Unknown keyspace/cf pair ({keyspace}.{name})"))
+        };
+        which.tables.iter().map(table).collect()
+    }
+
+    fn look(&self, number: u64) -> Result<AdminAnswer, String> {
+        self.compactions.look(&self.database, number).map(AdminAnswer::Compaction)
+    }
+}
+
+/// The bytes of a partition's key.
+fn key_of(table: &Table, text: &str, hex: bool) -> Result<Vec<u8>, String> {
+    let types: Vec<_> = table.partition_key.iter().map(|column| &column.ty).collect();
+    if !hex {
+        return parse_key_text(&types, text).map_err(|error| format!("{text}: {error}"));
+    }
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    bytes.ok_or_else(|| format!("{text}: not an even number of hexadecimal digits"))
+}

@@ -1,0 +1,279 @@
+//! Figures of the engine and of the doors, put together for tools.
+
+use std::sync::Arc;
+
+use helenus_engine::{CompactionStatus, TableDetails, TableStatus};
+use helenus_model::schema::{Keyspace, Table, TableId};
+use helenus_model::types::key_text;
+
+use super::answer::{RunningCompaction, ServerStatus, TableLine};
+use super::desk::Desk;
+use super::figures::{
+    CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask, Spread,
+    TableFigures, TopPartitionLine,
+};
+
+/// "Lately", milliseconds: what nodetool's 15 minute rate is of.
+const LATELY_MS: i64 = 15 * 60 * 1000;
+
+fn uptime_s(desk: &Desk) -> u64 {
+    desk.database.host().clock.monotonic_ns().saturating_sub(desk.started_ns) / 1_000_000_000
+}
+
+/// Everything at a glance.
+pub(super) fn status(desk: &Desk) -> ServerStatus {
+    let status = desk.database.status();
+    let line = |table: TableStatus| TableLine {
+        keyspace: table.keyspace,
+        table: table.table,
+        sstables: table.sstables,
+        pending_compactions: table.pending_compactions,
+        disk_bytes: table.disk_bytes,
+        memtable_bytes: table.memtable_bytes,
+        memtable_rows: table.memtable_rows,
+    };
+    let facts = &desk.facts;
+    ServerStatus {
+        version: facts.version.to_owned(),
+        pid: std::process::id(),
+        uptime_s: uptime_s(desk),
+        host_id: status.host_id.to_string(),
+        listening: facts.listening.to_string(),
+        rpc: facts.rpc.map(|address| address.to_string()),
+        directory: facts.directory.as_ref().map(|path| path.display().to_string()),
+        sync: facts.sync.map(str::to_owned),
+        connections: facts.doors.connections() as u64,
+        memtable_bytes: status.memtable_bytes,
+        cache_bytes: status.cache_bytes,
+        log_segments: status.log_segments,
+        flush_failure: status.flush_failure,
+        compactions: status.compactions.into_iter().map(running).collect(),
+        compaction_failure: status.compaction_failure,
+        tables: status.tables.into_iter().map(line).collect(),
+    }
+}
+
+pub(super) fn running(status: CompactionStatus) -> RunningCompaction {
+    RunningCompaction {
+        keyspace: status.keyspace,
+        table: status.table,
+        kind: status.kind.to_owned(),
+        sstables: status.sstables,
+        bytes_total: status.bytes_total,
+        bytes_done: status.bytes_done,
+    }
+}
+
+/// The server as a node.
+pub(super) fn node(desk: &Desk) -> NodeFigures {
+    let virtuals = desk.backend.virtual_tables();
+    let (info, schema) = (virtuals.node(), desk.database.schema());
+    let tables = desk.database.status().tables;
+    let uptime_s = uptime_s(desk);
+    let now_s = desk.database.host().clock.wall_us() / 1_000_000;
+    let mut tokens: Vec<i64> =
+        helenus_cql::virtual_table::ring_tokens().iter().filter_map(|token| token.parse().ok()).collect();
+    tokens.sort_unstable();
+    NodeFigures {
+        host_id: desk.database.host_id().to_string(),
+        cluster_name: info.cluster_name,
+        datacenter: info.datacenter,
+        rack: info.rack,
+        address: info.native_address.ip().to_string(),
+        port: info.native_address.port(),
+        release_version: helenus_cql::virtual_table::RELEASE_VERSION.to_owned(),
+        version: desk.facts.version.to_owned(),
+        schema_version: schema.version.to_string(),
+        uptime_s,
+        started_s: now_s - i64::try_from(uptime_s).unwrap_or_default(),
+        serves: desk.facts.doors.are_open(),
+        disk_bytes: tables.iter().map(|table| table.disk_bytes).sum(),
+        repaired_bytes: tables.iter().map(|table| table.repaired_bytes).sum(),
+        unpacked_bytes: tables.iter().map(|table| table.uncompressed_bytes).sum(),
+        tokens,
+        keyspaces: schema.keyspaces.values().map(|keyspace| replication(keyspace)).collect(),
+        memory: memory(desk),
+    }
+}
+
+/// The class of a keyspace's replication by its short name, and its options as `describecluster` prints them.
+fn replication(keyspace: &Keyspace) -> (String, String) {
+    let class = keyspace.replication.get("class").map_or("", String::as_str);
+    let class = class.rsplit('.').next().unwrap_or_default();
+    let options = keyspace.replication.iter().filter(|(key, _)| *key != "class");
+    let options: Vec<String> = options.map(|(key, value)| format!("{key}={value}")).collect();
+    (keyspace.name.to_string(), format!("{class} {{{}}}", options.join(", ")))
+}
+
+/// Where memory is.
+pub(super) fn memory(desk: &Desk) -> MemoryFigures {
+    let status = desk.database.status();
+    let (requests, requests_max) = desk.facts.doors.request_bytes();
+    MemoryFigures {
+        resident: desk.facts.doors.resident_bytes(),
+        memtables: status.memtable_bytes,
+        memtables_max: status.memtable_bytes_max,
+        cache: status.cache_bytes,
+        cache_max: status.cache_bytes_max,
+        cache_blocks: status.cache_blocks,
+        cache_hits: status.work.cache_hits,
+        cache_misses: status.work.cache_misses,
+        sstables: status.tables.iter().map(|table| table.index_memory_bytes).sum(),
+        requests,
+        requests_max,
+    }
+}
+
+/// All that is known of tables.
+pub(super) fn tables(desk: &Desk, tables: &[Arc<Table>]) -> Result<Vec<TableFigures>, String> {
+    let snapshots = desk.database.snapshots().map_err(|error| error.to_string())?;
+    let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+    let snapshot_bytes = |table: &TableDetails| {
+        let its = snapshots
+            .iter()
+            .filter(|snapshot| snapshot.keyspace == table.keyspace && snapshot.table == table.table);
+        its.map(|snapshot| snapshot.bytes_alone).sum()
+    };
+    let line = |table: TableDetails| {
+        let us = |found| Spread::of(found, 1e-3);
+        TableFigures {
+            snapshot_bytes: snapshot_bytes(&table),
+            partition_bytes: Spread::of(&table.partition_bytes, 1.0),
+            partition_cells: Spread::of(&table.partition_cells, 1.0),
+            reads: us(&table.reads),
+            scans: us(&table.scans),
+            writes: us(&table.writes),
+            rows: Spread::of(&table.rows, 1.0),
+            tombstones: Spread::of(&table.tombstones, 1.0),
+            sstables_read: Spread::of(&table.sstables_read, 1.0),
+            read_us_total: table.read_ns_total / 1e3,
+            write_us_total: table.write_ns_total / 1e3,
+            keyspace: table.keyspace,
+            table: table.table,
+            is_index: table.is_index,
+            sstables: table.sstables,
+            sstables_old: table.sstables_old,
+            sstable_bytes_max: table.sstable_bytes_max,
+            levels: table.levels,
+            disk_bytes: table.disk_bytes,
+            index_memory_bytes: table.index_memory_bytes,
+            filter_bytes: table.filter_bytes,
+            compression_ratio: table.compression_ratio,
+            partitions: table.partitions,
+            memtable_rows: table.memtable_rows,
+            memtable_bytes: table.memtable_bytes,
+            flushes_pending: table.flushes_pending,
+            flushes: table.flushes,
+            repaired_bytes: table.repaired_bytes,
+            droppable: table.droppable,
+        }
+    };
+    Ok(desk.database.details(&ids).into_iter().map(line).collect())
+}
+
+/// Threads and queues: the doors' and the engine's.
+pub(super) fn pools(desk: &Desk) -> Vec<Pool> {
+    let status = desk.database.status();
+    let builds = desk.database.index_builds().len() as u64;
+    let running = status.compactions.len() as u64 - builds;
+    let mut pools = desk.facts.doors.pools();
+    pools.push(Pool {
+        name: "CompactionExecutor".to_owned(),
+        active: running,
+        pending: status.tables.iter().map(|table| table.pending_compactions).sum(),
+        completed: status.work.compactions + status.work.compaction_failures,
+        refused: 0,
+    });
+    pools.push(Pool {
+        name: "MemtableFlushWriter".to_owned(),
+        active: 0,
+        pending: status.tables.iter().map(|table| table.flushes_pending).sum(),
+        completed: status.tables.iter().map(|table| table.flushes).sum(),
+        refused: 0,
+    });
+    pools.push(Pool { name: "SecondaryIndexManagement".to_owned(), active: builds, ..Pool::default() });
+    pools
+}
+
+/// Compactions under way and due.
+pub(super) fn compactions(desk: &Desk) -> CompactionFigures {
+    let status = desk.database.status();
+    let lately_ms = desk.database.host().clock.wall_us() / 1000 - LATELY_MS;
+    let lately = desk.database.past_compactions().iter().filter(|past| past.ended_ms >= lately_ms).count();
+    let pending = status.tables.iter().filter(|table| table.pending_compactions > 0);
+    let pending =
+        pending.map(|table| (table.keyspace.clone(), table.table.clone(), table.pending_compactions));
+    let task = |task: CompactionStatus| RunningTask {
+        id: task.id.to_string(),
+        kind: kind(task.kind).to_owned(),
+        keyspace: task.keyspace,
+        table: task.table,
+        sstables: task.sstables,
+        bytes_done: task.bytes_done,
+        bytes_total: task.bytes_total,
+    };
+    CompactionFigures {
+        compactors: desk.database.compactors() as u64,
+        bytes_per_s: desk.database.compaction_bytes_per_s(),
+        pending: pending.collect(),
+        completed: status.work.compactions,
+        discarded: status.work.compaction_failures,
+        bytes_read: status.work.compaction_bytes_read,
+        completed_lately: lately as u64,
+        uptime_s: uptime_s(desk),
+        failure: status.compaction_failure,
+        running: status.compactions.into_iter().map(task).collect(),
+    }
+}
+
+/// What nodetool calls a kind of compaction (`OperationType`).
+fn kind(kind: &str) -> &str {
+    match kind {
+        "compaction" => "Compaction",
+        "tombstones" => "Tombstone Compaction",
+        "major" => "Major compaction",
+        "secondary index build" => "Secondary index build",
+        other => other,
+    }
+}
+
+/// Compactions that are over, the last first.
+pub(super) fn history(desk: &Desk) -> Vec<PastCompactionLine> {
+    let line = |past: helenus_engine::PastCompaction| PastCompactionLine {
+        id: past.id.to_string(),
+        keyspace: past.keyspace,
+        table: past.table,
+        ended_ms: past.ended_ms,
+        bytes_in: past.bytes_in,
+        bytes_out: past.bytes_out,
+        sstables_in: past.sstables_in,
+        sstables_out: past.sstables_out,
+        kind: kind(past.kind).to_owned(),
+    };
+    desk.database.past_compactions().into_iter().map(line).collect()
+}
+
+/// The partitions that were asked for most since the start.
+pub(super) fn top_partitions(desk: &Desk, tables: &[Arc<Table>]) -> Vec<TopPartitionLine> {
+    let status = desk.database.status();
+    let mut lines = Vec::new();
+    for table in tables {
+        let is_it = |line: &&TableStatus| *line.keyspace == *table.keyspace && *line.table == *table.name;
+        let Some(found) = status.tables.iter().find(is_it) else { continue };
+        let types: Vec<_> = table.partition_key.iter().map(|column| &column.ty).collect();
+        let tops = [(&found.top_reads, true), (&found.top_writes, false)];
+        for (top, is_read) in
+            tops.iter().flat_map(|(tops, is_read)| tops.iter().map(move |top| (top, *is_read)))
+        {
+            let line = TopPartitionLine {
+                keyspace: found.keyspace.clone(),
+                table: found.table.clone(),
+                key: key_text(&types, &top.key),
+                reads: if is_read { top.count } else { 0 },
+                writes: if is_read { 0 } else { top.count },
+            };
+            lines.push(line);
+        }
+    }
+    lines
+}

@@ -1,0 +1,412 @@
+//! A backup as one file: a tar archive, as `tar` of every system reads it (POSIX's ustar; GNU's sizes beyond 8 GiB).
+//!
+//! Files follow each other, each behind a block that names it, the manifest last. What a person packed with `tar -cf` from a
+//! backup's directory is read too: then everything lies below one folder. Links, long names in blocks of their own and the
+//! like are refused: nothing here writes them.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helenus_engine::import::ImportProgress;
+use helenus_host::{Disk, File};
+use sha2::{Digest, Sha256};
+
+use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, hex, is_inside};
+
+/// Of the archive: names, contents and ends are padded to it.
+const BLOCK: u64 = 512;
+/// Bytes copied at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+/// Where the fields of a block stand, from and to.
+const NAME: (usize, usize) = (0, 100);
+const SIZE: (usize, usize) = (124, 136);
+const SUM: (usize, usize) = (148, 156);
+const KIND: usize = 156;
+const MAGIC: (usize, usize) = (257, 263);
+const PREFIX: (usize, usize) = (345, 500);
+/// The greatest size in eleven octal digits.
+const OCTAL_MAX: u64 = (1 << 33) - 1;
+/// Most files of an archive that is read: a bound on memory.
+const ENTRIES_MAX: usize = 1 << 20;
+/// Longest manifest that is read.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// Writes an archive, under another name until it is whole.
+pub struct ArchiveWriter {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    at: u64,
+    mtime_s: u64,
+}
+
+impl ArchiveWriter {
+    /// Begins one. What an earlier run left unfinished is replaced.
+    ///
+    /// # Errors
+    /// Something of this name is there; failures of the disk.
+    pub fn begin(disk: &Arc<dyn Disk>, path: &Path, mtime_s: u64) -> io::Result<ArchiveWriter> {
+        if disk.exists(path) {
+            let text = format!("{} is there already; give another name", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        let unfinished = unfinished(path);
+        if disk.exists(&unfinished) {
+            disk.remove(&unfinished)?;
+        }
+        let file = disk.create(&unfinished)?;
+        Ok(ArchiveWriter { disk: Arc::clone(disk), path: path.to_owned(), file, at: 0, mtime_s })
+    }
+
+    /// Adds a file; `read` is told of its bytes as they are copied. The digest and size of what was copied.
+    ///
+    /// # Errors
+    /// A name that is too long; failures of the disk.
+    pub fn add(&mut self, name: &str, source: &Path, read: &mut dyn FnMut(u64)) -> io::Result<(String, u64)> {
+        let from = self.disk.open(source)?;
+        let size = from.size()?;
+        self.put_head(name, size)?;
+        let mut hash = Sha256::new();
+        let mut piece = vec![0; PIECE_BYTES.min(size) as usize];
+        let mut done = 0;
+        while done < size {
+            let length = (size - done).min(PIECE_BYTES);
+            let Some(bytes) = piece.get_mut(..length as usize) else { break };
+            from.read_exact_at(bytes, done)?;
+            hash.update(&*bytes);
+            self.put(bytes)?;
+            done += length;
+            read(length);
+        }
+        self.pad()?;
+        Ok((hex(&hash.finalize()), size))
+    }
+
+    /// Adds the manifest and makes the archive whole, durably, under its own name.
+    ///
+    /// # Errors
+    /// Failures of the disk.
+    pub fn finish(mut self, manifest: &BackupManifest) -> io::Result<()> {
+        let text = manifest.text()?;
+        self.put_head(MANIFEST, text.len() as u64)?;
+        self.put(text.as_bytes())?;
+        self.pad()?;
+        self.put(&[0; 2 * BLOCK as usize])?;
+        self.file.sync()?;
+        self.disk.rename(&unfinished(&self.path), &self.path)?;
+        match self.path.parent() {
+            Some(folder) => self.disk.sync_dir(folder),
+            None => Ok(()),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn pad(&mut self) -> io::Result<()> {
+        let missing = self.at.next_multiple_of(BLOCK) - self.at;
+        self.put(&vec![0; missing as usize])
+    }
+
+    fn put_head(&mut self, name: &str, size: u64) -> io::Result<()> {
+        let head = head(name, size, self.mtime_s)
+            .ok_or_else(|| io::Error::other(format!("{name}: this name is too long for an archive")))?;
+        self.put(&head)
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    PathBuf::from(name)
+}
+
+/// The block before a file.
+fn head(name: &str, size: u64, mtime_s: u64) -> Option<[u8; BLOCK as usize]> {
+    let (prefix, name) = if name.len() <= 100 {
+        ("", name)
+    } else {
+        // The first cut that leaves the name short enough.
+        let cuts = name.match_indices('/').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        let mut fitting = cuts.filter(|(prefix, name)| prefix.len() <= 155 && name.len() <= 100);
+        fitting.next()?
+    };
+    let mut block = [0; BLOCK as usize];
+    let mut put = |(from, to): (usize, usize), bytes: &[u8]| {
+        if let Some(field) = block.get_mut(from..to).and_then(|field| field.get_mut(..bytes.len())) {
+            field.copy_from_slice(bytes);
+        }
+    };
+    put(NAME, name.as_bytes());
+    put((100, 108), b"0000644");
+    put((108, 116), b"0000000");
+    put((116, 124), b"0000000");
+    if size <= OCTAL_MAX {
+        put(SIZE, format!("{size:011o}").as_bytes());
+    } else {
+        put((SIZE.0, SIZE.0 + 1), &[0x80]);
+        put((SIZE.1 - 8, SIZE.1), &size.to_be_bytes());
+    }
+    put((136, 148), format!("{:011o}", mtime_s.min(OCTAL_MAX)).as_bytes());
+    put((KIND, KIND + 1), b"0");
+    put(MAGIC, b"ustar\0");
+    put((263, 265), b"00");
+    put(PREFIX, prefix.as_bytes());
+    put(SUM, b"        ");
+    let sum = format!("{:06o}\0 ", sum_of(&block));
+    let mut put = |(from, to): (usize, usize), bytes: &[u8]| {
+        if let Some(field) = block.get_mut(from..to) {
+            field.copy_from_slice(bytes);
+        }
+    };
+    put(SUM, sum.as_bytes());
+    Some(block)
+}
+
+/// The sum of a block's bytes, its own field counted as blanks.
+fn sum_of(block: &[u8; BLOCK as usize]) -> u64 {
+    let bytes = block.iter().enumerate();
+    bytes.map(|(at, byte)| if (SUM.0..SUM.1).contains(&at) { 32 } else { u64::from(*byte) }).sum()
+}
+
+/// A file of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    path: String,
+    offset: u64,
+    size: u64,
+}
+
+/// An archive that is read.
+pub(super) struct Archive {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    entries: Vec<Entry>,
+    pub manifest: BackupManifest,
+}
+
+impl Archive {
+    /// Finds the files of an archive, and reads its manifest.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Archive, String> {
+        let wrong = |error: io::Error| format!("{}: {error}", path.display());
+        let file = disk.open(path).map_err(wrong)?;
+        let mut entries = entries(&*file).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let is_manifest =
+            |entry: &&Entry| entry.path == MANIFEST || entry.path.ends_with(&format!("/{MANIFEST}"));
+        let Some(found) = entries.iter().filter(is_manifest).min_by_key(|entry| entry.path.len()) else {
+            return Err(format!(
+                "{}: there is no {MANIFEST} in it: not a backup, or one that was cut before its end",
+                path.display()
+            ));
+        };
+        if found.size > MANIFEST_BYTES_MAX {
+            return Err(format!("{}: its {MANIFEST} is too long", path.display()));
+        }
+        let folder = found.path.strip_suffix(MANIFEST).unwrap_or_default().to_owned();
+        let mut text = vec![0; found.size as usize];
+        file.read_exact_at(&mut text, found.offset).map_err(wrong)?;
+        let manifest = BackupManifest::parse(&text, path)?;
+        for entry in &mut entries {
+            match entry.path.strip_prefix(&folder).filter(|path| is_inside(path)) {
+                Some(below) => entry.path = below.to_owned(),
+                None => {
+                    return Err(format!("{}: {} leads out of the backup", path.display(), entry.path));
+                }
+            }
+        }
+        Ok(Archive { file, path: path.to_owned(), entries, manifest })
+    }
+
+    /// Writes these files of it, and the manifest, into a folder. Files that an earlier run wrote are written again.
+    ///
+    /// # Errors
+    /// What is wrong with the archive; failures of the disk.
+    pub fn unpack(
+        &self,
+        disk: &dyn Disk,
+        to: &Path,
+        (keyspace, table): (Option<&str>, Option<&str>),
+        progress: &ImportProgress,
+    ) -> Result<(), String> {
+        let paths = |files: &mut dyn Iterator<Item = &'_ BackedUpFile>| -> HashSet<String> {
+            files.map(|file| file.path.clone()).collect()
+        };
+        let known = paths(&mut self.manifest.files.iter());
+        let asked = paths(&mut self.manifest.files_of(keyspace, table));
+        // What the manifest does not know is unpacked, so that the check names it.
+        let is_wanted = |entry: &&Entry| asked.contains(&entry.path) || !known.contains(&entry.path);
+        let wanted: Vec<&Entry> = self.entries.iter().filter(is_wanted).collect();
+        progress.begin(wanted.iter().map(|entry| entry.size).sum());
+        for entry in wanted {
+            progress.doing(format!("unpack {}", entry.path));
+            self.unpack_one(disk, entry, &to.join(&entry.path), progress)
+                .map_err(|error| format!("{}: {}: {error}", self.path.display(), entry.path))?;
+        }
+        Ok(())
+    }
+
+    fn unpack_one(
+        &self,
+        disk: &dyn Disk,
+        entry: &Entry,
+        to: &Path,
+        progress: &ImportProgress,
+    ) -> io::Result<()> {
+        if let Some(folder) = to.parent() {
+            disk.create_dir_all(folder)?;
+        }
+        if disk.exists(to) {
+            disk.remove(to)?;
+        }
+        let target = disk.create(to)?;
+        let mut piece = vec![0; PIECE_BYTES.min(entry.size) as usize];
+        let mut done = 0;
+        while done < entry.size {
+            let length = (entry.size - done).min(PIECE_BYTES);
+            let Some(bytes) = piece.get_mut(..length as usize) else { break };
+            self.file.read_exact_at(bytes, entry.offset + done)?;
+            target.write_all_at(bytes, done)?;
+            done += length;
+            progress.add(length);
+        }
+        target.sync()
+    }
+}
+
+/// The files of an archive.
+fn entries(file: &dyn File) -> Result<Vec<Entry>, String> {
+    let end = file.size().map_err(|error| error.to_string())?;
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while at + BLOCK <= end {
+        let mut block = [0; BLOCK as usize];
+        file.read_exact_at(&mut block, at).map_err(|error| error.to_string())?;
+        if block.iter().all(|byte| *byte == 0) {
+            return Ok(entries);
+        }
+        let problem = |what: &str| format!("{what} at byte {at}; it is no archive of a backup, or damaged");
+        let field = |(from, to): (usize, usize)| block.get(from..to).unwrap_or_default();
+        let sum = octal(field(SUM)).ok_or_else(|| problem("a block without a checksum"))?;
+        if sum != sum_of(&block) {
+            return Err(problem("a block whose checksum is wrong"));
+        }
+        let text = |of: (usize, usize)| {
+            let bytes = field(of).split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8(bytes.to_vec()).map_err(|_| problem("a name that is no UTF-8"))
+        };
+        // GNU's own format has other things in the place of the prefix.
+        let is_posix = field(MAGIC) == b"ustar\0";
+        let prefix = if is_posix { text(PREFIX)? } else { String::new() };
+        let name = text(NAME)?;
+        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        let size = size_of(field(SIZE)).ok_or_else(|| problem("a size that cannot be read"))?;
+        let offset = at + BLOCK;
+        let next = size.checked_next_multiple_of(BLOCK).and_then(|size| offset.checked_add(size));
+        at = next
+            .filter(|next| *next <= end)
+            .ok_or_else(|| problem("a file that ends behind the archive, which was cut"))?;
+        match block.get(KIND) {
+            Some(b'0' | 0) => {
+                entries.push(Entry { path: path.trim_start_matches("./").to_owned(), offset, size })
+            }
+            Some(b'5') => {}
+            _ => {
+                return Err(format!(
+                    "{path} is neither file nor folder (or has a long name); unpack it with tar -xf and restore the folder"
+                ));
+            }
+        }
+        if entries.len() > ENTRIES_MAX {
+            return Err("it has too many files".to_owned());
+        }
+    }
+    Err("it ends before its end; it was cut".to_owned())
+}
+
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?;
+    let text = text.trim_matches(|letter| letter == ' ' || letter == '\0');
+    if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
+}
+
+/// A size in octal digits, or in GNU's binary form for great ones.
+fn size_of(field: &[u8]) -> Option<u64> {
+    match field {
+        [0x80, 0, 0, 0, number @ ..] => Some(u64::from_be_bytes(number.try_into().ok()?)),
+        [first, ..] if first & 0x80 != 0 => None,
+        _ => octal(field),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::{BackedUpFile, BackedUpTable};
+
+    fn write(disk: &Arc<dyn Disk>, path: &str, files: &[(&str, &[u8])]) -> BackupManifest {
+        let mut manifest = BackupManifest::new("id".to_owned(), "then".to_owned(), "1");
+        let mut archive = ArchiveWriter::begin(disk, Path::new(path), 1_795_000_000).unwrap();
+        for (name, bytes) in files {
+            let source = Path::new("/source");
+            disk.create(source).unwrap().write_all_at(bytes, 0).unwrap();
+            let (sha256, bytes) = archive.add(name, source, &mut |_| {}).unwrap();
+            disk.remove(source).unwrap();
+            manifest.files.push(BackedUpFile { path: (*name).to_owned(), bytes, sha256 });
+        }
+        manifest.tables.push(BackedUpTable { keyspace: "ks".into(), table: "t".into(), sstables: 1 });
+        archive.finish(&manifest).unwrap();
+        manifest
+    }
+
+    #[test]
+    fn what_is_written_is_unpacked_and_is_what_the_manifest_says() {
+        let host = helenus_host::memory::host();
+        let long = format!("{}/{}/da-1-bti-Data.db", "k".repeat(48), "t".repeat(48));
+        let written =
+            write(&host.disk, "/b.tar", &[("schema.cql", b"abc"), ("ks/t/da-1", &[7; 1_500]), (&long, b"")]);
+        let archive = Archive::open(&*host.disk, Path::new("/b.tar")).unwrap();
+        assert_eq!(archive.manifest, written);
+        let progress = ImportProgress::default();
+        let to = Path::new("/unpacked");
+        archive.unpack(&*host.disk, to, (None, None), &progress).unwrap();
+        assert_eq!(written.check(&*host.disk, to, (None, None), &progress).unwrap(), Vec::<String>::new());
+        // One table, again, over what is there.
+        archive.unpack(&*host.disk, to, (Some("ks"), Some("t")), &progress).unwrap();
+        let again = ArchiveWriter::begin(&host.disk, Path::new("/b.tar"), 0).err().unwrap();
+        assert!(again.to_string().contains("is there already"), "{again}");
+    }
+
+    #[test]
+    fn a_damaged_or_cut_archive_is_refused() {
+        let host = helenus_host::memory::host();
+        write(&host.disk, "/b.tar", &[("schema.cql", b"abc")]);
+        let file = host.disk.open_write(Path::new("/b.tar")).unwrap();
+        let refused = |what: &str| {
+            let error = Archive::open(&*host.disk, Path::new("/b.tar")).err().unwrap_or_default();
+            assert!(error.contains(what), "{error}");
+        };
+        file.write_all_at(b"x", 3).unwrap();
+        refused("a block whose checksum is wrong at byte 0");
+        file.write_all_at(b"e", 3).unwrap();
+        file.set_size(1_024).unwrap();
+        refused("it was cut");
+        file.write_all_at(&[0; 1_024], 1_024).unwrap();
+        refused("there is no backup.json in it");
+    }
+
+    #[test]
+    fn great_sizes_have_gnus_form() {
+        let size = |size| size_of(head("a", size, 0).unwrap().get(SIZE.0..SIZE.1).unwrap());
+        for bytes in [0, 511, OCTAL_MAX, OCTAL_MAX + 1, 1 << 40] {
+            assert_eq!(size(bytes), Some(bytes));
+        }
+    }
+}

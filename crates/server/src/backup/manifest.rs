@@ -1,0 +1,272 @@
+//! `backup.json`: what a backup holds.
+//!
+//! Written last, so that a directory without it is a backup that was cut. Digests are SHA-256 in hexadecimal digits, as
+//! `sha256sum` prints them.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use helenus_engine::import::ImportProgress;
+use helenus_host::Disk;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Name of the manifest.
+pub const MANIFEST: &str = "backup.json";
+/// The format that is written, and the only one that is read.
+const FORMAT: u32 = 1;
+/// Bytes read at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// What a backup holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupManifest {
+    /// Of this file.
+    pub format: u32,
+    /// Identity of the backup.
+    pub id: String,
+    /// When it was taken, ISO 8601.
+    pub created_at: String,
+    /// Version of the program that took it.
+    pub version: String,
+    /// Its tables.
+    pub tables: Vec<BackedUpTable>,
+    /// Its files, but for this one.
+    pub files: Vec<BackedUpFile>,
+}
+
+/// A table of a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedUpTable {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name.
+    pub table: String,
+    /// SSTables.
+    pub sstables: u64,
+}
+
+/// A file of a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedUpFile {
+    /// Below the backup's directory, with `/` between.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub sha256: String,
+}
+
+/// The digest of a file, and its size; `read` is told of the bytes as they are read.
+///
+/// # Errors
+/// Failures of reading.
+pub fn digest_of(disk: &dyn Disk, path: &Path, read: &mut dyn FnMut(u64)) -> io::Result<(String, u64)> {
+    let file = disk.open(path)?;
+    let size = file.size()?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES.min(size) as usize];
+    let mut at = 0;
+    while at < size {
+        let length = (size - at).min(PIECE_BYTES);
+        let Some(bytes) = piece.get_mut(..length as usize) else { break };
+        file.read_exact_at(bytes, at)?;
+        hash.update(&*bytes);
+        at += length;
+        read(length);
+    }
+    Ok((hex(&hash.finalize()), size))
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl BackupManifest {
+    /// A manifest without files.
+    pub fn new(id: String, created_at: String, version: &str) -> BackupManifest {
+        let version = version.to_owned();
+        BackupManifest { format: FORMAT, id, created_at, version, tables: Vec::new(), files: Vec::new() }
+    }
+
+    /// Writes it, durably, as the last file of a directory.
+    ///
+    /// # Errors
+    /// Failures of writing.
+    pub fn write(&self, disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+        let text = self.text()?;
+        let unfinished = directory.join(format!("{MANIFEST}.unfinished"));
+        let file = disk.create(&unfinished)?;
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.sync()?;
+        disk.rename(&unfinished, &directory.join(MANIFEST))?;
+        disk.sync_dir(directory)
+    }
+
+    /// As its file has it.
+    pub(super) fn text(&self) -> io::Result<String> {
+        serde_json::to_string_pretty(self).map_err(io::Error::other)
+    }
+
+    /// Reads that of a directory.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn read(disk: &dyn Disk, directory: &Path) -> Result<BackupManifest, String> {
+        let path = directory.join(MANIFEST);
+        if !disk.is_dir(directory) {
+            return Err(format!("{}: there is no such directory or archive", directory.display()));
+        }
+        if !disk.exists(&path) {
+            return Err(format!(
+                "{}: there is no {MANIFEST}: not a backup, or one that was cut before its end; helenus import takes \
+                 snapshots and exports",
+                directory.display()
+            ));
+        }
+        let text = helenus_engine::import::read_text(disk, &path).map_err(|error| error.to_string())?;
+        BackupManifest::parse(text.as_bytes(), &path)
+    }
+
+    /// Reads a manifest's text; `path` is what errors name.
+    pub(super) fn parse(text: &[u8], path: &Path) -> Result<BackupManifest, String> {
+        let manifest: BackupManifest =
+            serde_json::from_slice(text).map_err(|error| format!("{}: {error}", path.display()))?;
+        if manifest.format != FORMAT {
+            return Err(format!(
+                "{}: format {} is not known; a newer helenus wrote this backup",
+                path.display(),
+                manifest.format
+            ));
+        }
+        Ok(manifest)
+    }
+
+    /// The files of a keyspace or table, and the schema; without names all.
+    pub fn files_of(
+        &self,
+        keyspace: Option<&str>,
+        table: Option<&str>,
+    ) -> impl Iterator<Item = &BackedUpFile> {
+        let below = match (keyspace, table) {
+            (Some(keyspace), Some(table)) => format!("{keyspace}/{table}/"),
+            (Some(keyspace), None) => format!("{keyspace}/"),
+            _ => String::new(),
+        };
+        self.files.iter().filter(move |file| file.path.starts_with(&below) || file.path == "schema.cql")
+    }
+
+    /// Compares these files with those of a directory: every problem, each with its file. Progress is of their bytes.
+    ///
+    /// # Errors
+    /// Failures of listing folders.
+    pub fn check(
+        &self,
+        disk: &dyn Disk,
+        directory: &Path,
+        (keyspace, table): (Option<&str>, Option<&str>),
+        progress: &ImportProgress,
+    ) -> io::Result<Vec<String>> {
+        progress.begin(self.files_of(keyspace, table).map(|file| file.bytes).sum());
+        let mut problems = Vec::new();
+        for file in self.files_of(keyspace, table) {
+            let path = directory.join(&file.path);
+            progress.doing(format!("compare {}", file.path));
+            if !is_inside(&file.path) {
+                problems.push(format!("{}: a path of the manifest leads out of the backup", file.path));
+            } else if !disk.exists(&path) {
+                problems.push(format!("{}: this file is missing", path.display()));
+            } else {
+                problems.extend(differs(disk, &path, file, progress));
+            }
+        }
+        let known: BTreeSet<PathBuf> = self.files.iter().map(|file| directory.join(&file.path)).collect();
+        let mut present = Vec::new();
+        list(disk, directory, &mut present)?;
+        let strange =
+            present.iter().filter(|path| !known.contains(*path) && **path != directory.join(MANIFEST));
+        problems.extend(strange.map(|path| format!("{}: not in the manifest; move it out", path.display())));
+        Ok(problems)
+    }
+}
+
+fn differs(disk: &dyn Disk, path: &Path, file: &BackedUpFile, progress: &ImportProgress) -> Option<String> {
+    match digest_of(disk, path, &mut |bytes| progress.add(bytes)) {
+        Err(error) => Some(format!("{}: {error}", path.display())),
+        Ok((_, bytes)) if bytes != file.bytes => Some(format!(
+            "{}: it has {bytes} bytes, and had {} when it was backed up",
+            path.display(),
+            file.bytes
+        )),
+        Ok((digest, _)) if digest != file.sha256 => {
+            Some(format!("{}: its content is not what was backed up: its SHA-256 differs", path.display()))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Whether a path of a manifest stays in the directory.
+pub(super) fn is_inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
+}
+
+fn list(disk: &dyn Disk, folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
+    for path in disk.list(folder)? {
+        if disk.is_dir(&path) {
+            list(disk, &path, into)?;
+        } else {
+            into.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(host: &helenus_host::Host, content: &[(&str, &[u8])]) -> BackupManifest {
+        let mut manifest = BackupManifest::new("id".to_owned(), "then".to_owned(), "1");
+        for (path, bytes) in content {
+            let target = Path::new("/b").join(path);
+            host.disk.create_dir_all(target.parent().unwrap()).unwrap();
+            host.disk.create(&target).unwrap().write_all_at(bytes, 0).unwrap();
+            let (sha256, bytes) = digest_of(&*host.disk, &target, &mut |_| {}).unwrap();
+            manifest.files.push(BackedUpFile { path: (*path).to_owned(), bytes, sha256 });
+        }
+        manifest.write(&*host.disk, Path::new("/b")).unwrap();
+        manifest
+    }
+
+    #[test]
+    fn a_manifest_says_of_each_file_whether_it_is_what_it_was() {
+        let host = helenus_host::memory::host();
+        let disk = &*host.disk;
+        let written = of(&host, &[("schema.cql", b"abc"), ("ks/t/da-1", b"12345"), ("ks/u/da-2", b"")]);
+        let read = BackupManifest::read(disk, Path::new("/b")).unwrap();
+        assert_eq!(read, written);
+        // FIPS 180-2's own example.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(read.files[0].sha256, abc);
+        let check = |of| read.check(disk, Path::new("/b"), of, &ImportProgress::default()).unwrap();
+        assert_eq!(check((None, None)), Vec::<String>::new());
+        disk.open_write(Path::new("/b/ks/t/da-1")).unwrap().write_all_at(b"X", 2).unwrap();
+        disk.remove(Path::new("/b/ks/u/da-2")).unwrap();
+        disk.create(Path::new("/b/ks/u/da-3")).unwrap();
+        let found = check((None, None)).join("\n");
+        assert!(found.contains("/b/ks/t/da-1: its content is not what was backed up"), "{found}");
+        assert!(
+            found.contains("da-2: this file is missing") && found.contains("da-3: not in the manifest"),
+            "{found}"
+        );
+        assert_eq!(check((Some("ks"), Some("u"))).len(), 2);
+    }
+
+    #[test]
+    fn paths_of_a_manifest_stay_in_its_directory() {
+        assert!(is_inside("ks/t/da-1-bti-Data.db"));
+        assert!(!is_inside("../etc/passwd") && !is_inside("/etc/passwd") && !is_inside("a/../../b"));
+    }
+}

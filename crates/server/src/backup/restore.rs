@@ -1,0 +1,131 @@
+//! Takes a backup back.
+//!
+//! Of an archive, what is wanted is unpacked first, into the database's directory, where its files are linked from then; what was
+//! unpacked goes at the end, and is unpacked anew when a restore that was cut is ordered again.
+
+use std::path::Path;
+
+use helenus_cql::{LocalBackend, NewNames, RestoreRequest};
+use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
+use helenus_host::Disk;
+
+use super::archive::Archive;
+use super::journal::Journal;
+use super::manifest::BackupManifest;
+use crate::admin::{RestoreOrder, Restored, RestoredTable};
+
+/// Restores what a backup on `from`, a directory or an archive, holds into a database, whose directory is given unless it is in memory.
+///
+/// Every file is compared with the manifest first, then every SSTable is read as one of its table, and only then does
+/// anything change.
+///
+/// # Errors
+/// Everything that speaks against it; failures of the disk, after which the same order goes on where it ended.
+pub fn restore(
+    backend: &LocalBackend,
+    (from, database): (&SourceDisk, Option<&Path>),
+    order: &RestoreOrder,
+    progress: &ImportProgress,
+) -> Result<Restored, String> {
+    if order.as_table.is_some() && order.table.is_none() {
+        return Err("--as-table renames one table: name it with --keyspace and --table".to_owned());
+    }
+    if order.as_keyspace.is_some() && order.keyspace.is_none() {
+        return Err("--as-keyspace renames one keyspace: name it with --keyspace".to_owned());
+    }
+    let names = (order.keyspace.as_deref(), order.table.as_deref());
+    if from.is_dir(&order.directory) || !from.exists(&order.directory) {
+        let manifest = BackupManifest::read(&**from, &order.directory)?;
+        know(&manifest, names)?;
+        return restore_directory(backend, (from, database), (order, manifest), progress);
+    }
+    let archive = Archive::open(&**from, &order.directory)?;
+    know(&archive.manifest, names)?;
+    let folder = match database {
+        Some(directory) => directory.join("restore").join("unpacked"),
+        None => std::env::temp_dir().join(format!("helenus-restore-{}", std::process::id())),
+    };
+    let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());
+    remove_all(&**from, &folder).map_err(wrong)?;
+    let unpacked = archive.unpack(&**from, &folder, names, progress);
+    let restored = unpacked.and_then(|()| {
+        let order = RestoreOrder { directory: folder.clone(), ..order.clone() };
+        restore_directory(backend, (from, database), (&order, archive.manifest), progress)
+    });
+    let removed = remove_all(&**from, &folder).map_err(wrong);
+    let place = format!("{}/", folder.display());
+    let restored =
+        restored.map_err(|text| text.replace(&place, &format!("{}: ", order.directory.display())))?;
+    removed.map(|()| restored)
+}
+
+/// Removes a folder with all that is in it, if it is there.
+///
+/// # Errors
+/// Failures of the disk.
+pub fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
+    if !disk.is_dir(folder) {
+        return Ok(());
+    }
+    for path in disk.list(folder)? {
+        if disk.is_dir(&path) {
+            remove_all(disk, &path)?;
+        } else {
+            disk.remove(&path)?;
+        }
+    }
+    disk.remove_dir(folder)
+}
+
+fn restore_directory(
+    backend: &LocalBackend,
+    (from, database): (&SourceDisk, Option<&Path>),
+    (order, manifest): (&RestoreOrder, BackupManifest),
+    progress: &ImportProgress,
+) -> Result<Restored, String> {
+    let names = (order.keyspace.as_deref(), order.table.as_deref());
+    let problems = manifest.check(&**from, &order.directory, names, progress);
+    let problems = problems.map_err(|error| format!("{}: {error}", order.directory.display()))?;
+    if !problems.is_empty() {
+        return Err(format!("nothing was restored:\n  {}", problems.join("\n  ")));
+    }
+    let request = RestoreRequest {
+        directory: order.directory.clone(),
+        find: FindOptions { snapshot: None, keyspace: order.keyspace.clone(), table: order.table.clone() },
+        names: NewNames { keyspace: order.as_keyspace.clone(), table: order.as_table.clone() },
+        options: ImportOptions { link: !order.copy, verify: !order.no_verify, keep_level: true },
+        dry_run: order.dry_run,
+    };
+    let mut journal = Journal::open(&backend.database().host().disk, database, &manifest.id);
+    let parts = backend.restore(from, &request, &mut journal, progress);
+    let parts =
+        parts.map_err(|error| error.to_string().replace("nothing was imported", "nothing was restored"))?;
+    let table = |part: helenus_cql::RestorePart| RestoredTable {
+        from: part.from,
+        to: part.to,
+        sstables: part.sstables,
+        was_there: part.was_there,
+    };
+    Ok(Restored {
+        files: manifest.files_of(names.0, names.1).count() as u64,
+        bytes: manifest.files_of(names.0, names.1).map(|file| file.bytes).sum(),
+        tables: parts.into_iter().map(table).collect(),
+        backup: manifest.id,
+        created_at: manifest.created_at,
+        notes: Vec::new(),
+    })
+}
+
+/// Whether a backup has what is asked for.
+fn know(manifest: &BackupManifest, (keyspace, table): (Option<&str>, Option<&str>)) -> Result<(), String> {
+    let has = |of: &super::BackedUpTable| {
+        keyspace.is_none_or(|name| name == of.keyspace) && table.is_none_or(|name| name == of.table)
+    };
+    if manifest.tables.iter().any(has) || keyspace.is_none() {
+        return Ok(());
+    }
+    let known: Vec<String> =
+        manifest.tables.iter().map(|of| format!("{}.{}", of.keyspace, of.table)).collect();
+    let asked = [keyspace, table].into_iter().flatten().collect::<Vec<_>>().join(".");
+    Err(format!("the backup has no {asked}; it has: {}", known.join(", ")))
+}

@@ -1,0 +1,56 @@
+//! `/health` and `/ready`: whether a server is in order, and whether it serves clients.
+//!
+//! Healthy is a server that could do its work: its commit log takes writes, and no policy has closed its doors. What is wrong
+//! without stopping it (a flush or a compaction that failed and is tried again, tables with a damaged file) is named and does
+//! not make it unhealthy: whoever starts servers anew on an unhealthy answer would make none of it better. Ready is a server
+//! whose doors are open.
+
+use serde_json::{Value, json};
+
+use super::state::{HttpState, Stage, opening_text};
+use crate::policy::Verdict;
+
+/// Whether it is in order, and why not.
+pub(super) fn health(state: &HttpState) -> (bool, Value) {
+    let (stage, watched) = match state.stage() {
+        Stage::Opening(progress) => {
+            return (true, json!({ "status": "starting", "doing": opening_text(&progress), "problems": [] }));
+        }
+        Stage::Open(watched) => ("up", Some(watched)),
+        Stage::Stopping(watched) => ("stopping", watched),
+    };
+    let Some(watched) = watched else { return (true, json!({ "status": stage, "problems": [] })) };
+    let status = watched.database.status();
+    let mut problems = Vec::new();
+    let mut notes = Vec::new();
+    if let Some(failure) = status.log.as_ref().and_then(|log| log.failure.as_ref()) {
+        problems.push(format!("the commit log takes no more writes until a restart: {failure}"));
+    }
+    if state.policies.verdict() >= Verdict::StopServing {
+        problems
+            .push("clients are no longer served, as a failure policy says; the log has the cause".to_owned());
+    }
+    notes.extend(status.flush_failure.map(|failure| format!("the last flush failed: {failure}")));
+    notes.extend(status.compaction_failure.map(|failure| format!("the last compaction failed: {failure}")));
+    for table in status.tables.iter().filter(|table| table.unreadable > 0) {
+        let (count, keyspace, name) = (table.unreadable, &table.keyspace, &table.table);
+        notes.push(format!("{count} SSTables of {keyspace}.{name} cannot be read; its reads fail"));
+    }
+    let is_well = problems.is_empty();
+    let word = if is_well { stage } else { "failing" };
+    (is_well, json!({ "status": word, "problems": problems, "notes": notes }))
+}
+
+/// Whether clients are served, and why not.
+pub(super) fn readiness(state: &HttpState) -> (bool, Value) {
+    match state.stage() {
+        Stage::Opening(progress) => (false, json!({ "ready": false, "reason": opening_text(&progress) })),
+        Stage::Stopping(_) => (false, json!({ "ready": false, "reason": "stopping" })),
+        Stage::Open(_) if state.policies.verdict() >= Verdict::StopServing => {
+            (false, json!({ "ready": false, "reason": "a failure policy has closed the doors to clients" }))
+        }
+        Stage::Open(watched) => {
+            (true, json!({ "ready": true, "listening": watched.native.address().to_string() }))
+        }
+    }
+}

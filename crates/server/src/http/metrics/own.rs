@@ -1,0 +1,160 @@
+//! The server's figures under names of ours: `helenus_` and what it is, with its unit last.
+
+use helenus_host::real::disk_space;
+
+use super::super::exposition::{Kind, Page};
+use super::page::{Gathered, SECONDS};
+use super::tables::LATENCY_BOUNDS;
+
+/// Those of a sync among the bounds of latencies: 50 us to 5 s.
+const SYNC: std::ops::RangeInclusive<usize> = 5..=20;
+
+/// Writes them.
+pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
+    put_info(page, gathered);
+    put_requests(page, gathered);
+    put_memory(page, gathered);
+    put_log(page, gathered);
+    put_work(page, gathered);
+}
+
+fn put_info(page: &mut Page, gathered: &Gathered<'_>) {
+    let Gathered { watched, status, state, .. } = gathered;
+    let host_id = status.host_id.to_string();
+    page.family("helenus_info", Kind::Gauge, "What runs here; always 1.");
+    let labels = [
+        ("version", watched.version),
+        ("cluster", &watched.node.cluster_name),
+        ("datacenter", &watched.node.datacenter),
+        ("rack", &watched.node.rack),
+        ("host_id", &host_id),
+    ];
+    page.sample("helenus_info", &labels, 1.0);
+    page.family("helenus_log_lines_total", Kind::Counter, "Lines written to the log, by level.");
+    for (level, lines) in state.log.counts() {
+        page.sample("helenus_log_lines_total", &[("level", level.name())], lines as f64);
+    }
+    let slow = "Statements that took longer than slow_query_log_timeout.";
+    page.single("helenus_slow_statements_total", Kind::Counter, slow, state.slow.count() as f64);
+    if let Some((free, all)) = watched.directory.as_deref().and_then(disk_space) {
+        let help = "Bytes free for the server on the disk of its data.";
+        page.single("helenus_disk_free_bytes", Kind::Gauge, help, free as f64);
+        page.single("helenus_disk_size_bytes", Kind::Gauge, "Bytes of the disk of its data.", all as f64);
+    }
+}
+
+fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {
+    let native = &gathered.native;
+    let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
+    single("helenus_connections", Kind::Gauge, "Clients connected.", native.connections);
+    single("helenus_connections_accepted_total", Kind::Counter, "Connections accepted.", native.accepted);
+    let refused = "Connections closed at once, for limits on their number.";
+    single("helenus_connections_refused_total", Kind::Counter, refused, native.refused);
+    if let Some(rpc) = &gathered.rpc {
+        let help = "Clients of the old RPC interface connected.";
+        single("helenus_rpc_connections", Kind::Gauge, help, rpc.connections);
+        single(
+            "helenus_rpc_calls_total",
+            Kind::Counter,
+            "Calls of the old RPC interface answered.",
+            rpc.calls,
+        );
+    }
+    single(
+        "helenus_requests_total",
+        Kind::Counter,
+        "Requests of the native protocol received.",
+        native.requests,
+    );
+    let in_flight = "Bytes of requests that are not answered yet.";
+    single("helenus_request_bytes_in_flight", Kind::Gauge, in_flight, native.in_flight_bytes.0);
+    let most = "Bytes of such requests from which on connections are not read.";
+    single("helenus_request_bytes_in_flight_max", Kind::Gauge, most, native.in_flight_bytes.1);
+    let jobs = "Requests that waited for the disk, or took long, and ran on disk threads.";
+    single("helenus_disk_requests_total", Kind::Counter, jobs, native.disk_jobs);
+    single(
+        "helenus_disk_requests_waiting",
+        Kind::Gauge,
+        "Requests that wait for a disk thread.",
+        native.disk_queue,
+    );
+    single("helenus_disk_threads", Kind::Gauge, "Disk threads that were started.", native.disk_threads);
+    let kinds = "Statements run: prepared, or from their text. Statements in batches are not among them.";
+    page.family("helenus_statements_total", Kind::Counter, kinds);
+    for (kind, count) in [("prepared", native.prepared), ("regular", native.regular)] {
+        page.sample("helenus_statements_total", &[("kind", kind)], count as f64);
+    }
+    let errors = "Errors that clients were sent, by Cassandra's name of their code.";
+    page.family("helenus_errors_total", Kind::Counter, errors);
+    for (code, count) in &native.errors {
+        page.sample("helenus_errors_total", &[("kind", code)], *count as f64);
+    }
+    if let Some(rpc) = &gathered.rpc {
+        let errors = "Exceptions that clients of the old RPC interface were sent, by their names.";
+        page.family("helenus_rpc_errors_total", Kind::Counter, errors);
+        for (kind, count) in &rpc.errors {
+            page.sample("helenus_rpc_errors_total", &[("kind", kind)], *count as f64);
+        }
+    }
+}
+
+fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
+    let status = &gathered.status;
+    let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
+    single("helenus_memtable_bytes", Kind::Gauge, "Bytes of all memtables.", status.memtable_bytes);
+    let most = "Bytes of memtables from which on writers wait; half of it is flushed.";
+    single("helenus_memtable_bytes_max", Kind::Gauge, most, status.memtable_bytes_max);
+    single("helenus_cache_bytes", Kind::Gauge, "Bytes in the block cache.", status.cache_bytes);
+    single("helenus_cache_bytes_max", Kind::Gauge, "Bytes it may hold.", status.cache_bytes_max);
+    single("helenus_cache_blocks", Kind::Gauge, "Blocks in it.", status.cache_blocks);
+    let hits = "Blocks and index pages that reads by key found in the cache.";
+    single("helenus_cache_hits_total", Kind::Counter, hits, status.work.cache_hits);
+    let misses = "Blocks and index pages that reads by key took from files.";
+    single("helenus_cache_misses_total", Kind::Counter, misses, status.work.cache_misses);
+    let read = "Bytes that reads took from files.";
+    single("helenus_read_bytes_total", Kind::Counter, read, status.work.bytes_read);
+    let failed = "Reads that a damaged file ended, or one that the system did not give.";
+    single("helenus_reads_failed_total", Kind::Counter, failed, status.work.reads_failed);
+}
+
+fn put_log(page: &mut Page, gathered: &Gathered<'_>) {
+    let Some(log) = &gathered.status.log else { return };
+    let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
+    single("helenus_commitlog_segments", Kind::Gauge, "Segments of the commit log.", log.segments);
+    single("helenus_commitlog_bytes", Kind::Gauge, "Bytes of their files.", log.bytes);
+    let appended = "Bytes of writes appended to the commit log.";
+    single("helenus_commitlog_appended_bytes_total", Kind::Counter, appended, log.appended_bytes);
+    let unsynced = "Bytes appended that are not known to be on the disk.";
+    single("helenus_commitlog_unsynced_bytes", Kind::Gauge, unsynced, log.unsynced_bytes);
+    let failed = "Whether the commit log has failed and takes no more writes (1).";
+    single("helenus_commitlog_failed", Kind::Gauge, failed, u64::from(log.failure.is_some()));
+    page.family("helenus_commitlog_sync_seconds", Kind::Histogram, "How long syncs of the commit log take.");
+    page.histogram("helenus_commitlog_sync_seconds", &[], (&log.syncs, &LATENCY_BOUNDS[SYNC], SECONDS));
+}
+
+fn put_work(page: &mut Page, gathered: &Gathered<'_>) {
+    let (status, work) = (&gathered.status, &gathered.status.work);
+    let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
+    single("helenus_flushes_total", Kind::Counter, "Memtables flushed.", work.flushes);
+    single("helenus_flush_failures_total", Kind::Counter, "Flushes that failed.", work.flush_failures);
+    single(
+        "helenus_flushed_bytes_total",
+        Kind::Counter,
+        "Bytes of files that flushes wrote.",
+        work.flushed_bytes,
+    );
+    let running = "Compactions and builds of indexes under way.";
+    single("helenus_compactions_running", Kind::Gauge, running, status.compactions.len() as u64);
+    let pending = status.tables.iter().map(|table| table.pending_compactions).sum();
+    single("helenus_compactions_pending", Kind::Gauge, "Compactions that are due, about.", pending);
+    let left = status.compactions.iter().map(|task| task.bytes_total.saturating_sub(task.bytes_done)).sum();
+    let help = "Bytes that compactions under way have yet to read, before compression.";
+    single("helenus_compaction_left_bytes", Kind::Gauge, help, left);
+    single("helenus_compactions_total", Kind::Counter, "Compactions that ended well.", work.compactions);
+    let failures = "Compactions that failed.";
+    single("helenus_compaction_failures_total", Kind::Counter, failures, work.compaction_failures);
+    let read = "Bytes that compactions read from files.";
+    single("helenus_compaction_read_bytes_total", Kind::Counter, read, work.compaction_bytes_read);
+    let written = "Bytes of files that compactions wrote.";
+    single("helenus_compaction_written_bytes_total", Kind::Counter, written, work.compaction_bytes_written);
+}

@@ -1,0 +1,14 @@
+//! The HTTP port: `/metrics`, `/health` and `/ready`, for whoever watches servers.
+//!
+//! `serve` answers requests on a thread of its own; `state` is what it answers from, filled as the server starts; `health`
+//! judges it. `metrics` gathers figures when somebody scrapes, and `exposition` writes them as Prometheus reads them: nothing
+//! is kept or computed between scrapes.
+
+mod exposition;
+mod health;
+mod metrics;
+mod serve;
+mod state;
+
+pub use serve::HttpServer;
+pub use state::{HttpState, Watched};

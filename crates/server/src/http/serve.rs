@@ -1,0 +1,151 @@
+//! Answers on the HTTP port: one thread, a few connections at a time, GET and nothing else.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_host::{Host, Next, TaskHandle, Worker};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::health::{health, readiness};
+use super::metrics::metrics;
+use super::state::HttpState;
+use crate::ServerError;
+use crate::native::bind;
+
+/// Connections at a time; whoever comes beyond them waits.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to send its request, or do nothing between two.
+const HEADER_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may last.
+const CONNECTION_MAX: Duration = Duration::from_secs(600);
+/// How long after a failure to accept the next is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+/// Prometheus's text format.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n";
+
+/// A running HTTP port.
+pub struct HttpServer {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    thread: Arc<dyn TaskHandle>,
+}
+
+impl HttpServer {
+    /// Binds `address` (port 0: a free one) and answers from then on.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or a runtime cannot be made.
+    pub fn start(host: &Host, address: SocketAddr, state: Arc<HttpState>) -> Result<HttpServer, ServerError> {
+        let refused = |source| ServerError::BindHttp { address, source };
+        let listener = bind(address).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
+        let (stop, stopped) = watch::channel(false);
+        let worker = HttpThread { work: Some((runtime, listener, state, stopped)) };
+        let thread = host.tasks.start("http", Box::new(worker));
+        Ok(HttpServer { address, stop, thread })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        let _thread_may_be_gone = self.stop.send(true);
+        self.thread.join();
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+type Work = (tokio::runtime::Runtime, std::net::TcpListener, Arc<HttpState>, watch::Receiver<bool>);
+
+struct HttpThread {
+    work: Option<Work>,
+}
+
+impl Worker for HttpThread {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, listener, state, stopped)) = self.work.take() {
+            runtime.block_on(accept(listener, state, stopped));
+        }
+        Next::Done
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, state: Arc<HttpState>, mut stopped: watch::Receiver<bool>) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            _ = stopped.changed() => return,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let state = Arc::clone(&state);
+        connections.spawn(async move {
+            let service = service_fn(move |request| {
+                let answer = answer(&request, &state);
+                async move { Ok::<_, Infallible>(answer) }
+            });
+            let mut protocol = http1::Builder::new();
+            protocol.timer(TokioTimer::new()).header_read_timeout(HEADER_MAX);
+            let serving = protocol.serve_connection(TokioIo::new(stream), service);
+            // Clients that leave, or send what is no HTTP, are nobody's trouble.
+            let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, state: &HttpState) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET and HEAD only\n".to_owned());
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    let judged = |(is_well, value): (bool, serde_json::Value)| {
+        let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        response(status, JSON, format!("{value}\n"))
+    };
+    match request.uri().path() {
+        "/metrics" => response(StatusCode::OK, METRICS, metrics(state)),
+        "/health" => judged(health(state)),
+        "/ready" => judged(readiness(state)),
+        "/" => response(StatusCode::OK, TEXT, INDEX.to_owned()),
+        _ => response(StatusCode::NOT_FOUND, TEXT, format!("not here\n\n{INDEX}")),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,165 @@
+//! What the engine tells, as lines of the log.
+
+use std::sync::Arc;
+
+use helenus_engine::{Error, Event, Journal, SchemaChange, SchemaChangeKind};
+use helenus_model::schema::Table;
+
+use super::line::{Entry, Level};
+use super::sink::Log;
+use crate::policy::FailurePolicies;
+
+/// Writes what happens in a database to the log, and acts on failures as the server was told to.
+pub struct EngineJournal {
+    log: Arc<Log>,
+    policies: Arc<FailurePolicies>,
+}
+
+impl EngineJournal {
+    /// A journal for one database.
+    pub fn new(log: &Arc<Log>, policies: &Arc<FailurePolicies>) -> EngineJournal {
+        EngineJournal { log: Arc::clone(log), policies: Arc::clone(policies) }
+    }
+
+    fn failed(&self, table: Option<&Table>, (event, what): (&'static str, &str), error: &Error) {
+        let name = table.map(name_of);
+        let of = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        let mut entry = Entry::new(event, format!("{of}{what}: {error}")).with("error", error.to_string());
+        if let Some(table) = table {
+            entry = of_table(entry, table);
+        }
+        self.log.write_seldom(Level::Error, &error.to_string(), with_place(entry, error));
+    }
+}
+
+impl Journal for EngineJournal {
+    fn note(&self, event: &Event<'_>) {
+        match event {
+            Event::Flushed { table, bytes, took_ns } => {
+                let text = format!("{}: {} in {}", name_of(table), size(*bytes), time(*took_ns));
+                let entry =
+                    Entry::new("flushed", text).with("bytes", *bytes).with("took_ms", took_ns / 1_000_000);
+                self.log.write(level_of(table), &of_table(entry, table));
+            }
+            Event::Compacted {
+                table,
+                kind,
+                sstables_before,
+                bytes_before,
+                sstables_after,
+                bytes_after,
+                took_ns,
+            } => {
+                let text = format!(
+                    "{}: {kind} of {sstables_before} SSTables of {} to {sstables_after} of {} in {}",
+                    name_of(table),
+                    size(*bytes_before),
+                    size(*bytes_after),
+                    time(*took_ns)
+                );
+                let entry = Entry::new("compacted", text)
+                    .with("kind", *kind)
+                    .with("sstables_before", *sstables_before)
+                    .with("bytes_before", *bytes_before)
+                    .with("sstables_after", *sstables_after)
+                    .with("bytes_after", *bytes_after)
+                    .with("took_ms", took_ns / 1_000_000);
+                self.log.write(level_of(table), &of_table(entry, table));
+            }
+            Event::SchemaChanged(change) => self.log.write(Level::Info, &schema_entry(change)),
+            Event::Truncated(table) => {
+                let entry = Entry::new("truncated", name_of(table));
+                self.log.write(Level::Info, &of_table(entry, table));
+            }
+            Event::Imported { table, sstables } => {
+                let entry = Entry::new("imported", format!("{}: {sstables} SSTables", name_of(table)));
+                self.log.write(Level::Info, &of_table(entry.with("sstables", *sstables), table));
+            }
+            Event::FlushFailed { table, error } => {
+                self.failed(Some(table), ("flush_failed", "what is in memory was not written"), error);
+                self.policies.disk_failed(error);
+            }
+            Event::CompactionFailed { table, error } => {
+                self.failed(*table, ("compaction_failed", "compaction ended"), error);
+                self.policies.disk_failed(error);
+            }
+            Event::ReadFailed { table, error } => {
+                self.failed(Some(table), ("read_failed", "a read ended"), error);
+                self.policies.disk_failed(error);
+            }
+            Event::LogFailed { reason } => {
+                let text = format!("the commit log takes no more writes until a restart: {reason}");
+                self.log.write(Level::Error, &Entry::new("commit_log_failed", text).with("error", *reason));
+                self.policies.log_failed(reason);
+            }
+            Event::LogFull { error } => {
+                let text = format!("writes are refused until there is room: {error}");
+                let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
+                self.log.write_seldom(Level::Error, "", with_place(entry, error));
+                self.policies.log_failed(&error.to_string());
+            }
+        }
+    }
+}
+
+/// Flushes and compactions of the system's own tables interest few.
+fn level_of(table: &Table) -> Level {
+    if helenus_engine::is_system_keyspace(&table.keyspace) { Level::Debug } else { Level::Info }
+}
+
+fn name_of(table: &Table) -> String {
+    format!("{}.{}", table.keyspace, table.name)
+}
+
+fn of_table(entry: Entry, table: &Table) -> Entry {
+    entry.with("keyspace", &*table.keyspace).with("table", &*table.name)
+}
+
+/// The file and the place in it that an error names.
+fn with_place(entry: Entry, error: &Error) -> Entry {
+    match error.place() {
+        None => entry,
+        Some((file, offset)) => {
+            let entry = entry.with("file", file.display().to_string());
+            match offset {
+                Some(offset) => entry.with("offset", offset),
+                None => entry,
+            }
+        }
+    }
+}
+
+fn schema_entry(change: &SchemaChange) -> Entry {
+    let verb = match change.kind {
+        SchemaChangeKind::Created => "created",
+        SchemaChangeKind::Updated => "changed",
+        SchemaChangeKind::Dropped => "dropped",
+    };
+    let (what, name) = match &change.name {
+        None => ("keyspace", change.keyspace.to_string()),
+        Some(name) if change.is_type => ("type", format!("{}.{name}", change.keyspace)),
+        Some(name) => ("table", format!("{}.{name}", change.keyspace)),
+    };
+    Entry::new("schema_changed", format!("{what} {name} {verb}"))
+        .with("change", verb)
+        .with("target", what)
+        .with("name", name)
+}
+
+/// Bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.iter().find(|(_, shift)| bytes >> shift > 0) {
+        Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / f64::from(1 << shift)),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Nanoseconds for people.
+pub(super) fn time(ns: u64) -> String {
+    match ns {
+        ..1_000_000 => format!("{} us", ns / 1000),
+        1_000_000..10_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} s", ns / 1_000_000_000),
+    }
+}

@@ -1,0 +1,159 @@
+//! How a line of the log looks.
+//!
+//! A message is a sentence that says everything a person needs; fields say it once more to programs, in JSON alone.
+
+use helenus_model::types::write_instant;
+use serde_json::{Map, Value};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something failed that somebody should look at.
+    Error,
+    /// Something is refused or slow, or soon will be.
+    Warn,
+    /// What a server does: flushes, compactions, changes of the schema.
+    Info,
+    /// What clients do wrong, connections that come and go.
+    Debug,
+}
+
+impl Level {
+    /// All, the gravest first.
+    pub const ALL: [Level; 4] = [Level::Error, Level::Warn, Level::Info, Level::Debug];
+
+    /// The name, as the option takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        }
+    }
+
+    /// The level of a name.
+    pub fn of_name(name: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// The name in colours of a terminal, as wide as the widest.
+    fn coloured(self) -> &'static str {
+        match self {
+            Level::Error => "\x1b[31mERROR\x1b[0m",
+            Level::Warn => "\x1b[33mWARN \x1b[0m",
+            Level::Info => "\x1b[32mINFO \x1b[0m",
+            Level::Debug => "\x1b[2mDEBUG\x1b[0m",
+        }
+    }
+
+    fn plain(self) -> &'static str {
+        match self {
+            Level::Error => "ERROR",
+            Level::Warn => "WARN ",
+            Level::Info => "INFO ",
+            Level::Debug => "DEBUG",
+        }
+    }
+}
+
+/// What lines look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text {
+        /// With the colours of a terminal.
+        coloured: bool,
+    },
+    /// One object of JSON a line.
+    Json,
+}
+
+/// Something to be logged.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What happened, one word that programs can look for: `flushed`.
+    pub event: &'static str,
+    /// The same as a sentence.
+    pub message: String,
+    /// The facts in it, for programs.
+    pub fields: Map<String, Value>,
+}
+
+impl Entry {
+    /// Without fields.
+    pub fn new(event: &'static str, message: impl Into<String>) -> Entry {
+        Entry { event, message: message.into(), fields: Map::new() }
+    }
+
+    /// With a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Entry {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// A line, with its end.
+pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) -> String {
+    let time = time_text(wall_us);
+    let Entry { event, message, fields } = entry;
+    match format {
+        Format::Text { coloured } => {
+            let level = if coloured { level.coloured() } else { level.plain() };
+            // One entry is one line, whatever is in it.
+            let message = message.trim_end().replace(['\n', '\r'], " ");
+            format!("{time} {level} {event}: {message}\n")
+        }
+        Format::Json => {
+            let mut object = Map::new();
+            let head =
+                [("time", time.as_str()), ("level", level.name()), ("event", event), ("message", message)];
+            for (name, value) in head {
+                object.insert(name.to_owned(), value.into());
+            }
+            object.extend(fields.clone());
+            let mut text = Value::Object(object).to_string();
+            text.push('\n');
+            text
+        }
+    }
+}
+
+/// To the millisecond, in UTC.
+fn time_text(wall_us: i64) -> String {
+    let ms = wall_us.div_euclid(1000);
+    let mut text = String::with_capacity(24);
+    // `write_instant` leaves out a fraction of zero; a log's columns stand still.
+    write_instant(ms.div_euclid(1000), 0, &mut text);
+    text.pop();
+    text.push_str(&format!(".{:03}Z", ms.rem_euclid(1000)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON_US: i64 = 1_735_732_800_005_000;
+
+    #[test]
+    fn a_line_for_people_is_one_line_with_everything_in_it() {
+        let entry = Entry::new("flushed", "k.t: 3 MiB\nin 7 ms").with("bytes", 3);
+        let text = line(Format::Text { coloured: false }, NOON_US, Level::Info, &entry);
+        assert_eq!(text, "2025-01-01T12:00:00.005Z INFO  flushed: k.t: 3 MiB in 7 ms\n");
+    }
+
+    #[test]
+    fn a_line_of_json_is_an_object_with_the_fields_in_it() {
+        let entry = Entry::new("flushed", "a \"b\"\n").with("bytes", 3).with("table", "t");
+        let text = line(Format::Json, NOON_US, Level::Warn, &entry);
+        assert_eq!(text.matches('\n').count(), 1);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["time"], "2025-01-01T12:00:00.005Z");
+        assert_eq!(
+            (&value["level"], &value["event"], &value["bytes"]),
+            (&"warn".into(), &"flushed".into(), &3.into())
+        );
+    }
+}

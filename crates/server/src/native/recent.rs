@@ -1,0 +1,87 @@
+//! The prepared statements that a thread has run lately: kept by itself, so that a request does not go to where all threads
+//! go for them, nor count itself among the holders of a statement that others hold.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use helenus_cql::CqlError;
+use helenus_cql::backend::{Backend, Prepared, StatementId};
+use helenus_wire::native::{ErrorDetail, ErrorMessage};
+
+use super::answer::Failure;
+
+/// Statements of one thread.
+const KEPT_MAX: usize = 8;
+/// Uses after which the backend is asked all the same: it keeps what is asked for.
+const USES_MAX: u32 = 64;
+
+/// The statements, in no order.
+#[derive(Default)]
+pub(super) struct Recent {
+    kept: Vec<Taken>,
+}
+
+/// A statement taken out for a request; to be given back after it.
+pub(super) struct Taken {
+    statement: Arc<Prepared>,
+    uses: u32,
+}
+
+impl Deref for Taken {
+    type Target = Prepared;
+
+    fn deref(&self) -> &Prepared {
+        &self.statement
+    }
+}
+
+impl Recent {
+    /// A statement by the id of a request, or the UNPREPARED that makes the driver prepare it again. One that was analysed
+    /// under another schema than the present one is asked for anew.
+    pub fn take(&mut self, backend: &dyn Backend, id: &[u8]) -> Result<Taken, Failure> {
+        if let Some(at) = self.kept.iter().position(|kept| kept.id == *id) {
+            let mut taken = self.kept.swap_remove(at);
+            taken.uses += 1;
+            if taken.uses < USES_MAX && taken.is_of_epoch(backend.schema_epoch()) {
+                return Ok(taken);
+            }
+        }
+        Ok(Taken { statement: prepared(backend, id)?, uses: 0 })
+    }
+
+    /// The place of a statement among those that a batch has taken so far; it is taken now if it is not among them. Mostly it
+    /// is that of the entry before.
+    pub fn place(
+        &mut self,
+        backend: &dyn Backend,
+        id: &[u8],
+        taken: &mut Vec<Taken>,
+    ) -> Result<usize, Failure> {
+        if let Some(at) = taken.iter().rposition(|taken| taken.id == *id) {
+            return Ok(at);
+        }
+        taken.push(self.take(backend, id)?);
+        Ok(taken.len() - 1)
+    }
+
+    /// Keeps it for the next request.
+    pub fn give_back(&mut self, taken: Taken) {
+        if self.kept.len() >= KEPT_MAX {
+            self.kept.swap_remove(0);
+        }
+        self.kept.push(taken);
+    }
+}
+
+/// A prepared statement by the id of a request, or the UNPREPARED that makes the driver prepare it again.
+fn prepared(backend: &dyn Backend, id: &[u8]) -> Result<Arc<Prepared>, Failure> {
+    let Ok(id) = StatementId::try_from(id) else {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let message = format!("Prepared query with ID {hex} not found");
+        return Err(Failure::Message(ErrorMessage {
+            message,
+            detail: ErrorDetail::Unprepared { id: id.to_vec() },
+        }));
+    };
+    backend.prepared(&id)?.ok_or(Failure::Cql(CqlError::Unprepared(id)))
+}

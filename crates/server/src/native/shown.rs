@@ -1,0 +1,68 @@
+//! A request as the log shows it.
+
+use helenus_cql::backend::{Backend, StatementId};
+use helenus_wire::native as wire;
+use helenus_wire::native::{Request, Value};
+
+use crate::log::StatementText;
+
+/// Bytes of a value that are shown.
+const VALUE_BYTES_MAX: usize = 64;
+
+/// The texts of a request's statements and, where they are wanted, its values.
+#[cold]
+pub(super) fn statement_text(
+    request: &Request<'_>,
+    backend: &dyn Backend,
+    with_values: bool,
+) -> StatementText {
+    let prepared = |id: &[u8]| {
+        let found = StatementId::try_from(id).ok().and_then(|id| backend.prepared(&id).ok().flatten());
+        found.map_or_else(
+            || "a statement that is not known any more".to_owned(),
+            |found| found.query.to_string(),
+        )
+    };
+    let values = |values: &wire::Values<'_>| match with_values {
+        true => values.iter().map(|(_, value)| value_text(value)).collect(),
+        false => Vec::new(),
+    };
+    match request {
+        Request::Query(query) => StatementText {
+            kind: "query",
+            texts: vec![query.query.to_owned()],
+            values: values(&query.parameters.values),
+        },
+        Request::Execute(execute) => StatementText {
+            kind: "prepared",
+            texts: vec![prepared(execute.id)],
+            values: values(&execute.parameters.values),
+        },
+        Request::Prepare(prepare) => {
+            StatementText { kind: "prepare", texts: vec![prepare.query.to_owned()], values: Vec::new() }
+        }
+        Request::Batch(batch) => {
+            let text = |entry: &wire::BatchStatement<'_>| match &entry.statement {
+                wire::StatementRef::Query(query) => (*query).to_owned(),
+                wire::StatementRef::Prepared(id) => prepared(id),
+            };
+            let texts = batch.statements.iter().map(|entry| text(&entry)).collect();
+            StatementText { kind: "batch", texts, values: Vec::new() }
+        }
+        Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
+            StatementText { kind: "request", texts: Vec::new(), values: Vec::new() }
+        }
+    }
+}
+
+fn value_text(value: Value<'_>) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Unset => "unset".to_owned(),
+        Value::Bytes(bytes) => {
+            let hex: String = bytes.iter().take(VALUE_BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+            let more = if bytes.len() > VALUE_BYTES_MAX { "..." } else { "" };
+            format!("0x{hex}{more}")
+        }
+    }
+}

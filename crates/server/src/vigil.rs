@@ -1,0 +1,244 @@
+//! A door's vigil: after a lone request it looks for the next one for a moment before it sleeps.
+//!
+//! A client that sends one request and waits for its answer makes client and server wake each other in turn, and to wake a
+//! sleeping core costs tens of microseconds, far more than a read. So a door that has answered one request polls its sockets
+//! for `busy_poll_us` before it lets its thread sleep (as Linux's `net.core.busy_poll` does within one read). There is no vigil
+//! after many requests at once (whoever sends many does not wait for each), none when requests come rarely, none on a single
+//! core, and ever fewer while they end in vain: a client that thinks between its requests costs a vigil in 64 requests.
+//!
+//! It gives way to every other thread that wants the core, and where one did there is none for a long time: a thread that has
+//! used its share of a busy core waits for its next turn, milliseconds, where one that slept is let in at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use helenus_host::Clock;
+use tokio::sync::Notify;
+
+/// Requests further apart than so many vigils are not waited for.
+const RECENT: u64 = 4;
+/// After so many vigils in vain in a row, the next is 2 to this power of lone requests away.
+const VAIN_MAX: u32 = 6;
+/// Giving way takes longer than this only if the core is wanted for more than the client's own turn.
+const CONTENDED_NS: u64 = 1_000_000;
+/// Lone requests that are not waited after once it was.
+const REST_CONTENDED: u32 = 5_000;
+
+/// One door's. All but its making happens on the door's thread; the atomics are never contended.
+pub(crate) struct Vigil {
+    clock: Arc<dyn Clock>,
+    /// Zero: never.
+    window_ns: u64,
+    /// When requests were answered last.
+    last_ns: AtomicU64,
+    /// Times that requests were answered.
+    turns: AtomicU64,
+    /// Whether the last time it was one request.
+    lone: AtomicBool,
+    watching: AtomicBool,
+    /// Vigils in vain since one that was not.
+    vain: AtomicU32,
+    /// Lone requests to come that are not waited after.
+    rest: AtomicU32,
+    begin: Notify,
+}
+
+impl Vigil {
+    /// One that lasts for `window`; zero for none.
+    pub fn new(clock: &Arc<dyn Clock>, window: Duration) -> Arc<Vigil> {
+        Arc::new(Vigil {
+            clock: Arc::clone(clock),
+            window_ns: u64::try_from(window.as_nanos()).unwrap_or(u64::MAX),
+            last_ns: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+            lone: AtomicBool::new(false),
+            watching: AtomicBool::new(false),
+            vain: AtomicU32::new(0),
+            rest: AtomicU32::new(0),
+            begin: Notify::new(),
+        })
+    }
+
+    /// So many requests have been answered in one go. Called on the door's thread.
+    #[inline]
+    pub fn answered(&self, requests: u64) {
+        if self.window_ns > 0 && requests > 0 {
+            self.note(requests == 1);
+        }
+    }
+
+    fn note(&self, lone: bool) {
+        let now_ns = self.clock.monotonic_ns();
+        let gap_ns = now_ns.saturating_sub(self.last_ns.load(Relaxed));
+        self.last_ns.store(now_ns, Relaxed);
+        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+        self.lone.store(lone, Relaxed);
+        if !lone || self.watching.load(Relaxed) || gap_ns > self.window_ns * RECENT {
+            return;
+        }
+        let rest = self.rest.load(Relaxed);
+        if rest > 0 {
+            self.rest.store(rest - 1, Relaxed);
+            return;
+        }
+        self.begin.notify_one();
+    }
+
+    /// Keeps the door awake when it is to be; runs as a task beside its connections, without end.
+    pub async fn keep(self: Arc<Vigil>) {
+        loop {
+            self.begin.notified().await;
+            self.watching.store(true, Relaxed);
+            self.watch().await;
+            self.watching.store(false, Relaxed);
+        }
+    }
+
+    async fn watch(&self) {
+        let mut seen = self.turns.load(Relaxed);
+        loop {
+            // The runtime looks at its sockets without waiting and runs who is ready, then comes back.
+            tokio::task::yield_now().await;
+            let turns = self.turns.load(Relaxed);
+            if turns != seen {
+                self.vain.store(0, Relaxed);
+                if turns != seen.wrapping_add(1) || !self.lone.load(Relaxed) {
+                    return;
+                }
+                seen = turns;
+            }
+            let before_ns = self.clock.monotonic_ns();
+            std::thread::yield_now();
+            let now_ns = self.clock.monotonic_ns();
+            if now_ns.saturating_sub(before_ns) > CONTENDED_NS {
+                self.rest.store(REST_CONTENDED, Relaxed);
+                return;
+            }
+            if now_ns.saturating_sub(self.last_ns.load(Relaxed)) >= self.window_ns {
+                let vain = (self.vain.load(Relaxed) + 1).min(VAIN_MAX);
+                self.vain.store(vain, Relaxed);
+                self.rest.store((1 << vain) - 1, Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Moves when told to, and by so much whenever it is read.
+    #[derive(Default)]
+    struct Hand(Mutex<u64>, AtomicU64);
+
+    impl Clock for Hand {
+        fn wall_us(&self) -> i64 {
+            0
+        }
+
+        fn monotonic_ns(&self) -> u64 {
+            let mut now_ns = self.0.lock().unwrap();
+            *now_ns += self.1.load(Relaxed);
+            *now_ns
+        }
+    }
+
+    fn vigil() -> (Arc<Hand>, Arc<Vigil>) {
+        let hand = Arc::new(Hand::default());
+        let clock: Arc<dyn Clock> = hand.clone();
+        *hand.0.lock().unwrap() = 1_000_000_000;
+        (hand, Vigil::new(&clock, Duration::from_micros(100)))
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
+    }
+
+    async fn settle() {
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Answers `requests` after so many microseconds and says whether the door keeps awake then.
+    async fn after(us: u64, requests: u64, (hand, vigil): (&Hand, &Vigil)) -> bool {
+        *hand.0.lock().unwrap() += us * 1000;
+        settle().await;
+        vigil.answered(requests);
+        settle().await;
+        vigil.watching.load(Relaxed)
+    }
+
+    #[test]
+    fn a_door_keeps_awake_after_lone_requests_that_follow_each_other() {
+        run(async {
+            let (hand, vigil) = vigil();
+            let kept = tokio::spawn(Arc::clone(&vigil).keep());
+            let at = (&*hand, &*vigil);
+            assert!(!after(0, 1, at).await, "the first follows nothing");
+            assert!(after(300, 1, at).await);
+            for _ in 0..1000 {
+                assert!(after(50, 1, at).await);
+            }
+            assert!(!after(50, 7, at).await, "many at once are no reason");
+            assert!(after(50, 1, at).await);
+            assert!(!after(1000, 1, at).await, "nor are rare ones");
+            kept.abort();
+        });
+    }
+
+    #[test]
+    fn vigils_in_vain_become_rare() {
+        run(async {
+            let (hand, vigil) = vigil();
+            let kept = tokio::spawn(Arc::clone(&vigil).keep());
+            let at = (&*hand, &*vigil);
+            let mut vigils = 0;
+            for _ in 0..6400 {
+                vigils += u32::from(after(200, 1, at).await);
+            }
+            assert!((90..=110).contains(&vigils), "{vigils}");
+            // One that is not in vain, and all of them follow again.
+            while !after(200, 1, at).await {}
+            assert!(after(50, 1, at).await);
+            assert!(after(50, 1, at).await);
+            kept.abort();
+        });
+    }
+
+    #[test]
+    fn a_door_does_not_fight_for_its_core() {
+        run(async {
+            let (hand, vigil) = vigil();
+            let kept = tokio::spawn(Arc::clone(&vigil).keep());
+            let at = (&*hand, &*vigil);
+            assert!(!after(0, 1, at).await);
+            vigil.answered(1);
+            // The looks before and after giving way are so far apart that others had the core.
+            hand.1.store(CONTENDED_NS + 1, Relaxed);
+            settle().await;
+            hand.1.store(0, Relaxed);
+            for _ in 0..100 {
+                assert!(!after(50, 1, at).await);
+            }
+            kept.abort();
+        });
+    }
+
+    #[test]
+    fn without_a_window_there_is_none() {
+        run(async {
+            let (hand, _) = vigil();
+            let clock: Arc<dyn Clock> = hand.clone();
+            let vigil = Vigil::new(&clock, Duration::ZERO);
+            let kept = tokio::spawn(Arc::clone(&vigil).keep());
+            for _ in 0..10 {
+                assert!(!after(1, 1, (&*hand, &*vigil)).await);
+            }
+            kept.abort();
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! What decompresses: chunks of Data.db and bodies of the native protocol, whatever length is announced.
+
+use helenus_sstable::compression::Compressor;
+use helenus_wire::native::{BodyCodec, Compression, Envelope, Flags, Header, Opcode, Version};
+
+const ALL: [Compressor; 5] = [
+    Compressor::Lz4,
+    Compressor::Snappy,
+    Compressor::Deflate,
+    Compressor::Zstd { level: 3 },
+    Compressor::Noop,
+];
+
+fn plain() -> Vec<Vec<u8>> {
+    let text = b"the same words, the same words, and the same words again; ".repeat(20);
+    let noise = (0..700_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    vec![text, noise, vec![0; 4096], Vec::new()]
+}
+
+/// The number of a compressor, the length of the chunk, the compressed bytes.
+pub(super) fn chunks() -> Vec<Vec<u8>> {
+    let mut corpus = Vec::new();
+    for (number, compressor) in ALL.iter().enumerate() {
+        for chunk in plain() {
+            let mut out = vec![0; compressor.bound(chunk.len())];
+            let Ok(length) = compressor.compress(&chunk, &mut out) else { continue };
+            let head = [&[number as u8], &(chunk.len() as u16).to_be_bytes()[..]].concat();
+            corpus.push([&head, &out[..length]].concat());
+        }
+    }
+    corpus
+}
+
+/// What decompresses is compressed and decompressed to the same.
+pub(super) fn run_chunk(input: &[u8]) {
+    let [number, high, low, stored @ ..] = input else { return };
+    let compressor = ALL[usize::from(*number) % ALL.len()];
+    let mut chunk = vec![0; usize::from(u16::from_be_bytes([*high, *low]))];
+    if compressor.decompress(stored, &mut chunk).is_err() {
+        return;
+    }
+    let mut out = vec![0; compressor.bound(chunk.len())];
+    let length =
+        compressor.compress(&chunk, &mut out).unwrap_or_else(|error| panic!("{compressor:?}: {error}"));
+    let mut again = vec![0; chunk.len()];
+    let unfolded = compressor.decompress(&out[..length], &mut again);
+    assert!(unfolded.is_ok() && again == chunk, "{compressor:?}: {unfolded:?}");
+}
+
+pub(super) fn bodies() -> Vec<Vec<u8>> {
+    let mut corpus = Vec::new();
+    for plain in plain() {
+        let lz4 = lz4_of(&plain);
+        corpus.push([&[0], &(plain.len() as u32).to_be_bytes()[..], &lz4].concat());
+        let mut out = vec![0; Compressor::Snappy.bound(plain.len())];
+        if let Ok(length) = Compressor::Snappy.compress(&plain, &mut out) {
+            corpus.push([&[1], &out[..length]].concat());
+        }
+    }
+    corpus
+}
+
+/// A block without the length that chunks have before it, little endian.
+fn lz4_of(plain: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; Compressor::Lz4.bound(plain.len())];
+    let length = Compressor::Lz4.compress(plain, &mut out).unwrap_or_default();
+    out.get(4..length).unwrap_or_default().to_vec()
+}
+
+/// A body behind a sound header: nothing stands before the decompressor.
+pub(super) fn run_body(input: &[u8]) {
+    let Some((which, body)) = input.split_first() else { return };
+    let compression = if which & 1 == 0 { Compression::Lz4 } else { Compression::Snappy };
+    for version in [Version::V3, Version::V4] {
+        let header = Header {
+            version,
+            flags: Flags(Flags::COMPRESSED),
+            stream: 1,
+            opcode: Opcode::Query,
+            length: body.len() as u32,
+        };
+        let mut codec = BodyCodec::new(compression);
+        if let Ok(unfolded) = codec.unfold(&Envelope { header, body }, 1 << 20) {
+            assert!(unfolded.len() <= 1 << 20);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What the server reads besides requests of clients: its settings in YAML, orders on the admin socket and the manifests of
+//! backups in JSON.
+
+use super::sstable::put;
+use helenus_host::memory;
+use helenus_server::admin::{AdminRequest, Which};
+use helenus_server::backup::{BackupManifest, MANIFEST};
+use helenus_server::config::{OPTIONS, ServerConfig, Settings};
+use std::path::Path;
+
+pub(super) fn settings() -> Vec<Vec<u8>> {
+    let all: String = OPTIONS.iter().map(|option| format!("{}: {}\n", option.key, option.default)).collect();
+    let of_cassandra = "cluster_name: 'Test Cluster'\nnum_tokens: 16\ncommitlog_sync: periodic\ncommitlog_sync_period: 10000ms\n\
+        data_file_directories:\n    - /var/lib/cassandra/data\nseed_provider:\n    - class_name: x\n      parameters:\n          - seeds: \
+        \"127.0.0.1:7000\"\nread_request_timeout: 5s\nmax_mutation_size: 16MiB\nauthenticator: AllowAllAuthenticator\n";
+    let odd = "a: &x [1, {b: *x}]\n<<: {c: 1}\n? key\n: |\n  text\n  more\nd: !!binary aGk=\n--- \n...\n";
+    [all, of_cassandra.to_owned(), odd.to_owned(), "{}".to_owned()].map(String::into_bytes).to_vec()
+}
+
+pub(super) fn run_settings(input: &[u8]) {
+    let mut settings = Settings::default();
+    if settings.read_yaml("helenus.yaml", &String::from_utf8_lossy(input)).is_ok() {
+        let _refused = ServerConfig::new(&settings, 8 << 30, 4);
+    }
+}
+
+pub(super) fn orders() -> Vec<Vec<u8>> {
+    let requests = [
+        AdminRequest::Status,
+        AdminRequest::Flush { which: Which::keyspace("ks") },
+        AdminRequest::Rewrite { which: Which::table("ks", "t"), current: true },
+        AdminRequest::TraceProbability { set: Some(0.5) },
+    ];
+    let text = |request: &AdminRequest| serde_json::to_vec(request).unwrap_or_default();
+    requests.iter().map(text).collect()
+}
+
+/// An order that is understood is written and understood again.
+pub(super) fn run_order(input: &[u8]) {
+    let Ok(request) = serde_json::from_slice::<AdminRequest>(input) else { return };
+    let text = serde_json::to_string(&request).unwrap_or_default();
+    assert!(serde_json::from_str::<AdminRequest>(&text).is_ok(), "{text}");
+}
+
+pub(super) fn manifests() -> Vec<Vec<u8>> {
+    let host = memory::host();
+    let directory = Path::new("/backup");
+    host.disk.create_dir_all(directory).unwrap_or_else(|error| panic!("{error}"));
+    let manifest = BackupManifest::new(
+        "50554d6e-29bb-11e5-b345-feff819cdc9f".into(),
+        "2026-11-22T10:00:00Z".into(),
+        "0.1.0",
+    );
+    manifest.write(&*host.disk, directory).unwrap_or_else(|error| panic!("{error}"));
+    let bytes = super::sstable::whole_file(&host, &directory.join(MANIFEST)).unwrap_or_default();
+    let full = br#"{"format":1,"id":"x","created_at":"y","version":"0.1.0","tables":[{"keyspace":"k","table":"t","sstables":1}],
+        "files":[{"path":"../../etc/x","bytes":18446744073709551615,"sha256":"00"}]}"#;
+    vec![bytes, full.to_vec()]
+}
+
+/// A manifest that is understood is checked against the folder, where nothing is.
+pub(super) fn run_manifest(input: &[u8]) {
+    let host = memory::host();
+    let directory = Path::new("/backup");
+    put(&host, &directory.join(MANIFEST), input);
+    if let Ok(manifest) = BackupManifest::read(&*host.disk, directory) {
+        manifest.write(&*host.disk, directory).unwrap_or_else(|error| panic!("{error}"));
+        assert!(BackupManifest::read(&*host.disk, directory).is_ok());
+    }
+}

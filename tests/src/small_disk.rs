@@ -1,0 +1,30 @@
+//! Disks that fill up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A small file system of its own, gone when dropped.
+pub struct SmallDisk {
+    at: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts one of so many MiB. `None` where this user may not.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
+    pub fn mount(at: &Path, mib: u32) -> Option<Self> {
+        fs::create_dir_all(at).expect("a folder");
+        let size = format!("size={mib}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self { at: at.to_owned() })
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the server may still hold files.
+        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
+    }
+}

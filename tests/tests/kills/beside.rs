@@ -1,0 +1,129 @@
+//! What happens beside the writers until the server is killed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use end_to_end::raw::Raw;
+use end_to_end::{Cql, Server, binary, tool};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::chance;
+use crate::jobs::number_of;
+
+/// One of these a round.
+#[derive(Clone, Debug)]
+pub enum Beside {
+    Nothing,
+    /// A verb of `helenus admin`, over and over.
+    Admin(&'static str),
+    /// Rows that are there already, imported again from an export.
+    Import(PathBuf),
+    /// A backup restored under another name and dropped.
+    Restore(PathBuf),
+    /// SIGSTOP and SIGCONT.
+    Pause,
+    /// The disk is filled to its end by this file, and emptied.
+    Fill(PathBuf),
+    /// The wall clock of the process jumps, by this file of libfaketime's, seed and round.
+    Clock(PathBuf, u64, u64),
+}
+
+impl Beside {
+    pub fn run(&self, server: &Server, over: &AtomicBool) {
+        let mut turn = 0;
+        while !over.load(Ordering::Relaxed) {
+            turn += 1;
+            let mut command = Command::new(binary());
+            match self {
+                Beside::Nothing => return,
+                Beside::Admin(verb) => command.args(["admin", verb]),
+                Beside::Import(export) => command.arg("import").arg(export),
+                Beside::Restore(backup) => {
+                    // What the last turn restored; it is there when the restore came to its end.
+                    if let Some(mut client) = Raw::try_ready(server.address(), 4) {
+                        let _ = client.try_query("DROP KEYSPACE IF EXISTS restored");
+                    }
+                    command.args(restore_args(backup))
+                }
+                Beside::Pause => {
+                    let Some(pid) = Pid::from_raw(server.process_id() as i32) else { return };
+                    // It is gone when it has been killed meanwhile.
+                    let _ = kill_process(pid, Signal::STOP).and_then(|()| kill_process(pid, Signal::CONT));
+                    continue;
+                }
+                Beside::Fill(ballast) => {
+                    fill(ballast);
+                    // A second of a full disk, or until the server is gone.
+                    if turn % 2 == 0 {
+                        let _ = std::fs::remove_file(ballast);
+                    }
+                    continue;
+                }
+                Beside::Clock(file, seed, round) => {
+                    jump(file, *seed ^ *round << 8, turn);
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    continue;
+                }
+            };
+            // The server may be killed under it: what it says then is its own affair.
+            let _ =
+                command.arg("--data").arg(server.data()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
+    }
+
+    /// What it leaves is whole, and can go on.
+    pub fn check(&self, server: &Server, cql: &Cql) {
+        if let Beside::Restore(backup) = self {
+            let mut args: Vec<_> = restore_args(backup).map(PathBuf::from).to_vec();
+            args.extend(["--data".into(), server.data()]);
+            let there = cql.try_run("SELECT count(c) FROM restored.backed_up");
+            let rows = there.ok().map(|()| rows_of(cql));
+            assert!(rows.is_none_or(|rows| [0, 500].contains(&rows)), "half of a restore: {rows:?} rows");
+            tool(&args);
+            assert_eq!(rows_of(cql), 500, "a restore that was cut, gone on with");
+            cql.run("DROP KEYSPACE restored");
+        }
+        if let Beside::Fill(ballast) = self {
+            let _ = std::fs::remove_file(ballast);
+        }
+    }
+}
+
+fn rows_of(cql: &Cql) -> i64 {
+    number_of(&cql.rows("SELECT count(c) FROM restored.backed_up")[0][0])
+}
+
+fn restore_args(backup: &Path) -> [&std::ffi::OsStr; 9] {
+    let word = std::ffi::OsStr::new;
+    [
+        word("restore"),
+        backup.as_os_str(),
+        word("--copy"),
+        word("--keyspace"),
+        word("k"),
+        word("--table"),
+        word("backed_up"),
+        word("--as-keyspace"),
+        word("restored"),
+    ]
+}
+
+/// Writes until nothing more goes.
+fn fill(ballast: &Path) {
+    use std::io::Write;
+    let Ok(mut file) = std::fs::File::options().create(true).append(true).open(ballast) else { return };
+    let piece = vec![1; 64 << 10];
+    while file.write_all(&piece).is_ok() {}
+}
+
+/// Days and seconds, there and back.
+const JUMPS_S: [i64; 9] = [0, 1, -1, 3600, -3600, 86_400, -86_400, 30 * 86_400, -30 * 86_400];
+
+/// Moves the clock of a process under libfaketime.
+fn jump(file: &Path, seed: u64, turn: u64) {
+    let by = JUMPS_S[chance(seed, turn, JUMPS_S.len() as u64) as usize];
+    let new = file.with_extension("new");
+    let written = std::fs::write(&new, format!("{by:+}s\n")).and_then(|()| std::fs::rename(&new, file));
+    written.expect("the file that says what time it is");
+}

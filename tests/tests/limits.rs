@@ -1,0 +1,246 @@
+//! What clients cannot make the server do: work for nobody, wait longer than it is told, take more memory than it has. Memory
+//! is the process's own peak.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use end_to_end::Server;
+use end_to_end::process::{cpu_ticks, memory_kib};
+use end_to_end::raw::{ERROR, QUERY, READY, RESULT, Raw, Reply, STARTUP, frame, query};
+use tempfile::TempDir;
+
+const INVALID: i32 = 0x2200;
+const OVERLOADED: i32 = 0x1001;
+const READ_TIMEOUT: i32 = 0x1200;
+const ROWS: u32 = 400_000;
+const ROWS_PER_BATCH: u32 = 200;
+/// Passes all rows and answers none.
+const SCAN: &str = "SELECT c FROM k.t WHERE v = 'nothing' ALLOW FILTERING";
+const SCAN_BY_KEY: &str = "SELECT c FROM k.t WHERE k = 0 AND v = 'nothing' ALLOW FILTERING";
+
+/// A server with these lines of configuration.
+fn start(configuration: &str) -> Server {
+    let folder = TempDir::with_prefix("helenus-limits-").expect("a temporary directory");
+    let path: PathBuf = folder.path().join("limits.yaml");
+    std::fs::write(&path, configuration).expect("a configuration");
+    Server::start_in(folder, &["--config", path.to_str().expect("UTF-8")])
+}
+
+fn make_table(client: &mut Raw) {
+    client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.run("CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c))");
+}
+
+/// One partition of many small rows.
+fn fill(client: &mut Raw) {
+    make_table(client);
+    for batch in 0..ROWS / ROWS_PER_BATCH {
+        let row = |at: u32| {
+            let c = batch * ROWS_PER_BATCH + at;
+            format!("INSERT INTO k.t (k, c, v) VALUES (0, {c}, 'v{c}');")
+        };
+        let rows: String = (0..ROWS_PER_BATCH).map(row).collect();
+        client.run(&format!("BEGIN UNLOGGED BATCH {rows} APPLY BATCH"));
+    }
+}
+
+/// Requests that a disk thread has, and that wait for one.
+fn reads_under_way(server: &Server) -> u64 {
+    let told = server.admin(&["tpstats"]);
+    let line = told.lines().find(|line| line.starts_with("ReadStage")).expect("a line of the pool");
+    line.split_whitespace().skip(1).take(2).map(|number| number.parse::<u64>().expect("a number")).sum()
+}
+
+#[test]
+fn queries_end_when_their_client_leaves() {
+    const CLIENTS: u64 = 20;
+    const REQUESTS: i16 = 30;
+    // Half of it is what a connection's own thread has patience for; then the disk threads have the query.
+    let server = start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\n");
+    let mut client = Raw::ready(server.address(), 4);
+    fill(&mut client);
+    let process = server.process_id();
+    let before = cpu_ticks(process);
+    (0..10).for_each(|_| client.run(SCAN));
+    let of_ten = (cpu_ticks(process) - before).max(1);
+    let leaving: Vec<Raw> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = Raw::ready(server.address(), 4);
+            let ask = |stream| frame(4, 0, stream, QUERY, &query(4, SCAN, &[]));
+            client.send(&(0..REQUESTS).flat_map(ask).collect::<Vec<u8>>());
+            client
+        })
+        .collect();
+    let begin = Instant::now();
+    while reads_under_way(&server) < 50 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the queries run");
+    }
+    let before = cpu_ticks(process);
+    drop(leaving);
+    let begin = Instant::now();
+    while reads_under_way(&server) > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "queries of nobody go on");
+    }
+    let spent = cpu_ticks(process) - before;
+    let asked = of_ten * CLIENTS * REQUESTS as u64 / 10;
+    println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
+    assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
+    client.run("SELECT c FROM k.t WHERE k = 0 AND c = 1");
+}
+
+#[test]
+fn reads_take_as_long_as_the_configuration_lets_them() {
+    let configurations = [
+        ("read_request_timeout: 10ms\nrange_request_timeout: 600s\n", [SCAN_BY_KEY, SCAN]),
+        ("read_request_timeout: 600s\nrange_request_timeout: 10ms\n", [SCAN, SCAN_BY_KEY]),
+    ];
+    for (configuration, [slow, other]) in configurations {
+        let server = start(configuration);
+        let mut client = Raw::ready(server.address(), 4);
+        fill(&mut client);
+        let (code, text) = client.query(slow).error();
+        assert_eq!(code, READ_TIMEOUT, "{slow}: {text}");
+        client.run(other);
+        client.run("SELECT c FROM k.t WHERE k = 0 AND c = 1");
+    }
+}
+
+/// A page of a SELECT of v4: its size, the number of rows, and the state that leads to the next.
+fn page(client: &mut Raw, text: &str, rows: i32, state: Option<&[u8]>) -> (usize, u32, Option<Vec<u8>>) {
+    let mut body = (text.len() as u32).to_be_bytes().to_vec();
+    body.extend_from_slice(text.as_bytes());
+    body.extend_from_slice(&[0, 1, 0x04 | if state.is_some() { 0x08 } else { 0 } | 0x02]);
+    body.extend_from_slice(&rows.to_be_bytes());
+    if let Some(state) = state {
+        body.extend_from_slice(&(state.len() as u32).to_be_bytes());
+        body.extend_from_slice(state);
+    }
+    client.send(&frame(4, 0, 1, QUERY, &body));
+    let reply = client.receive().expect("a page");
+    assert_eq!(reply.opcode, RESULT, "{:?}", reply.error());
+    let number = |at: usize| u32::from_be_bytes(reply.body[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!(number(0), 2, "rows");
+    let has_more = number(4) & 0x02 != 0;
+    let mut at = 12;
+    let state = has_more.then(|| {
+        let length = number(at) as usize;
+        at += 4 + length;
+        reply.body[at - length..at].to_vec()
+    });
+    (reply.body.len(), number(at), state)
+}
+
+#[test]
+fn a_query_over_everything_comes_in_pages_or_is_refused_before_it_takes_the_memory() {
+    const VALUES: u32 = 300;
+    let server = start("memory_limit: 256MiB\nrange_request_timeout: 600s\n");
+    let mut client = Raw::ready(server.address(), 4);
+    make_table(&mut client);
+    let value = "v".repeat(1 << 20);
+    for row in 0..VALUES {
+        client.run(&format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, '{value}')", row % 7));
+    }
+    let before = memory_kib(server.process_id(), "VmHWM");
+    let clients: Vec<Raw> = (0..8)
+        .map(|_| {
+            let mut client = Raw::ready(server.address(), 4);
+            client.send(&frame(4, 0, 1, QUERY, &query(4, "SELECT * FROM k.t", &[])));
+            client
+        })
+        .collect();
+    for mut client in clients {
+        let (code, text) = client.receive().expect("an answer").error();
+        assert_eq!(code, INVALID, "{text}");
+        assert!(text.contains("longer than 32 MiB") && text.contains("page size"), "{text}");
+    }
+    let (mut rows, mut state, mut longest) = (0, None, 0);
+    loop {
+        let (bytes, more, next) = page(&mut client, "SELECT * FROM k.t", 5000, state.as_deref());
+        (rows, longest, state) = (rows + more, longest.max(bytes), next);
+        if state.is_none() {
+            break;
+        }
+    }
+    assert_eq!(rows, VALUES, "every row, page by page");
+    assert!(longest < 4 << 20, "a page of {longest} bytes");
+    let after = memory_kib(server.process_id(), "VmHWM");
+    println!(
+        "peak {} MiB before, {} MiB after eight queries over 300 MiB and all their pages",
+        before >> 10,
+        after >> 10
+    );
+    assert!(after < 700 << 10, "peak of {} MiB", after >> 10);
+}
+
+#[test]
+fn largest_requests_by_many_are_refused_as_overload_within_the_memory_and_then_served() {
+    const CLIENTS: usize = 40;
+    const REQUESTS: i16 = 6;
+    const BYTES: usize = 7 << 20;
+    let server = start(
+        "memory_limit: 256MiB\nnative_transport_max_request_data_in_flight: 32MiB\n\
+         native_transport_max_request_data_in_flight_per_ip: 32MiB\n",
+    );
+    let mut busy = Raw::ready(server.address(), 4);
+    make_table(&mut busy);
+    let value = "v".repeat(BYTES);
+    let write = |k: usize, stream: i16| {
+        let text = format!("INSERT INTO k.t (k, c, v) VALUES ({k}, {stream}, '{value}')");
+        frame(4, 0, stream, QUERY, &query(4, &text, &[]))
+    };
+    let outcomes: Vec<(u32, u32)> = std::thread::scope(|scope| {
+        let of_client = |k: usize| {
+            let write = &write;
+            let address = server.address();
+            move || {
+                let mut client = throwing(address);
+                let (mut done, mut refused) = (0, 0);
+                let mut sender = client.socket.try_clone().expect("a second handle");
+                std::thread::scope(|scope| {
+                    scope.spawn(move || {
+                        use std::io::Write;
+                        (0..REQUESTS).for_each(|stream| sender.write_all(&write(k, stream)).expect("sent"));
+                    });
+                    for _ in 0..REQUESTS {
+                        let reply: Reply = client.receive().expect("an answer to each");
+                        if reply.opcode == ERROR {
+                            let (code, text) = reply.error();
+                            assert_eq!(code, OVERLOADED, "{text}");
+                            refused += 1;
+                        } else {
+                            done += 1;
+                        }
+                    }
+                });
+                (done, refused)
+            }
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(|k| scope.spawn(of_client(k))).collect();
+        clients.into_iter().map(|client| client.join().expect("a client")).collect()
+    });
+    let (done, refused) = outcomes.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let peak = memory_kib(server.process_id(), "VmHWM") >> 10;
+    println!(
+        "{done} of {} requests of 7 MiB done, {refused} refused; peak {peak} MiB",
+        CLIENTS * REQUESTS as usize
+    );
+    assert!(refused > 0, "more than fits was sent at once");
+    assert!(peak < 384, "peak of {peak} MiB");
+    busy.run("INSERT INTO k.t (k, c, v) VALUES (0, 100, 'after')");
+    let reply = busy.query("SELECT count(*) FROM k.t");
+    let rows = reply.body.last_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+    assert_eq!(rows, Some(u64::from(done) + 1), "what was acknowledged is there, what was refused is not");
+}
+
+/// A client that wants to hear of overload rather than wait.
+fn throwing(address: &str) -> Raw {
+    let mut client = Raw::connect(address, 4);
+    let mut body = vec![0, 2];
+    for text in ["CQL_VERSION", "3.0.0", "THROW_ON_OVERLOAD", "1"] {
+        body.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        body.extend_from_slice(text.as_bytes());
+    }
+    client.send(&frame(4, 0, 0, STARTUP, &body));
+    assert_eq!(client.receive().expect("an answer to STARTUP").opcode, READY);
+    client
+}

@@ -1,0 +1,79 @@
+//! Tests under tools that look where tests alone do not: Miri, loom, the sanitizers. By command, for they take minutes to build and
+//! run; `docs/reliability.md` has the figures. Each builds into a folder of its own under the target directory, since its flags
+//! would throw the others' objects away.
+
+use std::process::Command;
+
+use crate::target;
+
+/// What the sanitizers run over: everything under the language, its integration tests included.
+const FLOORS: [&str; 5] =
+    ["helenus-model", "helenus-host", "helenus-wire", "helenus-sstable", "helenus-engine"];
+
+/// Every `unsafe` there is, and the tests that go through it: package, filter.
+const UNSAFE: [(&str, &str); 2] = [("helenus-engine", "memtable"), ("helenus-host", "real::time")];
+
+/// `-Zbuild-std` wants it named.
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// The engine's tests and those of the floors under it, with a sanitizer built in. `args` go to `cargo test`.
+pub fn sanitize(kind: &str, args: &[&str]) -> Result<(), String> {
+    if !["address", "thread"].contains(&kind) {
+        return Err(format!("sanitize {kind}: address or thread"));
+    }
+    let mut command = nightly("test", &format!("sanitize-{kind}"));
+    // Without its own standard library ThreadSanitizer sees locks of the one that came, and takes them for none.
+    command.args(["-Zbuild-std", "--target", TRIPLE, "--locked"]);
+    for floor in FLOORS {
+        command.args(["--package", floor]);
+    }
+    command.args(["--lib", "--tests"]).args(args);
+    command.env("RUSTFLAGS", format!("-Zsanitizer={kind} -Cforce-frame-pointers=yes"));
+    // A wait for background work that ends with the process is no leak.
+    command.env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1");
+    command.env("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1");
+    run(&mut command)
+}
+
+/// The tests that go through `unsafe` code, interpreted. `args` go to the tests.
+pub fn miri(args: &[&str]) -> Result<(), String> {
+    for (package, filter) in UNSAFE {
+        // It builds into `miri` by itself.
+        let mut command = nightly("miri", "");
+        command.args(["test", "--locked", "--package", package, "--lib", filter, "--"]).args(args);
+        // The machine's clock and size are asked for. `MIRIFLAGS` of the caller come last: -Zmiri-many-seeds=0..16, say.
+        let more = std::env::var("MIRIFLAGS").unwrap_or_default();
+        command.env("MIRIFLAGS", format!("-Zmiri-disable-isolation {more}"));
+        run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Every interleaving of what the memtable publishes without a lock.
+pub fn loom(args: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release", "--locked", "--package", "helenus-engine", "--lib", "published"]);
+    command.arg("--target-dir").arg(target().join("loom")).args(args);
+    command.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "2");
+    run(&mut command)
+}
+
+/// `cargo +nightly VERB`, into a folder of its own. By rustup's cargo: the one that runs this program knows one toolchain alone.
+fn nightly(verb: &str, folder: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["+nightly", verb]).env("CARGO_TARGET_DIR", target().join(folder));
+    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}").replace('"', "");
+    println!("{shown}");
+    let status = command.current_dir(crate::root()).status();
+    let status = status.map_err(|error| {
+        format!("{error}: {shown}\nthis needs rustup, and once: rustup toolchain install nightly --component miri,rust-src")
+    })?;
+    if status.success() { Ok(()) } else { Err(format!("{status}: {shown}")) }
+}
