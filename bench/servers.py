@@ -77,11 +77,11 @@ def memory_mib(pid):
 
 
 class Helenus:
-    """`helenus serve` on a free port; with `serves_rpc` the old interface on another, `rpc`."""
+    """`helenus serve` on a free port; with `serves_rpc` the old interface on another, `rpc`; `flags` are more of its flags."""
 
-    def __init__(self, binary, folder, sync, serves_rpc=False):
+    def __init__(self, binary, folder, sync, serves_rpc=False, flags=()):
         self.binary, self.folder, self.sync = Path(binary).resolve(), Path(folder), sync
-        self.serves_rpc, self.rpc = serves_rpc, None
+        self.serves_rpc, self.rpc, self.flags, self.http = serves_rpc, None, flags, None
         self.name = "Helenus"
         self.process = None
 
@@ -96,12 +96,14 @@ class Helenus:
             begin = time.monotonic()
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--data", self.folder / "data", "--listen", "127.0.0.1:0", "--sync", self.sync,
-                 *(["--rpc", "127.0.0.1:0"] if self.serves_rpc else [])],
+                 *(["--rpc", "127.0.0.1:0"] if self.serves_rpc else []), *self.flags],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
             for line in self.process.stdout:
                 words = line.decode().split()
                 if words[:1] == ["rpc"]:
                     self.rpc = words[1]
+                if words[:1] == ["http"]:
+                    self.http = words[1]
                 if words[:1] == ["listening"]:
                     self.address = words[1]
                     break

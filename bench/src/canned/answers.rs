@@ -137,7 +137,7 @@ impl Answers {
 fn shape_of(query: &str) -> Result<Shape> {
     let has = |part: &str| query.contains(part);
     Ok(match () {
-        () if query.starts_with("INSERT") => Shape::Write,
+        () if query.starts_with("INSERT") || query.starts_with("UPDATE") => Shape::Write,
         () if has("\"C0\"") => Shape::Single,
         () if has("IN ?") => {
             if has(".reversed ") {

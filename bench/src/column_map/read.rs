@@ -10,7 +10,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
-use helenus_model::schema::{Column as Definition, ColumnKind, Keyspace, Table, TableId, TableOptions};
+use helenus_model::schema::{Column as Definition, ColumnKind, Keyspace, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,31 +100,10 @@ fn load() -> Result<(Arc<Database>, Arc<Table>)> {
 }
 
 fn table() -> Table {
-    let column = |name: &str, kind| Definition {
-        name: name.into(),
-        kind,
-        position: 0,
-        ty: CqlType::Blob,
-        reversed: false,
-        id: Table::UNNUMBERED,
-    };
-    let mut table = Table {
-        id: TableId(Uuid::new_v4()),
-        keyspace: "bench".into(),
-        name: "wide".into(),
-        partition_key: vec![column("key", ColumnKind::PartitionKey)],
-        clustering: vec![column("name", ColumnKind::Clustering)],
-        statics: Vec::new(),
-        regulars: vec![column("value", ColumnKind::Regular)],
-        options: TableOptions::default(),
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let kinds =
+        [("key", ColumnKind::PartitionKey), ("name", ColumnKind::Clustering), ("value", ColumnKind::Regular)];
+    let columns = kinds.map(|(name, kind)| Definition::new(name, kind, CqlType::Blob));
+    Table::new(("bench", "wide"), TableId(Uuid::new_v4()), columns)
 }
 
 fn name(number: u64) -> [u8; NAME] {

@@ -53,7 +53,7 @@ fn run(options: &Options, dir: &Path) -> Result<()> {
     let mut database = database_options(dir, MemoryShares { memtables: 4 << 30, cache: 64 << 20 });
     database.segment_bytes = 256 << 20; // the log must not ask for a flush
     database.compaction.bytes_per_s = 0;
-    let tables = Tables::create(database, None)?;
+    let tables = Tables::create(database, (None, None))?;
     println!("| case | rows/s | data MB/s | files MB/s | seconds | memory MiB | of |");
     println!("|---|---|---|---|---|---|---|");
     for sstable in 0..options.sstables {

@@ -4,7 +4,7 @@
 //!
 //! Wide partitions are of 100 rows, 1,200, 5,000, 10,000, 100,000 and so on up to `--rows`, in an ascending table and a
 //! descending one. `--memory 256` loads in so many MiB instead of keeping everything in memory until it is flushed once,
-//! and says how much memory the process came to; `--granularity 1KiB` sets the extension of the wide tables.
+//! and says how much memory the process came to; `--granularity 1KiB` sets the extension of the wide tables, `--chunk-kib 4` their option of compression.
 //!
 //! Latencies are of single calls, timed one by one (the clock costs about 0.05 us of each); rates are calls over the sum
 //! of those times. A call is what a statement's execution does below CQL: build the command or the mutation, take the
@@ -47,6 +47,9 @@ struct Options {
     /// Bytes of rows for each entry of the wide tables' row index, as the extension has it: 1KiB, 4KiB
     #[arg(long)]
     granularity: Option<String>,
+    /// KiB of a chunk of the wide tables before compression, as the option chunk_length_in_kb; 16 without
+    #[arg(long)]
+    chunk_kib: Option<u32>,
     /// So many calls of each read instead of seconds: for counting instructions
     #[arg(long)]
     calls: Option<u64>,

@@ -6,9 +6,7 @@ use helenus_engine::{Database, DatabaseOptions, MemoryShares, SyncMode};
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
-use helenus_model::schema::{
-    Column, ColumnKind, Keyspace, ROW_INDEX_GRANULARITY, Schema, Table, TableId, TableOptions,
-};
+use helenus_model::schema::{Column, ColumnKind, Keyspace, ROW_INDEX_GRANULARITY, Schema, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,14 +31,21 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Makes them in a new directory, the wide ones with `granularity` as the bytes between entries of the row index.
-    pub fn create(options: DatabaseOptions, granularity: Option<&str>) -> Result<Tables> {
+    /// Makes them in a new directory, the wide ones with `granularity` as the bytes between entries of the row index and
+    /// chunks of `chunk_kib`.
+    pub fn create(
+        options: DatabaseOptions,
+        (granularity, chunk_kib): (Option<&str>, Option<u32>),
+    ) -> Result<Tables> {
         let (database, _) = Database::open(helenus_host::real::host(), options)?;
         let extension = |size: &str| (ROW_INDEX_GRANULARITY.into(), size.as_bytes().to_vec());
         let extensions: BTreeMap<String, Vec<u8>> = granularity.map(extension).into_iter().collect();
         let wide = |name, descending| {
             let mut table = wide_table(name, descending);
             table.options.extensions = extensions.clone();
+            if let Some(kib) = chunk_kib {
+                table.options.compression.insert("chunk_length_in_kb".to_owned(), kib.to_string());
+            }
             table
         };
         let tables = [single_table(), wide("ascending", false), wide("descending", true)];
@@ -95,40 +100,20 @@ fn with_tables(schema: &Schema, tables: [Table; 3]) -> Schema {
     next
 }
 
-fn column(name: &str, kind: ColumnKind, ty: CqlType) -> Column {
-    Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED }
-}
-
 fn single_table() -> Table {
-    let regulars = (0..COLUMNS).map(|at| column(&format!("C{at}"), ColumnKind::Regular, CqlType::Blob));
-    table("single", column("key", ColumnKind::PartitionKey, CqlType::Blob), vec![], regulars.collect())
+    let key = Column::new("key", ColumnKind::PartitionKey, CqlType::Blob);
+    let regulars = (0..COLUMNS).map(|at| Column::new(&format!("C{at}"), ColumnKind::Regular, CqlType::Blob));
+    let id = TableId(Uuid::new_v4());
+    Table::new((KEYSPACE, "single"), id, std::iter::once(key).chain(regulars))
 }
 
 fn wide_table(name: &str, descending: bool) -> Table {
-    let mut clustering = column("name", ColumnKind::Clustering, CqlType::Text);
-    clustering.reversed = descending;
-    let value = column("value", ColumnKind::Regular, CqlType::Text);
-    table(name, column("key", ColumnKind::PartitionKey, CqlType::Text), vec![clustering], vec![value])
-}
-
-fn table(name: &str, key: Column, clustering: Vec<Column>, regulars: Vec<Column>) -> Table {
-    let mut table = Table {
-        id: TableId(Uuid::new_v4()),
-        keyspace: KEYSPACE.into(),
-        name: name.into(),
-        partition_key: vec![key],
-        clustering,
-        statics: Vec::new(),
-        regulars,
-        options: TableOptions::default(),
-        dropped: BTreeMap::new(),
-        flags: vec!["compound".into()],
-        indexes: BTreeMap::new(),
-        masks: BTreeMap::new(),
-        next_column_id: 0,
-    };
-    table.arrange();
-    table
+    let columns = [
+        Column::new("key", ColumnKind::PartitionKey, CqlType::Text),
+        Column { reversed: descending, ..Column::new("name", ColumnKind::Clustering, CqlType::Text) },
+        Column::new("value", ColumnKind::Regular, CqlType::Text),
+    ];
+    Table::new((KEYSPACE, name), TableId(Uuid::new_v4()), columns)
 }
 
 fn cell(column: ColumnId) -> Cell {

@@ -48,7 +48,7 @@ fn make_tables(options: &Options, dir: &Path) -> Result<Tables> {
     if options.rows > 2_000_000 && options.memory.is_none() {
         database.segment_bytes = 256 << 20; // the log must not ask for a flush either
     }
-    Tables::create(database, options.granularity.as_deref())
+    Tables::create(database, (options.granularity.as_deref(), options.chunk_kib))
 }
 
 struct Bench<'o> {

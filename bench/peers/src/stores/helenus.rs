@@ -29,7 +29,7 @@ impl Helenus {
         let mut options = database_options(dir, shares);
         options.segment_bytes = 256 << 20; // the log must not ask for a flush either
         options.compaction.bytes_per_s = 0;
-        Ok(Helenus { tables: Tables::create(options, granularity)?, dir: dir.to_owned() })
+        Ok(Helenus { tables: Tables::create(options, (granularity, None))?, dir: dir.to_owned() })
     }
 
     fn table(&self) -> &Arc<Table> {
