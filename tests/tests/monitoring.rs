@@ -148,8 +148,14 @@ fn entries(server: &Server) -> Vec<Value> {
     server.log().lines().map(json).collect()
 }
 
-fn entry(server: &Server, event: &str) -> Option<Value> {
-    entries(server).into_iter().find(|entry| entry["event"] == event)
+/// The first entry of this kind. The log is written behind the answers, so it may take a moment.
+fn entry(server: &Server, event: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    let mut found = None;
+    soon(event, server, || {
+        found = entries(server).into_iter().find(|entry| entry["event"] == event && is_it(entry));
+        found.is_some()
+    });
+    found.expect("an entry")
 }
 
 #[test]
@@ -177,11 +183,11 @@ fn the_log_tells_what_happens_as_json_and_slow_statements_with_what_they_touched
                 && entry["probe"]["rows_filtered"].as_u64() > Some(0)
         })
     });
-    let changed = entry(&server, "schema_changed").expect("a change of the schema");
+    let changed = entry(&server, "schema_changed", |_| true);
     assert_eq!((&changed["name"], &changed["change"]), (&"k".into(), &"created".into()));
-    let flushed = entries(&server).into_iter().find(|e| e["event"] == "flushed" && e["keyspace"] == "k");
-    assert!(flushed.is_some_and(|entry| entry["bytes"].as_u64() > Some(0)));
-    let failed = entry(&server, "statement_failed").expect("a refused statement, at this level");
+    let flushed = entry(&server, "flushed", |entry| entry["keyspace"] == "k");
+    assert!(flushed["bytes"].as_u64() > Some(0));
+    let failed = entry(&server, "statement_failed", |_| true);
     assert_eq!(failed["level"], "debug");
     assert_eq!(failed["statement"], "SELECT * FROM k.t WHERE v = ?");
     assert!(!server.log().contains("secret"), "no value is logged: {}", server.log());
@@ -248,12 +254,7 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     call(&mut rpc, "execute_cql3_query", &statement("SELECT nothing FROM k.t WHERE v = 'secret-4'"));
     let told = String::from_utf8_lossy(&call(&mut rpc, "no_such_call", &[0])).into_owned();
     assert!(told.contains("Invalid method name"), "{told}");
-    let failed = |code: &str| {
-        let mut found = entries(&server).into_iter();
-        found
-            .find(|entry| entry["event"] == "statement_failed" && entry["code"] == code)
-            .expect("a failed call")
-    };
+    let failed = |code: &str| entry(&server, "statement_failed", |entry| entry["code"] == code);
     assert_eq!(failed("InvalidRequestException")["statement"], "SELECT nothing FROM k.t WHERE v = ?");
     assert_eq!(failed("UNKNOWN_METHOD")["statement"], "a message that is no call");
     let families = Client::scrape(&format!("http://{http}/metrics"));
@@ -295,8 +296,10 @@ fn a_damaged_file_closes_the_doors_where_the_policy_says_so_and_one_statement_wh
     assert_ne!(client.query("SELECT v FROM k.t WHERE k = 1").opcode, RESULT);
     client.run("INSERT INTO k.t (k, c, v) VALUES (2, 1, 'v')");
     assert_eq!((get(&http, "/ready").0, get(&http, "/health").0), (200, 200), "ignore: the rest goes on");
-    let log = server.log();
-    assert!(log.contains("read_failed: k.t") && log.contains("-Data.db at byte"), "file and offset: {log}");
+    soon("a line with file and offset", &server, || {
+        let log = server.log();
+        log.contains("read_failed: k.t") && log.contains("-Data.db at byte")
+    });
     server.stop();
 
     server.add_args(&["--disk-failure-policy", "stop_paranoid"]);
@@ -309,9 +312,9 @@ fn a_damaged_file_closes_the_doors_where_the_policy_says_so_and_one_statement_wh
     soon("closed doors", &server, || TcpStream::connect(server.address()).is_err());
     let (status, health) = get(&http, "/health");
     assert_eq!((status, &json(&health)["status"]), (503, &"failing".into()));
-    assert!(
+    soon("a line of the policy", &server, || {
         server.log().contains("failure_policy: clients are no longer served, as disk_failure_policy says")
-    );
+    });
     assert!(server.admin(&["status"]).contains("k"), "the owner is still answered");
     assert!(server.stop().success());
 }

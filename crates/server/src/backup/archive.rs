@@ -12,6 +12,7 @@ use std::sync::Arc;
 use helenus_engine::import::ImportProgress;
 use helenus_host::{Disk, File};
 use sha2::{Digest, Sha256};
+use tar::{EntryType, Header};
 
 use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, hex, is_inside};
 
@@ -19,15 +20,6 @@ use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, hex, is_inside};
 const BLOCK: u64 = 512;
 /// Bytes copied at a time.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Where the fields of a block stand, from and to.
-const NAME: (usize, usize) = (0, 100);
-const SIZE: (usize, usize) = (124, 136);
-const SUM: (usize, usize) = (148, 156);
-const KIND: usize = 156;
-const MAGIC: (usize, usize) = (257, 263);
-const PREFIX: (usize, usize) = (345, 500);
-/// The greatest size in eleven octal digits.
-const OCTAL_MAX: u64 = (1 << 33) - 1;
 /// Most files of an archive that is read: a bound on memory.
 const ENTRIES_MAX: usize = 1 << 20;
 /// Longest manifest that is read.
@@ -63,7 +55,7 @@ impl ArchiveWriter {
     /// Adds a file; `read` is told of its bytes as they are copied. The digest and size of what was copied.
     ///
     /// # Errors
-    /// A name that is too long; failures of the disk.
+    /// A name that an archive cannot have; failures of the disk.
     pub fn add(&mut self, name: &str, source: &Path, read: &mut dyn FnMut(u64)) -> io::Result<(String, u64)> {
         let from = self.disk.open(source)?;
         let size = from.size()?;
@@ -115,8 +107,8 @@ impl ArchiveWriter {
 
     fn put_head(&mut self, name: &str, size: u64) -> io::Result<()> {
         let head = head(name, size, self.mtime_s)
-            .ok_or_else(|| io::Error::other(format!("{name}: this name is too long for an archive")))?;
-        self.put(&head)
+            .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        self.put(head.as_bytes())
     }
 }
 
@@ -127,51 +119,17 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// The block before a file.
-fn head(name: &str, size: u64, mtime_s: u64) -> Option<[u8; BLOCK as usize]> {
-    let (prefix, name) = if name.len() <= 100 {
-        ("", name)
-    } else {
-        // The first cut that leaves the name short enough.
-        let cuts = name.match_indices('/').map(|(at, _)| (&name[..at], &name[at + 1..]));
-        let mut fitting = cuts.filter(|(prefix, name)| prefix.len() <= 155 && name.len() <= 100);
-        fitting.next()?
-    };
-    let mut block = [0; BLOCK as usize];
-    let mut put = |(from, to): (usize, usize), bytes: &[u8]| {
-        if let Some(field) = block.get_mut(from..to).and_then(|field| field.get_mut(..bytes.len())) {
-            field.copy_from_slice(bytes);
-        }
-    };
-    put(NAME, name.as_bytes());
-    put((100, 108), b"0000644");
-    put((108, 116), b"0000000");
-    put((116, 124), b"0000000");
-    if size <= OCTAL_MAX {
-        put(SIZE, format!("{size:011o}").as_bytes());
-    } else {
-        put((SIZE.0, SIZE.0 + 1), &[0x80]);
-        put((SIZE.1 - 8, SIZE.1), &size.to_be_bytes());
-    }
-    put((136, 148), format!("{:011o}", mtime_s.min(OCTAL_MAX)).as_bytes());
-    put((KIND, KIND + 1), b"0");
-    put(MAGIC, b"ustar\0");
-    put((263, 265), b"00");
-    put(PREFIX, prefix.as_bytes());
-    put(SUM, b"        ");
-    let sum = format!("{:06o}\0 ", sum_of(&block));
-    let mut put = |(from, to): (usize, usize), bytes: &[u8]| {
-        if let Some(field) = block.get_mut(from..to) {
-            field.copy_from_slice(bytes);
-        }
-    };
-    put(SUM, sum.as_bytes());
-    Some(block)
-}
-
-/// The sum of a block's bytes, its own field counted as blanks.
-fn sum_of(block: &[u8; BLOCK as usize]) -> u64 {
-    let bytes = block.iter().enumerate();
-    bytes.map(|(at, byte)| if (SUM.0..SUM.1).contains(&at) { 32 } else { u64::from(*byte) }).sum()
+fn head(name: &str, size: u64, mtime_s: u64) -> io::Result<Header> {
+    let mut head = Header::new_ustar();
+    head.set_path(name)?;
+    head.set_mode(0o644);
+    head.set_uid(0);
+    head.set_gid(0);
+    head.set_size(size);
+    head.set_mtime(mtime_s);
+    head.set_entry_type(EntryType::Regular);
+    head.set_cksum();
+    Ok(head)
 }
 
 /// A file of an archive.
@@ -293,31 +251,23 @@ fn entries(file: &dyn File) -> Result<Vec<Entry>, String> {
             return Ok(entries);
         }
         let problem = |what: &str| format!("{what} at byte {at}; it is no archive of a backup, or damaged");
-        let field = |(from, to): (usize, usize)| block.get(from..to).unwrap_or_default();
-        let sum = octal(field(SUM)).ok_or_else(|| problem("a block without a checksum"))?;
-        if sum != sum_of(&block) {
+        let head = Header::from_byte_slice(&block);
+        if !is_sound(head) {
             return Err(problem("a block whose checksum is wrong"));
         }
-        let text = |of: (usize, usize)| {
-            let bytes = field(of).split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8(bytes.to_vec()).map_err(|_| problem("a name that is no UTF-8"))
-        };
-        // GNU's own format has other things in the place of the prefix.
-        let is_posix = field(MAGIC) == b"ustar\0";
-        let prefix = if is_posix { text(PREFIX)? } else { String::new() };
-        let name = text(NAME)?;
-        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-        let size = size_of(field(SIZE)).ok_or_else(|| problem("a size that cannot be read"))?;
+        let path = String::from_utf8(head.path_bytes().into_owned())
+            .map_err(|_| problem("a name that is no UTF-8"))?;
+        let size = head.entry_size().map_err(|_| problem("a size that cannot be read"))?;
         let offset = at + BLOCK;
         let next = size.checked_next_multiple_of(BLOCK).and_then(|size| offset.checked_add(size));
         at = next
             .filter(|next| *next <= end)
             .ok_or_else(|| problem("a file that ends behind the archive, which was cut"))?;
-        match block.get(KIND) {
-            Some(b'0' | 0) => {
+        match head.entry_type() {
+            EntryType::Regular => {
                 entries.push(Entry { path: path.trim_start_matches("./").to_owned(), offset, size })
             }
-            Some(b'5') => {}
+            EntryType::Directory => {}
             _ => {
                 return Err(format!(
                     "{path} is neither file nor folder (or has a long name); unpack it with tar -xf and restore the folder"
@@ -331,19 +281,11 @@ fn entries(file: &dyn File) -> Result<Vec<Entry>, String> {
     Err("it ends before its end; it was cut".to_owned())
 }
 
-fn octal(field: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(field).ok()?;
-    let text = text.trim_matches(|letter| letter == ' ' || letter == '\0');
-    if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
-}
-
-/// A size in octal digits, or in GNU's binary form for great ones.
-fn size_of(field: &[u8]) -> Option<u64> {
-    match field {
-        [0x80, 0, 0, 0, number @ ..] => Some(u64::from_be_bytes(number.try_into().ok()?)),
-        [first, ..] if first & 0x80 != 0 => None,
-        _ => octal(field),
-    }
+/// Whether a block's checksum is that of its bytes.
+fn is_sound(head: &Header) -> bool {
+    let mut summed = head.clone();
+    summed.set_cksum();
+    matches!((head.cksum(), summed.cksum()), (Ok(stored), Ok(sum)) if stored == sum)
 }
 
 #[cfg(test)]
@@ -403,10 +345,11 @@ mod tests {
     }
 
     #[test]
-    fn great_sizes_have_gnus_form() {
-        let size = |size| size_of(head("a", size, 0).unwrap().get(SIZE.0..SIZE.1).unwrap());
-        for bytes in [0, 511, OCTAL_MAX, OCTAL_MAX + 1, 1 << 40] {
-            assert_eq!(size(bytes), Some(bytes));
+    fn sizes_beyond_eight_gigabytes_are_read_as_they_were_written() {
+        for bytes in [0, 511, (1 << 33) - 1, 1 << 33, 1 << 40] {
+            let head = head("a", bytes, 0).unwrap();
+            assert!(is_sound(&head));
+            assert_eq!(head.entry_size().unwrap(), bytes);
         }
     }
 }
