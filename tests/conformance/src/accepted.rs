@@ -54,10 +54,15 @@ pub(crate) fn same_text(theirs: &str, ours: &str) -> bool {
 /// Whether Cassandra refuses a cast that changes nothing, by the entry `cast-of-a-descending-column`; Helenus goes on, and may
 /// find something else wrong.
 pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
-    let is_refused = |answer: &Answer| {
-        answer.error().is_some_and(|(_, text)| text.starts_with("Invalid call to function system.cast_as_"))
+    // The function that is refused.
+    let refused = |answer: &Answer| {
+        let (_, text) = answer.error()?;
+        let is_it = text.starts_with("Invalid call to function system.cast_as_")
+            || text.contains(" argument, but found argument ");
+        is_it.then(|| text.split([',', ' ']).find(|word| word.starts_with("system.")).map(str::to_owned))
     };
-    is_refused(theirs) && !is_refused(ours)
+    let (there, here) = (refused(theirs), refused(ours));
+    there.is_some() && there != here
 }
 
 /// Whether Helenus refuses what no file can hold, by the entry `deletion-of-a-partition-before-1970`.
@@ -84,14 +89,17 @@ pub(crate) fn is_long_constant(theirs: &Answer, ours: &Answer) -> bool {
 /// Whether of several conditions one is refused and another does not hold, by the entry `order-of-conditions`.
 pub(crate) fn is_order_of_conditions(text: &str, theirs: &Answer, ours: &Answer) -> bool {
     let is_refused = |answer: &Answer| {
-        answer.error().is_some_and(|(_, text)| text.starts_with("Invalid comparison with "))
+        answer.error().is_some_and(|(_, text)| {
+            text.starts_with("Invalid comparison with ") || text == "Invalid 'unset' value in condition"
+        })
     };
     let is_false = |answer: &Answer| match &answer.outcome {
         Outcome::Rows { rows, .. } => rows.first().and_then(|row| row.first()) == Some(&Some(vec![0])),
         _ => false,
     };
     text.matches(" IF ").count() + text.matches(" AND ").count() > 1
-        && (is_refused(theirs) && is_false(ours) || is_false(theirs) && is_refused(ours))
+        && (is_refused(theirs) && (is_false(ours) || is_refused(ours))
+            || is_false(theirs) && is_refused(ours))
 }
 
 /// Whether rows are missing there by the entry `contains-on-a-static-column`: all that Cassandra gives are there here, in the
@@ -107,7 +115,8 @@ pub(crate) fn is_short_of_statics(text: &str, theirs: &Answer, ours: &Answer) ->
     asks && rows.len() < our_rows.len() && rows.iter().all(|row| rest.any(|other| other == row))
 }
 
-/// Rows with one value for all that are no number, by the entry `bits-of-nan`.
+/// Rows with one value for all that are no number, by the entry `bits-of-nan`, and without the zeroes at the end of clustering
+/// decimals (which generated tables name `c0`, `c1` and so on), by the entry `bytes-of-equal-decimals`.
 pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Vec<CellBytes>> {
     let is_nan = |column: &ColumnSpec, bytes: &[u8]| match column.ty {
         CqlType::Double => <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
@@ -120,9 +129,33 @@ pub(crate) fn settled(columns: &[ColumnSpec], rows: &[Vec<CellBytes>]) -> Vec<Ve
             if let Some(bytes) = cell.as_mut().filter(|bytes| is_nan(column, bytes)) {
                 bytes.fill(0xFF);
             }
+            let is_clustering = column.name.strip_prefix('c').is_some_and(|rest| rest.parse::<u8>().is_ok());
+            if let Some(bytes) = cell.as_mut().filter(|_| is_clustering && column.ty == CqlType::Decimal) {
+                strip_zeroes(bytes);
+            }
         }
     }
     rows
+}
+
+/// Brings the bytes of a decimal to those without zeroes at the end. Great numbers stay as they are.
+fn strip_zeroes(bytes: &mut Vec<u8>) {
+    let Some((scale, digits)) = bytes.split_first_chunk::<4>() else { return };
+    if digits.is_empty() || digits.len() > 8 {
+        return;
+    }
+    let sign = if digits[0] & 0x80 == 0 { 0 } else { 0xFF };
+    let mut wide = [sign; 8];
+    wide[8 - digits.len()..].copy_from_slice(digits);
+    let (mut unscaled, mut scale) = (i64::from_be_bytes(wide), i64::from(i32::from_be_bytes(*scale)));
+    while unscaled % 10 == 0 && unscaled != 0 {
+        unscaled /= 10;
+        scale -= 1;
+    }
+    if unscaled == 0 {
+        scale = 0;
+    }
+    *bytes = [scale.to_be_bytes(), unscaled.to_be_bytes()].concat();
 }
 
 /// Whether a syntax error is of something that is no token, by the entry `broken-token-ahead`.
@@ -187,6 +220,20 @@ pub(crate) fn warnings(answer: &Answer) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_decimals_have_the_same_bytes_and_others_do_not() {
+        let stripped = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            strip_zeroes(&mut bytes);
+            bytes
+        };
+        // 1E+3 and 1000.0, -20 and -2E+1, 0 and 0.00.
+        assert_eq!(stripped(&[0xFF, 0xFF, 0xFF, 0xFD, 1]), stripped(&[0, 0, 0, 1, 0x27, 0x10]));
+        assert_eq!(stripped(&[0, 0, 0, 0, 0xEC]), stripped(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFE]));
+        assert_eq!(stripped(&[0, 0, 0, 0, 0]), stripped(&[0, 0, 0, 2, 0]));
+        assert_ne!(stripped(&[0, 0, 0, 0, 1]), stripped(&[0, 0, 0, 1, 1]));
+    }
 
     #[test]
     fn a_printed_set_may_have_any_order_and_nothing_else_may() {

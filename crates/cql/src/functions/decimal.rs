@@ -170,7 +170,8 @@ impl Decimal {
     /// What is left by a division without fraction (`BigDecimal.remainder`).
     pub(super) fn remainder(&self, divisor: &Decimal) -> Arithmetic<Decimal> {
         if divisor.unscaled == BigInt::ZERO {
-            return Err("Division by zero");
+            let is_zero = self.unscaled == BigInt::ZERO;
+            return Err(if is_zero { "Division undefined" } else { "Division by zero" });
         }
         let common = self.scale.max(divisor.scale);
         let (dividend, by) = (self.at(common), divisor.at(common));
@@ -259,5 +260,6 @@ mod tests {
         assert_eq!(decimal("7.5").remainder(&decimal("2")), Ok(decimal("1.5")));
         assert_eq!(decimal("-2.5").round(), decimal("-3"));
         assert_eq!(decimal("1").remainder(&decimal("0")), Err("Division by zero"));
+        assert_eq!(decimal("0.0").remainder(&decimal("0")), Err("Division undefined"));
     }
 }

@@ -71,9 +71,16 @@ impl LocalBackend {
             prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
         }
         let mut collector = Collector::default();
+        // Cassandra finds a range that ends at null when it applies what all statements come to.
+        let mut late = None;
         for statement in statements {
-            let applied = statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector);
-            applied.map_err(|error| first_refusal(error, statements))?;
+            match statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector) {
+                Err(error) if statement.plan.is_null_end(&error) => late = late.or(Some(error)),
+                applied => applied.map_err(|error| first_refusal(error, statements))?,
+            }
+        }
+        if let Some(error) = late {
+            return Err(first_refusal(error, statements));
         }
         let mutation = collector.finish();
         let mut warnings = self.guard_write(&mutation, request)?;

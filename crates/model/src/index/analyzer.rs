@@ -1,5 +1,6 @@
-//! What a storage-attached index does to texts before it compares them (`NonTokenizingAnalyzer`): lower case, composed
-//! form (NFC), letters without accents, in this order.
+//! What a storage-attached index does to values before it compares them. To texts (`NonTokenizingAnalyzer`): lower case,
+//! composed form (NFC), letters without accents, in this order. To addresses (`IndexTermType.encodeInetAddress`): IPv4
+//! becomes the IPv6 that stands for it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,9 +31,13 @@ impl AnalyzerOption {
     }
 }
 
-/// How texts are changed before they are compared.
+/// What stands before an IPv4 address in the IPv6 address for it (RFC 4291, 2.5.5.2).
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
+
+/// How values are changed before they are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analyzer {
+    maps_addresses: bool,
     lowers: bool,
     normalizes: bool,
     folds: bool,
@@ -45,21 +50,38 @@ impl Analyzer {
             options.get(option.as_str()).is_some_and(|value| value.eq_ignore_ascii_case(word))
         };
         Analyzer {
+            maps_addresses: false,
             lowers: is(AnalyzerOption::CaseSensitive, "false"),
             normalizes: is(AnalyzerOption::Normalize, "true"),
             folds: is(AnalyzerOption::Ascii, "true"),
         }
     }
 
-    /// Whether texts stay as they are.
+    /// The one of addresses.
+    pub fn of_addresses() -> Analyzer {
+        Analyzer { maps_addresses: true, ..Analyzer::default() }
+    }
+
+    /// Whether it is the one of addresses.
+    pub fn is_of_addresses(&self) -> bool {
+        self.maps_addresses
+    }
+
+    /// Whether values stay as they are.
     pub fn is_none(&self) -> bool {
         *self == Analyzer::default()
     }
 
-    /// A serialised text, changed. What is no text stays as it is.
+    /// A serialised value, changed. What is no text or address stays as it is.
     pub fn apply<'v>(&self, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.is_none() {
             return Cow::Borrowed(value);
+        }
+        if self.maps_addresses {
+            return match value.len() {
+                4 => Cow::Owned([&MAPPED, value].concat()),
+                _ => Cow::Borrowed(value),
+            };
         }
         let Ok(text) = std::str::from_utf8(value) else { return Cow::Borrowed(value) };
         let mut text = Cow::Borrowed(text);

@@ -38,7 +38,7 @@ pub struct IndexShape {
     pub column: Column,
     /// Which part of it.
     pub part: IndexPart,
-    /// What is done to texts before they are compared.
+    /// What is done to values before they are compared.
     pub analyzer: Analyzer,
     /// The hidden table.
     pub table: Arc<Table>,
@@ -58,8 +58,9 @@ impl IndexShape {
         let (part, _) = index.part();
         let is_vector = matches!(column.ty, CqlType::Vector { .. });
         let is_ordered = index.is_sai() && index.term_type(&column).is_some_and(has_ranges) || is_vector;
+        let is_of_addresses = index.is_sai() && index.term_type(&column) == Some(&CqlType::Inet);
         let mut shape = IndexShape {
-            analyzer: Analyzer::of(&index.options),
+            analyzer: if is_of_addresses { Analyzer::of_addresses() } else { Analyzer::of(&index.options) },
             table: base.clone(),
             index: index.clone(),
             base: base.clone(),

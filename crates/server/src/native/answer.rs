@@ -287,18 +287,20 @@ impl Desk<'_> {
     fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut Vec<Taken>) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
         // All values of all statements in one allocation, then a range of them for each statement.
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(2 * batch.statements.len());
         let mut statements = Vec::with_capacity(batch.statements.len());
-        for statement in batch.statements.iter() {
-            values.extend(statement.values.iter().map(|(_, value)| bound(value)));
-            let of = match statement.statement {
-                wire::StatementRef::Query(query) => Of::Text(query),
-                wire::StatementRef::Prepared(id) => {
-                    Of::Known(self.tools.statements.place(backend, id, known)?)
-                }
-            };
-            statements.push((of, statement.values.len()));
-        }
+        let place = &mut self.tools.statements;
+        batch.statements.walk(
+            |value| values.push(bound(value)),
+            |statement, count| {
+                let of = match statement {
+                    wire::StatementRef::Query(query) => Of::Text(query),
+                    wire::StatementRef::Prepared(id) => Of::Known(place.place(backend, id, known)?),
+                };
+                statements.push((of, count));
+                Ok::<(), Failure>(())
+            },
+        )?;
         let mut rest = values.as_slice();
         let mut entries = Vec::with_capacity(statements.len());
         for (of, count) in statements {

@@ -27,8 +27,10 @@ use crate::vigil::Vigil;
 
 /// Bytes of a read, and of a buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
-/// Answers beyond this many bytes leave before further calls are looked at.
-const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// Of the buffer of answers, what is kept while a client is busy.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of answers that leave at once: the client then reads them while the calls behind them are answered.
+const WRITE_BYTES: usize = 32 << 10;
 /// How fast a long message must come, bytes a second, besides its grace.
 const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
 /// How often it is looked whether there is room for a long message.
@@ -193,7 +195,7 @@ impl Connection<'_> {
             }
             used += size;
             calls += 1;
-            if self.output.len() >= UNSENT_BYTES_MAX {
+            if self.output.len() >= WRITE_BYTES {
                 self.settle().await?;
             }
         }
@@ -250,7 +252,7 @@ impl Connection<'_> {
         }
         self.stream.write_all(&self.output).await?;
         self.output.clear();
-        self.output.shrink_to(UNSENT_BYTES_MAX);
+        self.output.shrink_to(KEPT_BYTES_MAX);
         Ok(())
     }
 

@@ -68,9 +68,7 @@ impl Typing<'_, '_> {
             return invalid(format!("Unsupported \"!=\" relation: {}", text(relation)));
         }
         let column = existing_column(self.table, name)?;
-        let is_slice =
-            !matches!(comparison, Comparison::Equal | Comparison::Contains | Comparison::ContainsKey);
-        if is_slice {
+        if comparison.is_slice() {
             check_slice_type(&column.ty)?;
         }
         check_column(column, element.is_some(), comparison)?;

@@ -7,6 +7,7 @@ use crate::error::Result;
 use helenus_model::index::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
+use std::borrow::Cow;
 
 /// What a filter asks about a column of the row at hand.
 pub(crate) trait Found {
@@ -30,7 +31,7 @@ pub(crate) struct BoundFilter {
 struct Expression {
     column: Column,
     test: BoundTest,
-    /// What the column's index does to texts before they are compared.
+    /// What the column's index does to values before they are compared.
     analyzer: Option<Analyzer>,
 }
 
@@ -75,7 +76,7 @@ impl BoundFilter {
         expressions.push(Expression { column: column.clone(), test, analyzer: None });
     }
 
-    /// Has texts of a column compared as its index compares them.
+    /// Has values of a column compared as its index compares them.
     fn analyze(&mut self, column: &Column, analyzer: Analyzer) {
         let all = self.partition.iter_mut().chain(&mut self.row);
         for expression in all.filter(|expression| expression.column.name == column.name) {
@@ -191,13 +192,14 @@ impl Expression {
         if ty.is_multi_cell() {
             return self.holds_of_cells(found);
         }
-        match (&self.analyzer, &self.test) {
-            (Some(analyzer), BoundTest::Equal(with)) => {
-                let with = analyzer.apply(with);
-                found.compare(&self.column, &mut |value| analyzer.apply(value) == with)
+        found.compare(&self.column, &mut |value| match &self.analyzer {
+            Some(analyzer) => {
+                // Addresses that an index finds as IPv6 are compared by their bytes as well.
+                (!analyzer.is_of_addresses() || self.test.holds(ty, value, Cow::Borrowed))
+                    && self.test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with))
             }
-            _ => found.compare(&self.column, &mut |value| self.test.holds(ty, value)),
-        }
+            None => self.test.holds(ty, value, Cow::Borrowed),
+        })
     }
 
     fn holds_of_cells(&self, found: &dyn Found) -> bool {
@@ -219,8 +221,9 @@ impl Expression {
 }
 
 impl BoundTest {
-    fn holds(&self, ty: &CqlType, value: &[u8]) -> bool {
-        let compare = |with: &[u8]| ty.compare(value, with);
+    /// `changed` is what is done to a value of the test before it is compared; to `value` it was done.
+    fn holds<'w>(&'w self, ty: &CqlType, value: &[u8], changed: impl Fn(&'w [u8]) -> Cow<'w, [u8]>) -> bool {
+        let compare = |with: &'w [u8]| ty.compare(value, &changed(with));
         match self {
             BoundTest::Equal(with) => compare(with).is_eq(),
             BoundTest::In(all) => all.iter().any(|with| compare(with).is_eq()),

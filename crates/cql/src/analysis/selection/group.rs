@@ -15,8 +15,8 @@ use helenus_model::types::CqlType;
 /// of those.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupBy {
-    /// How many clustering columns, the function's own not among them.
-    pub(crate) clustering: usize,
+    /// Types of the clustering columns, the function's own not among them.
+    pub(crate) clustering: Vec<CqlType>,
     /// The function, and the type of what it gives.
     pub(crate) function: Option<(Selected, CqlType)>,
 }
@@ -106,7 +106,8 @@ impl Selection {
         }
         self.terms = typing.terms;
         clustering -= usize::from(function.is_some());
-        Ok(GroupBy { clustering, function })
+        let types = table.clustering.iter().take(clustering).map(|column| column.ty.clone());
+        Ok(GroupBy { clustering: types.collect(), function })
     }
 }
 

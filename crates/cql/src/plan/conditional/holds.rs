@@ -17,6 +17,8 @@ pub(super) struct BoundCondition<'a> {
     element: Option<Cow<'a, [u8]>>,
     /// What is compared with; null is `None`.
     values: Vec<Option<Cow<'a, [u8]>>>,
+    /// Whether the value is unset, which is refused when it is compared, not before.
+    is_unset: bool,
 }
 
 fn invalid<T>(message: String) -> Result<T> {
@@ -31,20 +33,25 @@ impl<'a> BoundCondition<'a> {
                 Bound::Bytes(bytes) => Some(bytes),
                 // A key that no map has.
                 Bound::Unset if matches!(condition.column.ty, CqlType::Map { .. }) => {
-                    return Ok(BoundCondition { condition, element: None, values: Vec::new() });
+                    return Ok(BoundCondition {
+                        condition,
+                        element: None,
+                        values: Vec::new(),
+                        is_unset: false,
+                    });
                 }
                 Bound::Null | Bound::Unset => None,
             },
             Place::Whole | Place::Field(..) => None,
         };
-        let mut values = Vec::new();
+        let (mut values, mut is_unset) = (Vec::new(), false);
         match &condition.values {
             Values::One(term) => match term.bind(bindings)? {
                 Bound::Bytes(bytes) => values.push(Some(bytes)),
                 Bound::Null => values.push(None),
                 // Nothing contains it.
                 Bound::Unset if condition.contains() && condition.column.ty.is_multi_cell() => {}
-                Bound::Unset => return invalid("Invalid 'unset' value in condition".into()),
+                Bound::Unset => is_unset = true,
             },
             Values::In(terms) => {
                 for term in terms {
@@ -58,11 +65,14 @@ impl<'a> BoundCondition<'a> {
             }
             Values::InMarker(term) => values = in_values(term, bindings)?,
         }
-        Ok(BoundCondition { condition, element, values })
+        Ok(BoundCondition { condition, element, values, is_unset })
     }
 
     /// Whether it holds for the row.
     pub(super) fn holds(&self, row: &RowAt<'_>) -> Result<bool> {
+        if self.is_unset {
+            return invalid("Invalid 'unset' value in condition".into());
+        }
         let mut scratch = Vec::new();
         let source = Source::of(&self.condition.column);
         let found = row.value(&source, &mut scratch);

@@ -3,7 +3,7 @@
 use super::condition::{Condition, Conditions};
 use super::holds::BoundCondition;
 use crate::error::{CqlError, Result};
-use crate::plan::modify::{Conditional, ModifyKind, ModifyPlan, Prior, Statement, Wanted};
+use crate::plan::modify::{ModifyKind, ModifyPlan, Prior, Statement, Wanted};
 use crate::plan::select::RowAt;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::packed::{clustering_values, unpack};
@@ -106,12 +106,14 @@ impl<'a> CasRequest<'a> {
         let mut request: Option<CasRequest<'a>> = None;
         let mut shown = Some(Vec::new());
         for Statement { plan, bindings } in statements {
-            let Conditional { key, clustering } = plan.conditional_target(bindings, is_batch)?;
+            let key = plan.conditional_partition(bindings, is_batch)?;
             let request = match &mut request {
                 Some(request) if request.key == key => request,
                 Some(_) => return invalid("Batch with conditions cannot span multiple partitions"),
                 none => none.insert(CasRequest::of(plan, key, is_batch)),
             };
+            // Whether partitions go together is looked at before their rows.
+            let clustering = plan.conditional_row(bindings)?;
             request.updates_regulars |= plan.updates_regulars();
             if plan.conditions.is_none() {
                 continue;

@@ -163,11 +163,11 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// The partition and row that a statement of a conditional request names.
+    /// The partition that a statement of a conditional request names.
     ///
     /// # Errors
     /// It names several.
-    pub(crate) fn conditional_target(&self, bindings: &Bindings<'_>, is_batch: bool) -> Result<Conditional> {
+    pub(crate) fn conditional_partition(&self, bindings: &Bindings<'_>, is_batch: bool) -> Result<Vec<u8>> {
         let keys = self.filter.partition_keys(&self.table, bindings)?;
         if self.filter.keys.iter().any(Restriction::is_in) {
             if is_batch {
@@ -179,22 +179,27 @@ impl ModifyPlan {
             }
             return Err(CasRequest::refuse_in(self.kind, "partition key"));
         }
+        let first = keys.into_iter().next();
+        first.ok_or_else(|| CqlError::Invalid("Some partition key parts are missing".into()))
+    }
+
+    /// The row that it names, by its ordered clustering; `None`: the static row, or no single one.
+    ///
+    /// # Errors
+    /// It names several.
+    pub(crate) fn conditional_row(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<u8>>> {
         if self.filter.clustering.iter().any(Restriction::is_in) {
             return Err(CasRequest::refuse_in(self.kind, "clustering key columns"));
         }
-        let Some(key) = keys.into_iter().next() else {
-            return Err(CqlError::Invalid("Some partition key parts are missing".into()));
-        };
         if self.filter.is_range || self.is_about_statics() {
-            return Ok(Conditional { key, clustering: None });
+            return Ok(None);
         }
         let row = self.filter.rows(bindings)?.into_iter().next().unwrap_or_default();
-        let clustering = match row.len() == self.table.clustering.len() {
-            true => Some(row_key(&self.table, &row)?),
+        match row.len() == self.table.clustering.len() {
+            true => row_key(&self.table, &row).map(Some),
             // A DELETE of the whole partition, which has no conditions.
-            false => None,
-        };
-        Ok(Conditional { key, clustering })
+            false => Ok(None),
+        }
     }
 
     fn targets<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Targets<'a>> {
@@ -207,7 +212,7 @@ impl ModifyPlan {
 
     /// Cassandra looks at a null end of a range last (`SliceRestriction.appendBoundTo`): ranges of columns are refused before,
     /// and where an IN leaves no partition nobody looks.
-    fn is_null_end(&self, error: &CqlError) -> bool {
+    pub(crate) fn is_null_end(&self, error: &CqlError) -> bool {
         let end = self.filter.clustering.last().and_then(Restriction::single_slice);
         end.is_some_and(|name| matches!(error, CqlError::Invalid(text) if *text == null_text(name)))
     }
@@ -299,14 +304,6 @@ impl ModifyPlan {
         let statics = present.and_then(Present::statics);
         write_statics(&operations.statics, statics, context, changes)
     }
-}
-
-/// The partition of a statement with conditions.
-pub(crate) struct Conditional {
-    /// Its serialised key.
-    pub(crate) key: Vec<u8>,
-    /// Ordered clustering of the row; `None` for the static row, and for what names no single row.
-    pub(crate) clustering: Option<Vec<u8>>,
 }
 
 /// What was read of a partition.

@@ -20,7 +20,7 @@ mod restriction;
 mod straight;
 mod sum;
 
-pub(crate) use apply::{Conditional, Moment};
+pub(crate) use apply::Moment;
 pub(crate) use attributes::{Attributes, TTL_SECONDS_MAX, timestamp_of};
 pub(crate) use collector::Collector;
 pub(crate) use prepare::{ModifyKind, ModifyPlan};

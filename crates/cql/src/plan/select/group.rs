@@ -9,6 +9,7 @@ use super::sort::{Kept, Sort};
 use crate::analysis::selection::{GroupBy, Selection, Source};
 use crate::backend::RowsOut;
 use crate::error::Result;
+use helenus_model::types::CqlType;
 
 /// Groups of one execution, the last of them open.
 pub(super) struct Grouping<'a> {
@@ -38,10 +39,21 @@ pub(super) struct GroupLimits {
 }
 
 /// What the rows of a group have in common beside the partition.
-#[derive(PartialEq, Eq)]
 struct Common {
     clustering: Vec<Option<Vec<u8>>>,
     function: Option<Vec<u8>>,
+}
+
+impl Common {
+    /// Whether they are of one group: values that are equal may have other bytes.
+    fn is_of_group(&self, other: &Common, types: &[CqlType]) -> bool {
+        let mut values = self.clustering.iter().zip(&other.clustering).zip(types);
+        let are_equal = values.all(|((one, other), ty)| match (one, other) {
+            (Some(one), Some(other)) => one == other || ty.compare(one, other).is_eq(),
+            (one, other) => one == other,
+        });
+        are_equal && self.function == other.function
+    }
 }
 
 /// What is to be done with a row.
@@ -95,7 +107,11 @@ impl<'a> Grouping<'a> {
     ) -> Result<Grouped> {
         let common = self.common(row, computing, scratch)?;
         let is_new_partition = self.partition != row.key;
-        if is_new_partition || common.is_none() || common != self.last {
+        let is_next = match (&common, &self.last) {
+            (Some(common), Some(last)) => !common.is_of_group(last, &self.by.clustering),
+            _ => true,
+        };
+        if is_new_partition || is_next {
             self.finish(selection, computing, out)?;
             let is_page = self.finished_in_page >= self.limits.page || out.bytes() >= self.limits.page_bytes;
             if self.is_done() || is_page {
@@ -129,8 +145,8 @@ impl<'a> Grouping<'a> {
         if row.row.is_none() {
             return Ok(None);
         }
-        let mut clustering = Vec::with_capacity(self.by.clustering);
-        for index in 0..self.by.clustering {
+        let mut clustering = Vec::with_capacity(self.by.clustering.len());
+        for index in 0..self.by.clustering.len() {
             clustering.push(row.value(&Source::Clustering(index), scratch).map(<[u8]>::to_vec));
         }
         let function = match &self.by.function {

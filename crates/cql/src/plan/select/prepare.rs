@@ -72,7 +72,9 @@ impl SelectPlan {
         }
         selection.group((&select.group_by, select.distinct), (table, &restrictions), scope, markers)?;
         let groups_by_rows = selection.group_by.as_ref();
-        if groups_by_rows.is_some_and(|by| by.clustering > 0 || by.function.is_some()) && select.distinct {
+        if groups_by_rows.is_some_and(|by| !by.clustering.is_empty() || by.function.is_some())
+            && select.distinct
+        {
             return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
         }
         if selection.is_aggregate() && select.per_partition_limit.is_some() {

@@ -64,6 +64,14 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// Whether it asks for a range.
+    pub const fn is_slice(self) -> bool {
+        matches!(
+            self,
+            Comparison::Less | Comparison::LessOrEqual | Comparison::Greater | Comparison::GreaterOrEqual
+        )
+    }
+
     /// The sign or the words.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -4,8 +4,8 @@ use super::{Connection, Received, RpcClient, Session, exception_text};
 use anyhow::{Context, Result};
 use helenus_wire::native::{Response, ResultMessage, Version, decode_response};
 use helenus_wire::thrift::{
-    ColumnOrSuperColumn, CounterColumn, Exception, Field, MessageHead, MessageKind, Method, Reader,
-    ReplyBody, ThriftError, Type, read_reply,
+    CounterColumn, Exception, Field, MessageHead, MessageKind, Method, Reader, ReplyBody, ThriftError, Type,
+    read_reply,
 };
 use std::net::TcpStream;
 
@@ -186,6 +186,12 @@ pub fn of_reply(message: &[u8]) -> Result<Result<Answered<'_>, Refusal>> {
     Ok(Err(Refusal { kind, text }))
 }
 
+/// Fields of `ColumnOrSuperColumn`, and of `Column`.
+const COLUMN: i16 = 1;
+const COUNTER_COLUMN: i16 = 3;
+const NAME: i16 = 1;
+const VALUE: i16 = 2;
+
 /// A column of an answer: its name, and its value or what it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<'a> {
@@ -209,19 +215,32 @@ pub fn columns<'a>(
 ///
 /// # Errors
 /// When it is none.
+#[inline]
 pub fn column<'a>(reader: &mut Reader<'a>) -> Result<Pair<'a>, ThriftError> {
-    let found = ColumnOrSuperColumn::read(reader)?;
-    Ok(match (found.column, found.counter_column) {
-        (Some(column), _) => Pair { name: Some(column.name), value: column.value },
-        (None, Some(CounterColumn { name, .. })) => Pair { name: Some(name), value: None },
-        (None, None) => Pair { name: None, value: None },
-    })
+    let mut pair = Pair { name: None, value: None };
+    while let Some((ty, number)) = reader.field()? {
+        match (number, ty) {
+            // Field by field: an answer has thousands, and only these two count.
+            (COLUMN, Type::Struct) => {
+                while let Some((ty, number)) = reader.field()? {
+                    match (number, ty) {
+                        (NAME, Type::String) => pair.name = Some(reader.binary()?),
+                        (VALUE, Type::String) => pair.value = Some(reader.binary()?),
+                        _ => reader.skip(ty)?,
+                    }
+                }
+            }
+            (COUNTER_COLUMN, Type::Struct) => pair.name = Some(CounterColumn::read(reader)?.name),
+            _ => reader.skip(ty)?,
+        }
+    }
+    Ok(pair)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use helenus_wire::thrift::{Call, Column, Framing, Reply};
+    use helenus_wire::thrift::{Call, Column, ColumnOrSuperColumn, Framing, Reply};
 
     fn reply(method: Method, write: impl FnOnce(Reply, &mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::WireError;
 use crate::native::Version;
-use crate::native::primitives::{Put, Reader};
+use crate::native::primitives::{Put, Reader, Value};
 
 use super::encode::put_long_string;
 use super::{QueryParameters, Values};
@@ -47,13 +47,21 @@ pub enum StatementRef<'a> {
     Prepared(&'a [u8]),
 }
 
+impl<'a> StatementRef<'a> {
+    #[inline]
+    fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+        match reader.byte()? {
+            0 => Ok(StatementRef::Query(reader.long_string()?)),
+            1 => Ok(StatementRef::Prepared(reader.short_bytes()?)),
+            other => Err(WireError::InvalidBatchQueryKind { kind: other as i8 }),
+        }
+    }
+}
+
 impl<'a> BatchStatement<'a> {
+    #[inline]
     fn read(reader: &mut Reader<'a>, version: Version) -> Result<Self, WireError> {
-        let statement = match reader.byte()? {
-            0 => StatementRef::Query(reader.long_string()?),
-            1 => StatementRef::Prepared(reader.short_bytes()?),
-            other => return Err(WireError::InvalidBatchQueryKind { kind: other as i8 }),
-        };
+        let statement = StatementRef::read(reader)?;
         Ok(BatchStatement { statement, values: Values::read(reader, version, false)? })
     }
 
@@ -101,6 +109,42 @@ impl<'a> Statements<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Goes through the statements once: `value` gets each value of a statement, then `statement` what it is and how many
+    /// values it has. Stops at the first error of `statement`.
+    ///
+    /// # Errors
+    /// What `statement` refuses.
+    #[inline]
+    pub fn walk<E>(
+        &self,
+        mut value: impl FnMut(Value<'a>),
+        mut statement: impl FnMut(StatementRef<'a>, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wire = match *self {
+            Statements::Wire(wire) => wire,
+            Statements::Slice(slice) => {
+                for one in slice {
+                    one.values.iter().for_each(|(_, given)| value(given));
+                    statement(one.statement, one.values.len())?;
+                }
+                return Ok(());
+            }
+        };
+        let mut reader = Reader::new(wire.bytes);
+        for _ in 0..wire.count {
+            // All of it was read before, when the message was checked.
+            let Ok(what) = StatementRef::read(&mut reader) else { break };
+            let Ok(count) = reader.short() else { break };
+            for _ in 0..count {
+                if let Ok(given) = reader.value(wire.version) {
+                    value(given);
+                }
+            }
+            statement(what, usize::from(count))?;
+        }
+        Ok(())
     }
 
     /// The statements in order.
