@@ -59,7 +59,7 @@ impl Forward {
         cx: &mut ReadContext,
         mut each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
     ) -> std::result::Result<ControlFlow<B>, E> {
-        if !matches!(self.phase, Phase::Within) || range.with_keys {
+        if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden {
             return Ok(ControlFlow::Continue(()));
         }
         let Some(run) = cursor.begin_run(rows, &range.end_values) else {
@@ -151,7 +151,7 @@ impl Forward {
                         self.phase = Phase::Closing;
                     }
                     // Only cells of dropped columns: as if it were not there.
-                    if !cursor.row_view().is_empty() {
+                    if range.with_hidden || !cursor.row_view().is_empty() {
                         return Ok(Some(Step::Row));
                     }
                 }

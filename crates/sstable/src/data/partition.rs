@@ -198,6 +198,12 @@ impl PartitionReader {
         self.state.range.with_keys = with_keys;
     }
 
+    /// Whether a forward walk shows rows that hold nothing but cells of dropped columns, empty as they are (it does not until
+    /// told): for who checks the file, not the table.
+    pub(crate) fn set_hidden(&mut self, with_hidden: bool) {
+        self.state.range.with_hidden = with_hidden;
+    }
+
     /// Moves on row by row, as `advance` does, as long as the rows are plain, and gives each to `each`, which may break off
     /// behind it. What stops the run otherwise is for `advance`.
     ///
@@ -272,6 +278,7 @@ impl ReaderState {
         self.drop_index();
         self.selection = Selection { filter: None, reversed: false, begun: 0 };
         self.range.with_keys = true;
+        self.range.with_hidden = false;
         self.backward.release();
         if self.static_row.data.capacity() > RELEASED_BYTES_MAX {
             self.static_row = RowBuf::default();

@@ -66,6 +66,11 @@ impl Scan {
         self.reader.set_keys(with_keys);
     }
 
+    /// Whether rows show that hold nothing but cells of dropped columns; see `PartitionReader::set_hidden`.
+    pub(crate) fn set_hidden(&mut self, with_hidden: bool) {
+        self.reader.set_hidden(with_hidden);
+    }
+
     /// Moves to the next partition, wherever the rows of this one were left; `false` after the last in range.
     pub fn next_partition(&mut self, cx: &mut ReadContext) -> Result<bool> {
         let next = match self.next.take() {

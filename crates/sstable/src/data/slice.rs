@@ -32,6 +32,8 @@ pub(super) struct Range {
     pub(super) is_name: bool,
     /// Whether rows are to have their ordered keys.
     pub(super) with_keys: bool,
+    /// Whether rows show of which reading keeps nothing: those with cells of dropped columns alone.
+    pub(super) with_hidden: bool,
 }
 
 /// Last byte of a bound before, or after, everything with its prefix (`ByteSource.LT_NEXT_COMPONENT`,

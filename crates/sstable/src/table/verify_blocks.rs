@@ -24,8 +24,6 @@ pub(super) struct BlockCheck<'a> {
     /// Ordered positions of the first and the last element of the block that began last.
     first: Vec<u8>,
     last: Vec<u8>,
-    /// Whether rows may be passed over unseen: those of dropped columns alone.
-    may_miss_rows: bool,
 }
 
 impl<'a> BlockCheck<'a> {
@@ -33,7 +31,6 @@ impl<'a> BlockCheck<'a> {
     pub(super) fn new(
         (index, layout): (&'a Index, &'a RowLayout),
         (start, entry): (u64, &RowIndex),
-        may_miss_rows: bool,
         cx: &mut ReadContext,
     ) -> Result<BlockCheck<'a>> {
         let mut lookups = index.blocks(entry, &mut BlocksMemory::default(), cx)?;
@@ -48,7 +45,7 @@ impl<'a> BlockCheck<'a> {
             return Err(index.corrupt(&format!("the blocks of the partition at byte {start} leave gaps")));
         }
         let (first, last) = (Vec::new(), Vec::new());
-        Ok(BlockCheck { index, layout, start, lookups, blocks, begun: 0, first, last, may_miss_rows })
+        Ok(BlockCheck { index, layout, start, lookups, blocks, begun: 0, first, last })
     }
 
     /// Takes the next element: where it stands and ends in the data, its ordered position, and what is open before it.
@@ -63,7 +60,6 @@ impl<'a> BlockCheck<'a> {
         let begins = match next {
             Some((begin, _)) if begin == at => true,
             Some((begin, _)) if begin < at => return Err(self.wrong(begin, "begins where no row does")),
-            Some((begin, _)) if begin < end && self.may_miss_rows => true,
             Some((begin, _)) if begin < end => return Err(self.wrong(begin, "begins within a row")),
             _ if self.begun == 0 => return Err(self.wrong(at, "is not the first, and no other is before it")),
             _ => false,
