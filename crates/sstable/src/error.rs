@@ -1,6 +1,6 @@
 //! What can go wrong with a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of reading or writing SSTable files.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum Error {
         problem: String,
     },
     /// The system refused an operation on a file.
-    #[error("{}: {source}", file.display())]
+    #[error("{}", of_file(file, source))]
     Io {
         /// The file.
         file: PathBuf,
@@ -34,6 +34,12 @@ pub enum Error {
         /// What is not handled, and what is.
         what: String,
     },
+}
+
+/// What the system said, with the file's name once: errors of `host` have it already.
+fn of_file(file: &Path, source: &std::io::Error) -> String {
+    let (file, said) = (file.display().to_string(), source.to_string());
+    if said.contains(&file) { said } else { format!("{file}: {said}") }
 }
 
 /// Result of this crate.

@@ -1,6 +1,6 @@
 //! A line on the terminal that says how far a command over files is.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
 /// Between two drawings.
@@ -48,6 +48,19 @@ impl Progress {
         }
     }
 
+    /// Takes the line away, so that something else can be printed.
+    pub fn clear(&mut self) {
+        if self.is_terminal && !self.drawn.is_zero() {
+            _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// Draws nothing, where the output itself goes to the terminal.
+    pub fn unless_output_is_shown(mut self) -> Progress {
+        self.is_terminal &= !stdout().is_terminal();
+        self
+    }
+
     /// So many bytes more.
     pub fn add(&mut self, bytes: u64) {
         self.at(self.done + bytes);
@@ -56,9 +69,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.is_terminal && !self.drawn.is_zero() {
-            _ = write!(stderr(), "\r\x1b[K");
-        }
+        self.clear();
     }
 }
 

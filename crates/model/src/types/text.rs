@@ -42,18 +42,37 @@ pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8)).collect()
 }
 
+/// Bytes that are turned into digits together.
+const HEX_RUN: usize = 32;
+
 /// Appends two lower-case digits a byte.
 pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(bytes.len() * 2);
-    for run in bytes.chunks(32) {
-        let mut digits = [0; 64];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(run) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        out.push_str(std::str::from_utf8(&digits[..run.len() * 2]).unwrap_or_default());
+    let (runs, rest) = bytes.as_chunks::<HEX_RUN>();
+    for run in runs {
+        push_ascii(hex_digits(run).as_flattened(), out);
     }
+    if !rest.is_empty() {
+        let mut run = [0; HEX_RUN];
+        run[..rest.len()].copy_from_slice(rest);
+        push_ascii(&hex_digits(&run).as_flattened()[..rest.len() * 2], out);
+    }
+}
+
+/// A number of sixteen bits a byte, without a table and without a way out of the loop: compilers make vectors of it.
+fn hex_digits(run: &[u8; HEX_RUN]) -> [[u8; 2]; HEX_RUN] {
+    const LETTERS: u16 = (b'a' - b'0' - 10) as u16;
+    let mut digits = [[0; 2]; HEX_RUN];
+    for (pair, byte) in digits.iter_mut().zip(run) {
+        let halves = u16::from(byte >> 4) | u16::from(byte & 15) << 8;
+        // 1 in each half that is more than 9.
+        let letters = (halves + 0x0606) >> 4 & 0x0101;
+        *pair = (halves + 0x3030 + letters * LETTERS).to_le_bytes();
+    }
+    digits
+}
+
+fn push_ascii(digits: &[u8], out: &mut String) {
+    out.push_str(simdutf8::basic::from_utf8(digits).unwrap_or_default());
 }
 
 /// Order of booleans: empty, false, true; any byte but 0 is true.

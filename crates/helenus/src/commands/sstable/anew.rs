@@ -1,6 +1,6 @@
 //! `helenus sstable upgrade` and `split`: SSTables written anew into another folder.
 
-use super::found::find;
+use super::found::{Depth, Found, find};
 use crate::commands::progress::Progress;
 use crate::commands::rewrite::{Rewriting, rewrite};
 use anyhow::{Context, Result, bail};
@@ -93,14 +93,16 @@ fn anew(
 ) -> Result<()> {
     let disk = &host.disk;
     let folder = std::path::absolute(output)?;
-    disk.create_dir_all(&folder).with_context(|| format!("cannot make {}", output.display()))?;
+    let all = find(&**disk, files, Depth::Flat)?;
+    of_one_table(&all)?;
     let mut tables = Vec::new();
-    for found in find(&**disk, files, false)? {
+    for found in all {
         if found.folder == folder {
             bail!("{}: give a folder with --output that is not the one read from", found.folder.display());
         }
         tables.push((found.open(&**disk)?, found));
     }
+    disk.create_dir_all(&folder).with_context(|| format!("cannot make {}", output.display()))?;
     let total = tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum();
     let mut progress = Progress::begin("write", total);
     let mut random = [0; 8];
@@ -121,11 +123,12 @@ fn anew(
         let written = rewrite(disk, (table, &found.folder), &mut how, &mut |position| {
             progress.at(before + position);
         });
-        let written = written.with_context(|| found.data().display().to_string())?;
+        let written = written?;
         before += table.uncompressed_bytes();
         let path =
             |descriptor: &Descriptor| descriptor.path(&folder, helenus_sstable::component::Component::Data);
         let line = Line { data: found.data(), written: written.iter().map(path).collect() };
+        progress.clear();
         if json {
             serde_json::to_writer(&mut out, &line)?;
             writeln!(out)?;
@@ -134,6 +137,23 @@ fn anew(
                 writeln!(out, "written     {}", path.display())?;
             }
         }
+    }
+    Ok(())
+}
+
+/// All go into one folder, where nothing tells tables apart.
+fn of_one_table(all: &[Found]) -> Result<()> {
+    let name = |found: &Found| {
+        let (keyspace, table, index) = found.owner();
+        format!("{keyspace}.{table}{}", index.map(|index| format!(" {index}")).unwrap_or_default())
+    };
+    let Some((first, others)) = all.split_first() else { return Ok(()) };
+    if let Some(other) = others.iter().find(|other| other.folder != first.folder && name(other) != name(first)) {
+        bail!(
+            "the SSTables are of {} and of {}, by their folders: write those of each table into a folder of its own",
+            name(first),
+            name(other)
+        );
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Which SSTables a command line means: files by any of their components, folders by all in them.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use helenus_host::Disk;
+use helenus_sstable::Error;
 use helenus_sstable::component::Component;
-use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, owner_of_folder};
+use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, owner_of_folder, refusal};
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::table::SsTable;
 use std::collections::BTreeSet;
@@ -38,14 +39,33 @@ impl Found {
     /// What is damaged or not read here.
     pub fn open(&self, disk: &dyn Disk) -> Result<Arc<SsTable>> {
         let (keyspace, table, _) = self.owner();
+        let at = (&*self.folder, self.descriptor);
         let opened = SsTable::open_alone(
             disk,
-            (&self.folder, self.descriptor),
+            at,
             (&keyspace, &table),
             Arc::new(RecentBlocks::default()),
             [1, 2, 3],
         );
-        opened.with_context(|| self.data().display().to_string())
+        opened.map_err(|error| self.unreadable(disk, error))
+    }
+
+    /// Adds what to do to an error of opening.
+    pub fn unreadable(&self, disk: &dyn Disk, error: Error) -> anyhow::Error {
+        let missing = |component| !disk.exists(&self.descriptor.path(&self.folder, component));
+        let data = self.data();
+        if missing(Component::Statistics) {
+            return anyhow!(
+                "{}: its {}-Statistics.db is not there, and nothing else says what a row looks like: copy it from where the \
+                 SSTable came from",
+                data.display(),
+                self.descriptor
+            );
+        }
+        if missing(Component::Data) {
+            return anyhow!("{}: it is not there; other files of the SSTable are", data.display());
+        }
+        anyhow!(error)
     }
 }
 
@@ -57,20 +77,34 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// The SSTables that arguments name, sorted. With `recursive`, folders mean those below them too, but for snapshots and
-/// backups.
+/// What folders mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// The SSTables in them.
+    Flat,
+    /// The same, and a flag of the command, `--recursive`, makes it more.
+    FlatUnlessTold,
+    /// Those in the folders in them too, but for snapshots and backups.
+    Deep,
+}
+
+/// The SSTables that arguments name, sorted.
 ///
 /// # Errors
 /// An argument that is no SSTable's file, a folder without any, a version that is not known.
-pub fn find(disk: &dyn Disk, arguments: &[PathBuf], recursive: bool) -> Result<Vec<Found>> {
+pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<Found>> {
     let mut found = BTreeSet::new();
     for argument in arguments {
         let path = std::path::absolute(argument).unwrap_or_else(|_| argument.clone());
         if disk.is_dir(&path) {
             let before = found.len();
-            in_folder(disk, &path, recursive, &mut found)?;
+            in_folder(disk, &path, depth == Depth::Deep, &mut found)?;
             if found.len() == before {
-                let hint = if recursive { "" } else { "; --recursive looks into the folders in it" };
+                let hint = match depth {
+                    Depth::Flat => "; name the folders of tables",
+                    Depth::FlatUnlessTold => "; --recursive looks into the folders in it",
+                    Depth::Deep => " (snapshots and backups are looked into when they are named)",
+                };
                 bail!("{}: no SSTable is here{hint}", argument.display());
             }
         } else if disk.exists(&path) {
@@ -99,9 +133,12 @@ fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut BTreeS
 
 fn of_file(path: &Path) -> Result<Found> {
     let name = file_name(path);
+    if let Some(refused) = refusal(path) {
+        return Err(refused.into());
+    }
     let Some((descriptor, _)) = Descriptor::parse(name) else {
         bail!(
-            "{}: not the name of an SSTable's file of a known version (VERSION-ID-FORMAT-COMPONENT, as in nb-1-big-Data.db)",
+            "{}: not the name of an SSTable's file (VERSION-ID-FORMAT-COMPONENT, as in nb-1-big-Data.db)",
             path.display()
         );
     };

@@ -1,6 +1,6 @@
 //! `helenus sstable ls`: which SSTables are there, whose they are, and how large.
 
-use super::found::{Found, find};
+use super::found::{Depth, Found, find};
 use crate::commands::progress::size;
 use anyhow::Result;
 use clap::Args;
@@ -59,7 +59,7 @@ struct Line {
 /// Arguments that are no SSTables.
 pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
     let disk = &*host.disk;
-    let lines = find(disk, &options.files, true)?.into_iter().map(|found| line(disk, &found));
+    let lines = find(disk, &options.files, Depth::Deep)?.into_iter().map(|found| line(disk, &found));
     let mut out = std::io::stdout().lock();
     if options.json {
         for line in lines {

@@ -1,7 +1,7 @@
 //! `helenus sstable metadata`: what Statistics.db says of a file, under the names of Cassandra's sstablemetadata.
 
 use super::dump::key_types;
-use super::found::{Found, find};
+use super::found::{Depth, Found, find};
 use crate::commands::progress::size;
 use anyhow::Result;
 use clap::Args;
@@ -47,8 +47,9 @@ pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
     let disk = &*host.disk;
     let mut out = std::io::stdout().lock();
     let before_s = host.clock.wall_us() / 1_000_000 - options.gc_grace_seconds;
-    for found in find(disk, &options.files, true)? {
-        let statistics = read_statistics(disk, &found.folder, found.descriptor)?;
+    for found in find(disk, &options.files, Depth::Deep)? {
+        let statistics = read_statistics(disk, &found.folder, found.descriptor)
+            .map_err(|error| found.unreadable(disk, error))?;
         let fields = fields(disk, &found, &statistics, before_s)?;
         if options.json {
             let line: Map<String, Value> =

@@ -1,9 +1,9 @@
 //! `helenus sstable partitions`: the large partitions of SSTables, as Cassandra's sstablepartitions counts them.
 
 use super::dump::key_types;
-use super::found::{Found, find};
+use super::found::{Depth, Found, find};
 use crate::commands::progress::{Progress, size};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use helenus_host::Host;
 use helenus_model::deletion::Liveness;
@@ -138,7 +138,7 @@ struct Row {
 /// # Errors
 /// Files that are no SSTables; damage.
 pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
-    let found = find(&*host.disk, &options.files, true)?;
+    let found = find(&*host.disk, &options.files, Depth::Deep)?;
     let tables: Result<Vec<_>> =
         found.into_iter().map(|found| Ok((found.open(&*host.disk)?, found))).collect();
     let tables = tables?;
@@ -150,9 +150,7 @@ pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
         let data = found.data();
         progress.name(format!("partitions {}", found.descriptor));
         let mut report = Report { options, found, now_s, totals: Totals::new(), data: data.clone() };
-        report
-            .run(table, &mut |position| progress.at(before + position))
-            .with_context(|| data.display().to_string())?;
+        report.run(table, (&mut progress, before))?;
         before += table.uncompressed_bytes();
     }
     Ok(())
@@ -207,9 +205,11 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn run(&mut self, table: &Arc<SsTable>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    /// `before` are the bytes of the SSTables that are done.
+    fn run(&mut self, table: &Arc<SsTable>, (progress, before): (&mut Progress, u64)) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if !self.options.json {
+            progress.clear();
             let (plain, stored) = (size(table.uncompressed_bytes()), size(table.data_bytes()));
             let (keyspace, name, _) = self.found.owner();
             writeln!(
@@ -228,21 +228,25 @@ impl Report<'_> {
             let key_bytes = hex(scan.key());
             let mut counts = match self.options.partitions_only {
                 true => Counts::default(),
-                false => self.count(&mut scan, &mut cx, &mut |position| progress(position))?,
+                false => self.count(&mut scan, &mut cx, &mut |position| {
+                    progress.at(before + position);
+                })?,
             };
             more = scan.next_partition(&mut cx)?;
             let end = if more { scan.start() } else { table.uncompressed_bytes() };
             counts.bytes = end - start;
-            progress(end);
+            progress.at(before + end);
             if self.is_excluded(&key) {
                 continue;
             }
             self.totals.add(&counts);
             if self.is_named(&counts) {
                 let line = Line { key, key_bytes, live, position: start, counts: &counts, data: &self.data };
+                progress.clear();
                 self.print(&mut out, &line)?;
             }
         }
+        progress.clear();
         self.summary(&mut out)
     }
 

@@ -1,6 +1,6 @@
 //! `helenus sstable scrub`: SSTables written anew with everything of them that can be read, as Cassandra's sstablescrub does.
 
-use super::found::{Found, find};
+use super::found::{Depth, Found, find};
 use crate::commands::progress::{Progress, size};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const EXAMPLES: &str = "Examples:
   helenus sstable scrub data/shop/orders-9ae6...             in place; the old files stay in snapshots/pre-scrub-TIME
   helenus sstable scrub --output saved nb-12-big-Data.db     into another folder; the files that are read stay as they are
-  helenus sstable scrub --json data/shop | jq .lost
+  helenus sstable scrub --json data/shop/orders-9ae6... | jq .lost
 
 Stop the server, or the Cassandra node, that uses the files first. Rows that can be read are kept, also behind damage, as far
 as the indexes lead there; what is lost is said. Partitions and rows that are out of order are put in order, in SSTables of
@@ -94,7 +94,7 @@ struct LostLine {
 /// Arguments that are no SSTables, files of which nothing can be read, failures of the disk.
 pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
     let disk = &host.disk;
-    let mut all = find(&**disk, &options.files, false)?;
+    let mut all = find(&**disk, &options.files, Depth::Flat)?;
     let mut place = Place::new(host, options)?;
     let _held = place.prepare(&all)?;
     // What an unfinished transaction left is gone now.
@@ -110,11 +110,12 @@ pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
             progress.at(before + (bytes as f64 * share) as u64);
         });
         before += bytes;
+        progress.clear();
         match scrubbed {
             Ok(line) => print(&line, options.json)?,
             Err(error) => {
                 failed += 1;
-                eprintln!("{}: {error:#}", found.data().display());
+                eprintln!("left as it is: {}: {error}", found.data().display());
             }
         }
     }
@@ -242,7 +243,8 @@ fn one(
     let host = place.host;
     let disk: &Arc<dyn Disk> = &host.disk;
     let (keyspace, table, _) = found.owner();
-    let statistics = read_statistics(&**disk, &found.folder, found.descriptor)?;
+    let statistics = read_statistics(&**disk, &found.folder, found.descriptor)
+        .map_err(|error| found.unreadable(&**disk, error))?;
     let schema =
         table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
     let snapshot = match place.output {

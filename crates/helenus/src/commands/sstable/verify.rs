@@ -1,6 +1,6 @@
 //! `helenus sstable verify`: reads everything of SSTables and says what is wrong.
 
-use super::found::{Found, find};
+use super::found::{Depth, Found, find};
 use super::ls::components;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
@@ -56,7 +56,7 @@ struct Line {
 /// Arguments that are no SSTables; at the end, that some are damaged.
 pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     let disk = &*host.disk;
-    let all = find(disk, &options.files, true)?;
+    let all = find(disk, &options.files, Depth::Deep)?;
     let bytes: Vec<u64> = all.iter().map(|found| size_of(disk, found)).collect();
     let mut progress = Progress::begin("verify", bytes.iter().sum());
     let mut out = std::io::stdout().lock();
@@ -85,6 +85,7 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
             rows,
             range_tombstone_bounds: markers,
         };
+        progress.clear();
         if options.json {
             serde_json::to_writer(&mut out, &line)?;
             writeln!(out)?;

@@ -1,6 +1,6 @@
 //! Partitions in the words of sstabledump, as Cassandra's `JsonTransformer` says them, its quirks included.
 
-use super::printer::Printer;
+use super::printer::{Name, Printer, member};
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::MarkerView;
@@ -55,19 +55,19 @@ impl Words {
     /// What stands before the rows of a partition.
     pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, json: &mut Printer) {
         json.begin_object();
-        json.name("table kind");
+        json.name(member!("table kind"));
         json.string(self.kind);
-        json.name("partition");
+        json.name(member!("partition"));
         json.begin_object();
-        json.name("key");
+        json.name(member!("key"));
         self.key(key, json);
-        json.name("position");
+        json.name(member!("position"));
         json.number(position as i64);
         if !deletion.is_live() {
             self.deletion(deletion, json);
         }
         json.end();
-        json.name("rows");
+        json.name(member!("rows"));
         json.begin_array();
     }
 
@@ -80,9 +80,9 @@ impl Words {
     /// A row, or the static one.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, json: &mut Printer) {
         json.begin_object();
-        json.name("type");
-        json.string(if is_static { "static_block" } else { "row" });
-        json.name("position");
+        json.name(member!("type"));
+        json.quoted(if is_static { "\"static_block\"" } else { "\"row\"" });
+        json.name(member!("position"));
         json.number(position as i64);
         if !is_static {
             self.clustering(row.row.clustering.iter().map(|span| span.get(row.data)), json);
@@ -94,7 +94,7 @@ impl Words {
         if !row.row.deletion.is_live() {
             self.deletion(row.row.deletion, json);
         }
-        json.name("cells");
+        json.name(member!("cells"));
         json.begin_array();
         self.cells(row, json);
         json.end();
@@ -103,17 +103,17 @@ impl Words {
 
     fn liveness(&mut self, liveness: Liveness, json: &mut Printer) {
         json.compact_objects = false;
-        json.name("liveness_info");
+        json.name(member!("liveness_info"));
         json.compact_objects = true;
         json.begin_object();
-        json.name("tstamp");
+        json.name(member!("tstamp"));
         self.microseconds(liveness.timestamp_us, json);
         if liveness.ttl_s != 0 {
-            json.name("ttl");
+            json.name(member!("ttl"));
             json.number(i64::from(liveness.ttl_s));
-            json.name("expires_at");
+            json.name(member!("expires_at"));
             self.seconds(liveness.expires_s, json);
-            json.name("expired");
+            json.name(member!("expired"));
             json.boolean(liveness.expires_s < self.now_s);
         }
         json.end();
@@ -125,17 +125,17 @@ impl Words {
         let (close, open) = (marker.marker.close, marker.marker.open);
         let is_before = marker.marker.before;
         json.begin_object();
-        json.name("type");
+        json.name(member!("type"));
         if open.is_live() || close.is_live() {
-            json.string("range_tombstone_bound");
+            json.quoted("\"range_tombstone_bound\"");
         } else {
-            json.string("range_tombstone_boundary");
+            json.quoted("\"range_tombstone_boundary\"");
         }
         if !open.is_live() {
-            self.bound("start", is_before, open, marker, json);
+            self.bound(member!("start"), is_before, open, marker, json);
         }
         if !close.is_live() {
-            self.bound("end", !is_before, close, marker, json);
+            self.bound(member!("end"), !is_before, close, marker, json);
         }
         json.end();
         json.compact_objects = false;
@@ -143,7 +143,7 @@ impl Words {
 
     fn bound(
         &mut self,
-        name: &'static str,
+        name: Name,
         is_inclusive: bool,
         deletion: DeletionTime,
         marker: MarkerView<'_>,
@@ -151,8 +151,8 @@ impl Words {
     ) {
         json.name(name);
         json.begin_object();
-        json.name("type");
-        json.string(if is_inclusive { "inclusive" } else { "exclusive" });
+        json.name(member!("type"));
+        json.quoted(if is_inclusive { "\"inclusive\"" } else { "\"exclusive\"" });
         self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)), json);
         self.deletion(deletion, json);
         json.end();
@@ -166,14 +166,14 @@ impl Words {
         if values.len() == 0 {
             return;
         }
-        json.name("clustering");
+        json.name(member!("clustering"));
         json.compact_objects = true;
         json.begin_array();
         json.compact_arrays = true;
         let mut values = values;
         for column in &self.table.clustering {
             match values.next() {
-                None => json.string("*"),
+                None => json.quoted("\"*\""),
                 Some(value) => json.raw(|out| write_json(&column.ty, value, out)),
             }
         }
@@ -182,12 +182,12 @@ impl Words {
     }
 
     fn deletion(&mut self, deletion: DeletionTime, json: &mut Printer) {
-        json.name("deletion_info");
+        json.name(member!("deletion_info"));
         json.compact_objects = true;
         json.begin_object();
-        json.name("marked_deleted");
+        json.name(member!("marked_deleted"));
         self.microseconds(deletion.timestamp_us, json);
-        json.name("local_delete_time");
+        json.name(member!("local_delete_time"));
         self.seconds(deletion.local_s, json);
         json.end();
         json.compact_objects = false;
@@ -216,7 +216,7 @@ impl Words {
     fn complex_deletion(&mut self, id: ColumnId, deletion: DeletionTime, json: &mut Printer) {
         json.compact_objects = true;
         json.begin_object();
-        json.name("name");
+        json.name(member!("name"));
         json.raw(|out| out.push_str(self.names.get(usize::from(id.0)).map_or("\"\"", String::as_str)));
         self.deletion(deletion, json);
         json.compact_objects = true;
@@ -228,10 +228,10 @@ impl Words {
         let liveness = row.row.liveness;
         json.begin_object();
         json.compact_objects = true;
-        json.name("name");
+        json.name(member!("name"));
         json.raw(|out| out.push_str(self.names.get(usize::from(column.id.0)).map_or("\"\"", String::as_str)));
         let ty = if column.ty.is_multi_cell() {
-            json.name("path");
+            json.name(member!("path"));
             json.compact_arrays = true;
             json.begin_array();
             let ty = self.path(&column.ty, row.path(cell), json);
@@ -242,26 +242,26 @@ impl Words {
             &column.ty
         };
         if cell.is_tombstone() {
-            json.name("deletion_info");
+            json.name(member!("deletion_info"));
             json.begin_object();
-            json.name("local_delete_time");
+            json.name(member!("local_delete_time"));
             self.seconds(cell.local_deletion_s, json);
             json.end();
             json.compact_objects = false;
         } else {
-            json.name("value");
+            json.name(member!("value"));
             json.raw(|out| write_value(ty, row.value(cell), out));
         }
         if liveness.is_none() || cell.timestamp_us != liveness.timestamp_us {
-            json.name("tstamp");
+            json.name(member!("tstamp"));
             self.microseconds(cell.timestamp_us, json);
         }
         if cell.is_expiring() && (liveness.is_none() || cell.ttl_s != liveness.ttl_s) {
-            json.name("ttl");
+            json.name(member!("ttl"));
             json.number(i64::from(cell.ttl_s));
-            json.name("expires_at");
+            json.name(member!("expires_at"));
             self.seconds(cell.local_deletion_s, json);
-            json.name("expired");
+            json.name(member!("expired"));
             json.boolean(!cell.is_live(self.now_s));
         }
         json.end();

@@ -15,8 +15,28 @@ pub enum Layout {
     Lines,
 }
 
-/// Indentation of more levels than there are.
-const SPACES: &str = "                                ";
+/// A line's end and the indentation of more levels than there are.
+const INDENTED: &str = "\n                                ";
+
+/// The name of an object's member with what stands around it, in both layouts.
+#[derive(Clone, Copy)]
+pub struct Name {
+    /// Indented.
+    pub pretty: &'static str,
+    /// Without spaces.
+    pub plain: &'static str,
+}
+
+/// A [`Name`] of which nothing needs an escape.
+macro_rules! member {
+    ($name:literal) => {
+        $crate::commands::sstable::dump::printer::Name {
+            pretty: concat!("\"", $name, "\" : "),
+            plain: concat!("\"", $name, "\":"),
+        }
+    };
+}
+pub(super) use member;
 
 struct Level {
     is_array: bool,
@@ -71,19 +91,12 @@ impl Printer {
             self.out.push(' ');
             return;
         }
-        self.out.push('\n');
-        let mut left = self.levels.len() * 2;
-        while left > 0 {
-            let now = left.min(SPACES.len());
-            self.out.push_str(&SPACES[..now]);
-            left -= now;
-        }
+        self.out.push_str(INDENTED.get(..1 + 2 * self.levels.len()).unwrap_or(INDENTED));
     }
 
     /// What stands before a value, by where it is.
     fn before_value(&mut self) {
         if std::mem::take(&mut self.named) {
-            self.out.push_str(if self.layout == Layout::Pretty { " : " } else { ":" });
             return;
         }
         let Some(level) = self.levels.last_mut() else {
@@ -128,8 +141,8 @@ impl Printer {
         self.out.push(if level.is_array { ']' } else { '}' });
     }
 
-    /// The name of an object's member, of which nothing needs an escape.
-    pub fn name(&mut self, name: &'static str) {
+    /// The name of an object's member; its value is to follow.
+    pub fn name(&mut self, name: Name) {
         if let Some(level) = self.levels.last_mut() {
             level.count += 1;
             if level.count > 1 {
@@ -137,10 +150,14 @@ impl Printer {
             }
         }
         self.indent(self.compact_objects);
-        self.out.push('"');
-        self.out.push_str(name);
-        self.out.push('"');
+        self.out.push_str(if self.layout == Layout::Pretty { name.pretty } else { name.plain });
         self.named = true;
+    }
+
+    /// A text with its quotes, of which nothing needs an escape.
+    pub fn quoted(&mut self, text: &'static str) {
+        self.before_value();
+        self.out.push_str(text);
     }
 
     /// A text.
@@ -176,13 +193,13 @@ mod tests {
         let mut json = Printer::new(layout);
         json.begin_array();
         json.begin_object();
-        json.name("key");
+        json.name(member!("key"));
         json.compact(true);
         json.begin_array();
         json.string("1");
         json.end();
         json.compact(false);
-        json.name("rows");
+        json.name(member!("rows"));
         json.begin_array();
         json.end();
         json.end();

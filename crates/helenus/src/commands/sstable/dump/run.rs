@@ -5,7 +5,7 @@ use super::line::Lines;
 use super::partition::Words;
 use super::printer::{Layout, Printer};
 use crate::commands::progress::Progress;
-use crate::commands::sstable::found::{Found, find};
+use crate::commands::sstable::found::{Depth, Found, find};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
@@ -73,7 +73,8 @@ pub struct DumpOptions {
 /// # Errors
 /// Files that are no SSTables; damage; a reader of the output that is gone.
 pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
-    let found = find(&*host.disk, &options.files, options.recursive)?;
+    let depth = if options.recursive { Depth::Deep } else { Depth::FlatUnlessTold };
+    let found = find(&*host.disk, &options.files, depth)?;
     if options.sstabledump && found.len() > 1 && !options.lines {
         bail!("--sstabledump prints one SSTable, and {} are given; -l prints any number", found.len());
     }
@@ -83,7 +84,7 @@ pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
         tables.push((found, table));
     }
     let total = tables.iter().map(|(_, table)| table.uncompressed_bytes()).sum();
-    let mut progress = Progress::begin("dump", total);
+    let mut progress = Progress::begin("dump", total).unless_output_is_shown();
     let mut before = 0;
     for (index, (found, table)) in tables.iter().enumerate() {
         if index > 0 && options.lines {
@@ -92,8 +93,7 @@ pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
         }
         progress.name(format!("dump {}", found.descriptor));
         let mut dump = Dump::new(host, options, found, table)?;
-        dump.run(&mut |position| progress.at(before + position))
-            .with_context(|| found.data().display().to_string())?;
+        dump.run(&mut |position| progress.at(before + position))?;
         before += table.uncompressed_bytes();
     }
     Ok(())
