@@ -148,7 +148,9 @@ fn of_one_table(all: &[Found]) -> Result<()> {
         format!("{keyspace}.{table}{}", index.map(|index| format!(" {index}")).unwrap_or_default())
     };
     let Some((first, others)) = all.split_first() else { return Ok(()) };
-    if let Some(other) = others.iter().find(|other| other.folder != first.folder && name(other) != name(first)) {
+    if let Some(other) =
+        others.iter().find(|other| other.folder != first.folder && name(other) != name(first))
+    {
         bail!(
             "the SSTables are of {} and of {}, by their folders: write those of each table into a folder of its own",
             name(first),

@@ -40,13 +40,8 @@ impl Found {
     pub fn open(&self, disk: &dyn Disk) -> Result<Arc<SsTable>> {
         let (keyspace, table, _) = self.owner();
         let at = (&*self.folder, self.descriptor);
-        let opened = SsTable::open_alone(
-            disk,
-            at,
-            (&keyspace, &table),
-            Arc::new(RecentBlocks::default()),
-            [1, 2, 3],
-        );
+        let opened =
+            SsTable::open_alone(disk, at, (&keyspace, &table), Arc::new(RecentBlocks::default()), [1, 2, 3]);
         opened.map_err(|error| self.unreadable(disk, error))
     }
 
