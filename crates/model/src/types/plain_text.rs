@@ -10,12 +10,20 @@ use super::{CqlType, TypeError, parse_text};
 /// Appends a value as text without quotes; bytes that are no value of the type, and values that have no other text, as
 /// hexadecimal digits.
 pub fn write_text(ty: &CqlType, bytes: &[u8], out: &mut String) {
+    if matches!(ty, CqlType::Text) {
+        // Validated and printed in one.
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => out.push_str(text),
+            Err(_) => write_hex(bytes, out),
+        }
+        return;
+    }
     if ty.validate(bytes).is_err() {
         write_hex(bytes, out);
         return;
     }
     match ty {
-        CqlType::Ascii | CqlType::Text => out.push_str(&String::from_utf8_lossy(bytes)),
+        CqlType::Ascii => out.push_str(&String::from_utf8_lossy(bytes)),
         CqlType::Tuple(types) => write_fields(types.iter(), bytes, out),
         CqlType::Udt(udt) => write_fields(udt.fields.iter().map(|(_, ty)| ty), bytes, out),
         CqlType::Custom(class) if &**class == DATE_CLASS || &**class == LEXICAL_UUID_CLASS => {

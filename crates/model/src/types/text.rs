@@ -90,3 +90,20 @@ pub(super) fn parse_boolean(text: &str) -> Result<Vec<u8>, TypeError> {
         Err(TypeError::text("Unable to make boolean from", text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_two_digits_wherever_it_stands_in_a_run() {
+        for length in 0..3 * HEX_RUN {
+            let bytes: Vec<u8> = (0..=255_u8).cycle().skip(length * 37).take(length).collect();
+            let mut digits = String::from("0x");
+            write_hex(&bytes, &mut digits);
+            let expected: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digits, format!("0x{expected}"));
+            assert_eq!(hex_bytes(&digits[2..]), Some(bytes));
+        }
+    }
+}

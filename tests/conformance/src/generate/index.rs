@@ -11,7 +11,9 @@ pub fn indexes(draw: &mut Draw, table: &GeneratedTable) -> Vec<String> {
     for number in 0..draw.between(1, 3) {
         let all = table.all();
         let column = if values.is_empty() || draw.chance(25) { *draw.one(&all) } else { *draw.one(&values) };
-        let name = format!("{}_i{number}", table.name);
+        // A table may be named with its keyspace, an index never.
+        let plain = table.name.rsplit_once('.').map_or(&*table.name, |(_, name)| name);
+        let name = format!("{plain}_i{number}");
         let target = target(draw, column);
         let sai = draw.chance(40);
         let using = if sai { " USING 'sai'" } else { "" };

@@ -4,7 +4,7 @@
 //! are numbers in the unit that the name of the member says; a cell without a timestamp has that of its row's liveness. Nothing is merged and nothing left out: this is what the
 //! file holds, not what a SELECT would answer.
 
-use super::partition::path_text;
+use super::partition::write_path;
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
@@ -27,16 +27,26 @@ pub struct Lines {
     fronts: [String; 2],
     /// The partition's part of each line.
     partition: String,
-    path: String,
+    scratch: Scratch,
 }
 
-/// A column and its name as it prints.
+/// What is used again from cell to cell.
+#[derive(Default)]
+struct Scratch {
+    path: String,
+    /// The deletion that was printed last, and its text: one replaces every collection of a row.
+    deletion: Option<DeletionTime>,
+    deletion_text: String,
+}
+
+/// A column and its name as it prints, behind a comma, which the first of a row goes without.
 #[derive(Clone)]
 struct Named {
     column: Column,
-    /// `"name":`
+    is_multi_cell: bool,
+    /// `,"name":{`
     member: String,
-    /// `"name":{"value":`, of a column with one cell.
+    /// `,"name":{"value":` of a column with one cell, `,"name":{"elements":[` of another.
     value: String,
 }
 
@@ -53,13 +63,23 @@ impl Lines {
         let mut columns = vec![None; usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
             if let Some(place) = columns.get_mut(usize::from(column.id.0)) {
-                let member = member(&column.name);
-                let value = format!("{member}{{\"value\":");
-                *place = Some(Named { column: column.clone(), member, value });
+                let is_multi_cell = column.ty.is_multi_cell();
+                let member = format!(",{}{{", member(&column.name));
+                let value =
+                    format!("{member}{}", if is_multi_cell { "\"elements\":[" } else { "\"value\":" });
+                *place = Some(Named { column: column.clone(), is_multi_cell, member, value });
             }
         }
         let fronts = [String::new(), String::new()];
-        Lines { table, keys, clustering, columns, fronts, partition: String::new(), path: String::new() }
+        Lines {
+            table,
+            keys,
+            clustering,
+            columns,
+            fronts,
+            partition: String::new(),
+            scratch: Scratch::default(),
+        }
     }
 
     /// Begins a partition; a line if it was deleted.
@@ -81,7 +101,7 @@ impl Lines {
         if !deletion.is_live() {
             begin("partition_deletion", &self.partition, out);
             write_integer(position as i64, out);
-            write_deletion("deletion", deletion, out);
+            self.scratch.write_deletion(",\"deletion\":{", deletion, out);
             out.push_str("}\n");
         }
     }
@@ -103,7 +123,7 @@ impl Lines {
             out.push('}');
         }
         if !row.row.deletion.is_live() {
-            write_deletion("deletion", row.row.deletion, out);
+            self.scratch.write_deletion(",\"deletion\":{", row.row.deletion, out);
         }
         self.cells(row, out);
         out.push_str("}\n");
@@ -115,9 +135,10 @@ impl Lines {
         write_integer(position as i64, out);
         self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)), out);
         out.push_str(if marker.marker.before { ",\"side\":\"before\"" } else { ",\"side\":\"after\"" });
-        for (name, deletion) in [("ends", marker.marker.close), ("begins", marker.marker.open)] {
+        for (name, deletion) in [(",\"ends\":{", marker.marker.close), (",\"begins\":{", marker.marker.open)]
+        {
             if !deletion.is_live() {
-                write_deletion(name, deletion, out);
+                self.scratch.write_deletion(name, deletion, out);
             }
         }
         out.push_str("}\n");
@@ -155,25 +176,26 @@ impl Lines {
             let (deleted, later) = deletions.split_at(deletions.partition_point(|(of, _)| *of == id));
             deletions = later;
             let Some(Some(named)) = self.columns.get(usize::from(id.0)) else { continue };
-            if !std::mem::take(&mut first) {
-                out.push(',');
-            }
-            let column = &named.column;
-            match (column.ty.is_multi_cell(), cells) {
+            let behind_comma = usize::from(std::mem::take(&mut first));
+            let ty = &named.column.ty;
+            match (named.is_multi_cell, cells) {
                 (false, [cell, ..]) if cell.is_tombstone() => {
-                    out.push_str(&named.member);
-                    out.push('{');
-                    write_cell(&column.ty, cell, row, out);
+                    out.push_str(&named.member[behind_comma..]);
+                    write_cell(ty, cell, row, out);
                 }
                 (false, [cell, ..]) => {
-                    out.push_str(&named.value);
-                    write_value(&column.ty, row.value(cell), out);
+                    out.push_str(&named.value[behind_comma..]);
+                    write_value(ty, row.value(cell), out);
                     write_times(cell, row, out);
                 }
                 _ => {
-                    out.push_str(&named.member);
-                    let deleted = deleted.first().map(|(_, of)| *of);
-                    write_complex(column, cells, (deleted, row), &mut self.path, out);
+                    out.push_str(&named.value[behind_comma..]);
+                    self.scratch.write_elements(ty, cells, row, out);
+                    match deleted.first() {
+                        Some((_, of)) => self.scratch.write_deletion("],\"deletion\":{", *of, out),
+                        None => out.push(']'),
+                    }
+                    out.push('}');
                 }
             }
         }
@@ -181,28 +203,28 @@ impl Lines {
     }
 }
 
-fn write_complex(
-    column: &Column,
-    cells: &[Cell],
-    (deleted, row): (Option<DeletionTime>, RowView<'_>),
-    path: &mut String,
-    out: &mut String,
-) {
-    out.push_str("{\"elements\":[");
-    for (index, cell) in cells.iter().enumerate() {
-        out.push_str(if index == 0 { "" } else { "," });
-        path.clear();
-        let ty = path_text(&column.ty, row.path(cell), path);
-        out.push_str("{\"path\":");
-        write_json_string(path, out);
-        out.push(',');
-        write_cell(ty, cell, row, out);
+impl Scratch {
+    fn write_elements(&mut self, ty: &CqlType, cells: &[Cell], row: RowView<'_>, out: &mut String) {
+        for (index, cell) in cells.iter().enumerate() {
+            out.push_str(if index == 0 { "{\"path\":" } else { ",{\"path\":" });
+            let of_value = write_path(ty, row.path(cell), &mut self.path, out);
+            out.push(',');
+            write_cell(of_value, cell, row, out);
+        }
     }
-    out.push(']');
-    if let Some(deletion) = deleted {
-        write_deletion("deletion", deletion, out);
+
+    /// A deletion behind what opens it.
+    fn write_deletion(&mut self, opening: &str, deletion: DeletionTime, out: &mut String) {
+        if self.deletion != Some(deletion) {
+            self.deletion = Some(deletion);
+            self.deletion_text.clear();
+            number("\"timestamp_us\":", deletion.timestamp_us, &mut self.deletion_text);
+            number(",\"deleted_s\":", deletion.local_s, &mut self.deletion_text);
+            self.deletion_text.push('}');
+        }
+        out.push_str(opening);
+        out.push_str(&self.deletion_text);
     }
-    out.push('}');
 }
 
 /// A cell behind what opens it.
@@ -210,8 +232,13 @@ fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, out: &mut String) {
     if cell.is_tombstone() {
         number("\"deleted_s\":", cell.local_deletion_s, out);
     } else {
-        out.push_str("\"value\":");
-        write_value(ty, row.value(cell), out);
+        match ty {
+            CqlType::Empty => out.push_str("\"value\":null"),
+            _ => {
+                out.push_str("\"value\":");
+                write_value(ty, row.value(cell), out);
+            }
+        }
     }
     write_times(cell, row, out);
 }
@@ -241,16 +268,6 @@ fn begin(kind: &str, partition: &str, out: &mut String) {
     for part in ["{\"type\":\"", kind, "\",", partition, ",\"position\":"] {
         out.push_str(part);
     }
-}
-
-fn write_deletion(name: &str, deletion: DeletionTime, out: &mut String) {
-    let DeletionTime { timestamp_us, local_s } = deletion;
-    for part in [",\"", name, "\":{"] {
-        out.push_str(part);
-    }
-    number("\"timestamp_us\":", timestamp_us, out);
-    number(",\"deleted_s\":", local_s, out);
-    out.push('}');
 }
 
 fn number(name: &str, value: i64, out: &mut String) {

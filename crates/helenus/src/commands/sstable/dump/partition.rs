@@ -24,6 +24,8 @@ pub struct Words {
     /// Names as they print, with their quotes, by column number.
     names: Vec<String>,
     text: String,
+    /// Of microseconds and of seconds the moment that was printed last, and its text: one comes again and again in a row.
+    moments: [(i64, String); 2],
 }
 
 impl Words {
@@ -35,7 +37,7 @@ impl Words {
                 write_json_string(&quote_identifier(&column.name), name);
             }
         }
-        Words { table, kind, raw_times, now_s, names, text: String::new() }
+        Words { table, kind, raw_times, now_s, names, text: String::new(), moments: Default::default() }
     }
 
     /// The values of a partition key as strings.
@@ -270,10 +272,8 @@ impl Words {
 
     /// Prints the path of a cell in a collection or user-defined type; the type of its value.
     fn path<'t>(&mut self, ty: &'t CqlType, path: &[u8], json: &mut Printer) -> &'t CqlType {
-        self.text.clear();
-        let value = path_text(ty, path, &mut self.text);
-        json.string(&self.text);
-        value
+        let text = &mut self.text;
+        json.raw(|out| write_path(ty, path, text, out))
     }
 
     fn microseconds(&mut self, time_us: i64, json: &mut Printer) {
@@ -282,14 +282,14 @@ impl Words {
         }
         // Java truncates the seconds towards zero and floors the rest of nanoseconds that saturate.
         let nanoseconds = time_us.saturating_mul(1000).rem_euclid(1_000_000_000) as u32;
-        self.instant(time_us / 1_000_000, nanoseconds, json);
+        moment(&mut self.moments[0], time_us, (time_us / 1_000_000, nanoseconds), json);
     }
 
     fn seconds(&mut self, time_s: i64, json: &mut Printer) {
         if self.raw_times {
             return self.quoted_number(time_s, json);
         }
-        self.instant(time_s, 0, json);
+        moment(&mut self.moments[1], time_s, (time_s, 0), json);
     }
 
     fn quoted_number(&mut self, number: i64, json: &mut Printer) {
@@ -299,13 +299,51 @@ impl Words {
             out.push('"');
         });
     }
+}
 
-    fn instant(&mut self, seconds: i64, nanoseconds: u32, json: &mut Printer) {
-        json.raw(|out| {
+/// Prints a moment, by its text of the last time if it is the same.
+fn moment(last: &mut (i64, String), time: i64, (seconds, nanoseconds): (i64, u32), json: &mut Printer) {
+    let (of, text) = last;
+    if *of != time || text.is_empty() {
+        *of = time;
+        text.clear();
+        text.push('"');
+        write_instant(seconds, nanoseconds, text);
+        text.push('"');
+    }
+    json.raw(|out| out.push_str(text));
+}
+
+/// Appends a path within a multi-cell column as a JSON string; the type of the values there. `text` is scratch.
+pub fn write_path<'t>(ty: &'t CqlType, path: &[u8], text: &mut String, out: &mut String) -> &'t CqlType {
+    let (of_path, of_value): (&CqlType, &CqlType) = match ty {
+        CqlType::List { element, .. } => (&CqlType::TimeUuid, element),
+        CqlType::Set { element, .. } => (element, &CqlType::Empty),
+        CqlType::Map { key, value, .. } => (key, value),
+        _ => (&CqlType::Blob, &CqlType::Blob),
+    };
+    let by_text = |text: &mut String, out: &mut String| {
+        text.clear();
+        let of_value = path_text(ty, path, text);
+        write_json_string(text, out);
+        of_value
+    };
+    match of_path {
+        CqlType::Text => match std::str::from_utf8(path) {
+            Ok(path) => {
+                write_json_string(path, out);
+                of_value
+            }
+            Err(_) => by_text(text, out),
+        },
+        // Their text has nothing to escape.
+        CqlType::TimeUuid | CqlType::Uuid | CqlType::Int | CqlType::BigInt => {
             out.push('"');
-            write_instant(seconds, nanoseconds, out);
+            write_text(of_path, path, out);
             out.push('"');
-        });
+            of_value
+        }
+        _ => by_text(text, out),
     }
 }
 

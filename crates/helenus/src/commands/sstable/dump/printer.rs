@@ -179,9 +179,9 @@ impl Printer {
     }
 
     /// A value that `write` appends as JSON.
-    pub fn raw(&mut self, write: impl FnOnce(&mut String)) {
+    pub fn raw<R>(&mut self, write: impl FnOnce(&mut String) -> R) -> R {
         self.before_value();
-        write(&mut self.out);
+        write(&mut self.out)
     }
 }
 
