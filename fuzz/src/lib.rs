@@ -9,7 +9,7 @@ mod mutate;
 mod targets;
 
 pub use mutate::Mutator;
-pub use targets::{TARGETS, UNTRIED};
+pub use targets::TARGETS;
 
 /// A decoder under test.
 pub struct Target {

@@ -2,7 +2,7 @@
 //! `-- all` feeds every target so long, one after the other, each in a process of its own. `-- TARGET --input HEX` runs one once;
 //! without a target it lists them.
 
-use fuzz::{Mutator, TARGETS, Target, UNTRIED, bound_memory, from_hex};
+use fuzz::{Mutator, TARGETS, Target, bound_memory, from_hex};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,10 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|name| name == "all") {
         return all(args.get(1..).unwrap_or_default());
     }
-    let Some(target) =
-        TARGETS.iter().chain(UNTRIED).find(|target| args.first().is_some_and(|name| name == target.name))
+    let Some(target) = TARGETS.iter().find(|target| args.first().is_some_and(|name| name == target.name))
     else {
         println!("usage: fuzz TARGET|all [--seconds N] [--seed S] | fuzz TARGET --input HEX\n");
-        TARGETS.iter().chain(UNTRIED).for_each(|target| println!("  {:<18}{}", target.name, target.about));
+        TARGETS.iter().for_each(|target| println!("  {:<18}{}", target.name, target.about));
         return ExitCode::FAILURE;
     };
     let value = |flag: &str| {

@@ -14,7 +14,8 @@ fn inputs_of(name: &str) -> u64 {
             "compression-info" | "data" | "filter" => 600,
             "scrub" => 150,
             "transaction-log" | "schema-text" => 3000,
-            "rpc" | "first-dialect" | "json" => 2000,
+            "rpc" | "first-dialect" | "json" | "archive" => 2000,
+            "paging-state" => 10_000,
             "settings" | "manifest" => 10_000,
             _ => 100_000,
         }

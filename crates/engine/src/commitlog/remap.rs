@@ -5,101 +5,125 @@
 //! and made again those written before the drop.
 
 use super::record::LoggedUpdate;
+use super::sound::Shapes;
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Change, Changes};
 use helenus_model::packed::{Damaged, unpack};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Table, TableId};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the numbers in the log mean, as described so far.
 #[derive(Default)]
 pub(crate) struct Layouts {
-    tables: HashMap<TableId, HashMap<ColumnId, String>>,
+    tables: HashMap<TableId, Described>,
+}
+
+/// The columns of a table, in the log and now.
+#[derive(Default)]
+struct Described {
+    names: HashMap<ColumnId, String>,
+    present: Option<Present>,
+}
+
+/// What is known of a table as it is now; looked up once, not at each record.
+struct Present {
+    table: Arc<Table>,
+    shapes: Shapes,
+    /// Today's numbers, and when the column of that name was dropped the last time.
+    numbers: HashMap<ColumnId, (ColumnId, Option<i64>)>,
+    /// Every number means what it meant.
+    is_same: bool,
+}
+
+impl Present {
+    fn new(table: &Arc<Table>, names: &HashMap<ColumnId, String>) -> Present {
+        let now = |name: &str| {
+            let column = table.statics.iter().chain(&table.regulars).find(|column| *column.name == *name)?;
+            Some((column.id, table.dropped.get(name).map(|dropped| dropped.dropped_us)))
+        };
+        let numbers: HashMap<_, _> =
+            names.iter().filter_map(|(old, name)| Some((*old, now(name)?))).collect();
+        let is_same = names.keys().all(|old| numbers.get(old) == Some(&(*old, None)));
+        Present { table: table.clone(), shapes: Shapes::of(table), numbers, is_same }
+    }
+
+    /// Today's number of a cell's column, unless it is gone or was written before a drop.
+    fn number(&self, old: ColumnId, timestamp_us: i64) -> Option<ColumnId> {
+        let (id, dropped_us) = self.numbers.get(&old)?;
+        dropped_us.is_none_or(|dropped_us| timestamp_us > dropped_us).then_some(*id)
+    }
 }
 
 impl Layouts {
     /// Takes note of a description.
     pub(crate) fn note(&mut self, table: TableId, columns: &[(ColumnId, String)]) {
-        self.tables.entry(table).or_default().extend(columns.iter().map(|(id, name)| (*id, name.clone())));
+        let described = self.tables.entry(table).or_default();
+        described.names.extend(columns.iter().map(|(id, name)| (*id, name.clone())));
+        described.present = None;
     }
 
     /// An update's changes with the numbers of `table`.
-    pub(crate) fn renumber(&self, update: LoggedUpdate, table: &Table) -> Result<Changes, Damaged> {
-        let empty = HashMap::new();
-        let names = self.tables.get(&update.table).unwrap_or(&empty);
-        let to = |old: ColumnId| {
-            let name = names.get(&old)?;
-            table.statics.iter().chain(&table.regulars).find(|c| *c.name == **name).map(|c| c.id)
+    ///
+    /// # Errors
+    /// Changes that are damaged, or that no SSTable of the table could hold.
+    pub(crate) fn renumber(&mut self, update: LoggedUpdate, table: &Arc<Table>) -> Result<Changes, Damaged> {
+        let Described { names, present } = self.tables.entry(update.table).or_default();
+        let present = match present {
+            Some(known) if Arc::ptr_eq(&known.table, table) => known,
+            outdated => outdated.insert(Present::new(table, names)),
         };
-        let dropped_us: HashMap<ColumnId, i64> = table
-            .dropped
-            .values()
-            .filter_map(|dropped| Some((table.column(&dropped.name)?.id, dropped.dropped_us)))
-            .collect();
-        let to = |old: ColumnId, timestamp_us: i64| {
-            to(old).filter(|id| dropped_us.get(id).is_none_or(|dropped_us| timestamp_us > *dropped_us))
+        let update = if present.is_same {
+            update
+        } else {
+            let changes = renumbered(&update.changes, present)?;
+            LoggedUpdate { changes, ..update }
         };
-        if dropped_us.is_empty() && names.keys().all(|old| to(*old, i64::MAX) == Some(*old)) {
-            check(&update.changes, table)?;
-            return Ok(update.changes);
-        }
-        let mut changes = Changes::default();
-        let mut row = RowBuf::default();
-        for change in update.changes.iter() {
-            match change? {
-                Change::PartitionDeletion(deletion) => changes.delete_partition(deletion),
-                Change::RangeDeletion { start, end, deletion } => {
-                    let (from, until): (Vec<_>, Vec<_>) = (start.values().collect(), end.values().collect());
-                    changes.delete_range((&from, start.before), (&until, end.before), deletion);
-                }
-                Change::StaticRow(bytes) => {
-                    unpack(bytes, 0, &mut row)?;
-                    renumber_row(&mut row, &to);
-                    let view = RowView { row: &row, data: bytes };
-                    changes.static_row(&row.complex_deletions, |writer| write_cells(writer, view));
-                }
-                Change::Row(bytes) => {
-                    unpack(bytes, table.clustering.len(), &mut row)?;
-                    renumber_row(&mut row, &to);
-                    let view = RowView { row: &row, data: bytes };
-                    let clustering = row.clustering.iter().map(|value| value.get(bytes));
-                    let head = (row.liveness, row.deletion);
-                    changes.row(clustering, head, &row.complex_deletions, |writer| write_cells(writer, view));
-                }
+        present.shapes.check(&update)?;
+        Ok(update.changes)
+    }
+}
+
+/// The changes with today's numbers.
+fn renumbered(logged: &Changes, present: &Present) -> Result<Changes, Damaged> {
+    let clustering = present.table.clustering.len();
+    let mut changes = Changes::default();
+    let mut row = RowBuf::default();
+    for change in logged.iter() {
+        match change? {
+            Change::PartitionDeletion(deletion) => changes.delete_partition(deletion),
+            Change::RangeDeletion { start, end, deletion } => {
+                let (from, until): (Vec<_>, Vec<_>) = (start.values().collect(), end.values().collect());
+                changes.delete_range((&from, start.before), (&until, end.before), deletion);
+            }
+            Change::StaticRow(bytes) => {
+                unpack(bytes, 0, &mut row)?;
+                renumber_row(&mut row, present);
+                let view = RowView { row: &row, data: bytes };
+                changes.static_row(&row.complex_deletions, |writer| write_cells(writer, view));
+            }
+            Change::Row(bytes) => {
+                unpack(bytes, clustering, &mut row)?;
+                renumber_row(&mut row, present);
+                let view = RowView { row: &row, data: bytes };
+                let clustering = row.clustering.iter().map(|value| value.get(bytes));
+                let head = (row.liveness, row.deletion);
+                changes.row(clustering, head, &row.complex_deletions, |writer| write_cells(writer, view));
             }
         }
-        Ok(changes)
     }
+    Ok(changes)
 }
 
-/// Refuses rows whose cells are not in order, which only a writer in error can have put behind a right checksum.
-fn check(changes: &Changes, table: &Table) -> Result<(), Damaged> {
-    let mut row = RowBuf::default();
-    for change in changes.iter() {
-        let (bytes, clustering) = match change? {
-            Change::StaticRow(bytes) => (bytes, 0),
-            Change::Row(bytes) => (bytes, table.clustering.len()),
-            Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
-        };
-        unpack(bytes, clustering, &mut row)?;
-        let column =
-            |id: ColumnId| table.statics.iter().chain(&table.regulars).find(|column| column.id == id);
-        let many = |id| column(id).is_some_and(|column| column.ty.is_multi_cell());
-        let ordered =
-            row.cells.is_sorted_by(|a, b| a.column < b.column || a.column == b.column && many(a.column));
-        if !ordered {
-            return Err(Damaged { offset: 0 });
-        }
-    }
-    Ok(())
-}
-
-fn renumber_row(row: &mut RowBuf, to: &dyn Fn(ColumnId, i64) -> Option<ColumnId>) {
-    row.cells.retain_mut(|cell| to(cell.column, cell.timestamp_us).map(|id| cell.column = id).is_some());
+fn renumber_row(row: &mut RowBuf, present: &Present) {
+    row.cells.retain_mut(|cell| {
+        present.number(cell.column, cell.timestamp_us).map(|id| cell.column = id).is_some()
+    });
     row.cells.sort_by_key(|cell| cell.column);
-    row.complex_deletions
-        .retain_mut(|(column, deletion)| to(*column, deletion.timestamp_us).map(|id| *column = id).is_some());
+    row.complex_deletions.retain_mut(|(column, deletion)| {
+        present.number(*column, deletion.timestamp_us).map(|id| *column = id).is_some()
+    });
     row.complex_deletions.sort_by_key(|(column, _)| *column);
 }
 

@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// Names of files of zeroes that become segments: made ahead, and made when none was ahead.
 pub(super) const SPARE_NAMES: [&str; 2] = ["spare.log", "next.log"];
 /// Bytes of a segment's head.
-pub(super) const SEGMENT_HEAD: u32 = 20;
+pub(crate) const SEGMENT_HEAD: u32 = 20;
 
 /// A segment file.
 pub(super) struct Segment {
@@ -78,7 +78,7 @@ pub(super) fn remove_spares(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 /// The path of a segment.
-pub(super) fn segment_path(dir: &Path, number: u32) -> PathBuf {
+pub(crate) fn segment_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("helenus-{number:010}.log"))
 }
 

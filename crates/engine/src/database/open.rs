@@ -9,7 +9,8 @@ use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::{
-    CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, read_log,
+    CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, SEGMENT_HEAD, read_log,
+    segment_path,
 };
 use crate::compaction::Compactions;
 use crate::error::{Error, Result};
@@ -132,9 +133,12 @@ impl Database {
         OpenProgress::add(&progress.records, replay.records.len() as u64);
         // The schema's own tables first: the others can only be named once they are read.
         let mut rest = Vec::new();
+        let mut begin = LogPosition::START;
         for (position, record) in replay.records {
-            match replayer.schema_part(position, record, &mut report)? {
-                Some(record) => rest.push((position, record)),
+            let place = Place { begin, end: position };
+            begin = position;
+            match replayer.schema_part(place, record, &mut report)? {
+                Some(record) => rest.push((place, record)),
                 None => OpenProgress::add(&progress.records_done, 1),
             }
         }
@@ -143,8 +147,8 @@ impl Database {
         remove_exports(shared)?;
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
-        for (position, record) in rest {
-            replayer.apply(position, record, &mut report)?;
+        for (place, record) in rest {
+            replayer.apply(place, record, &mut report)?;
             OpenProgress::add(&progress.records_done, 1);
         }
         report.unreadable = self.unreadable();
@@ -293,6 +297,23 @@ fn host_id(host: &Host, dir: &Path) -> Result<Uuid> {
     Ok(id)
 }
 
+/// Where a record stands in the log.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Behind the record before it, which may be in another segment.
+    begin: LogPosition,
+    /// Behind it.
+    end: LogPosition,
+}
+
+impl Place {
+    /// Byte of the segment that it begins at.
+    fn offset(self) -> u64 {
+        let is_first = self.begin.segment() != self.end.segment();
+        u64::from(if is_first { SEGMENT_HEAD } else { self.begin.offset() })
+    }
+}
+
 /// Applies the records of the log that are not in SSTables yet.
 struct Replayer<'a> {
     shared: &'a Shared,
@@ -304,7 +325,7 @@ impl Replayer<'_> {
     /// Applies what concerns the schema's tables and gives back the rest of a record.
     fn schema_part(
         &mut self,
-        position: LogPosition,
+        place: Place,
         record: Record,
         report: &mut OpenReport,
     ) -> Result<Option<Record>> {
@@ -312,7 +333,7 @@ impl Replayer<'_> {
             Record::Mutation(updates) => {
                 let (known, rest): (Vec<_>, Vec<_>) =
                     updates.into_iter().partition(|update| self.shared.table(update.table).is_some());
-                self.apply(position, Record::Mutation(known), report)?;
+                self.apply(place, Record::Mutation(known), report)?;
                 Ok((!rest.is_empty()).then_some(Record::Mutation(rest)))
             }
             Record::Layout(table, columns) => {
@@ -323,19 +344,27 @@ impl Replayer<'_> {
         }
     }
 
-    fn apply(&mut self, position: LogPosition, record: Record, report: &mut OpenReport) -> Result<()> {
+    fn apply(&mut self, place: Place, record: Record, report: &mut OpenReport) -> Result<()> {
         let is_flushed =
-            |table: &TableId| self.flushed.get(table).is_some_and(|flushed| position <= *flushed);
+            |table: &TableId| self.flushed.get(table).is_some_and(|flushed| place.end <= *flushed);
         match record {
             Record::Mutation(updates) => {
+                let mut sound = Vec::with_capacity(updates.len());
                 for update in updates.into_iter().filter(|update| !is_flushed(&update.table)) {
                     // A table that is gone was dropped later in the log.
                     let Some(store) = self.shared.table(update.table) else { continue };
                     let table = store.table();
                     let key = update.key.clone();
-                    let changes = self.layouts.renumber(update, &table)?;
-                    let token = Token::of_key(&key);
-                    store.view().current().apply(&PartitionUpdate { table, key, changes }, token)?;
+                    match self.layouts.renumber(update, &table) {
+                        Ok(changes) => sound.push((store, PartitionUpdate { table, key, changes })),
+                        Err(_) => return self.unsound(place, report),
+                    }
+                }
+                for (store, update) in sound {
+                    let token = Token::of_key(&update.key);
+                    if store.view().current().apply(&update, token).is_err() {
+                        return self.unsound(place, report);
+                    }
                     report.replayed += 1;
                 }
             }
@@ -352,6 +381,20 @@ impl Replayer<'_> {
             | Record::Continues(_) => {}
         }
         Ok(())
+    }
+
+    /// A record that no write of ours can have left: refused, or passed over when told to.
+    #[cold]
+    fn unsound(&self, place: Place, report: &mut OpenReport) -> Result<()> {
+        let options = &self.shared.options;
+        let path = segment_path(&options.dir.join("commitlog"), place.end.segment());
+        let offset = place.offset();
+        if options.skip_damaged_log {
+            report.skipped.push((path, offset));
+            return Ok(());
+        }
+        let problem = "a record that no table could keep, though its checksum is right";
+        Err(Error::LogDamaged { path, offset, problem })
     }
 }
 
