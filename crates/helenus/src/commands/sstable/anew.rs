@@ -159,3 +159,22 @@ fn of_one_table(all: &[Found]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_sstable::names::SsTableId;
+
+    #[test]
+    fn sstables_of_two_tables_do_not_go_into_one_folder() {
+        let found = |folder: &str| Found {
+            folder: folder.into(),
+            descriptor: Descriptor { version: Version::CURRENT, id: SsTableId::Sequence(1) },
+        };
+        let of =
+            |folders: &[&str]| of_one_table(&folders.iter().map(|folder| found(folder)).collect::<Vec<_>>());
+        assert!(of(&["/d/shop/orders", "/d/shop/orders/snapshots/monday"]).is_ok());
+        let text = of(&["/d/shop/orders", "/d/shop/carts"]).unwrap_err().to_string();
+        assert!(text.contains("shop.orders and of shop.carts"), "{text}");
+    }
+}

@@ -140,3 +140,44 @@ fn of_file(path: &Path) -> Result<Found> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     Ok(Found { folder, descriptor })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_host::memory;
+
+    fn refused(disk: &dyn Disk, path: &str, depth: Depth) -> String {
+        find(disk, &[path.into()], depth).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_sstable_is_refused_with_what_to_do() {
+        let host = memory::host();
+        let disk = &*host.disk;
+        for name in ["old/la-1-big-Data.db", "older/ks-t-ka-1-Data.db", "new/zz-1-big-Data.db", "other/notes"]
+        {
+            let path = Path::new("/d").join(name);
+            disk.create_dir_all(path.parent().unwrap()).unwrap();
+            drop(disk.create(&path).unwrap());
+        }
+        for folder in ["/d/old", "/d/older"] {
+            let text = refused(disk, folder, Depth::Deep);
+            assert!(text.contains("sstableupgrade of Cassandra 3.0 or 3.11"), "{text}");
+        }
+        assert!(refused(disk, "/d/new", Depth::Flat).contains("use a later Helenus"));
+        assert!(refused(disk, "/d/other/notes", Depth::Flat).contains("as in nb-1-big-Data.db"));
+        assert!(refused(disk, "/d/nowhere", Depth::Flat).contains("no such file or folder"));
+        assert!(refused(disk, "/d/other", Depth::Flat).contains("name the folders of tables"));
+        assert!(refused(disk, "/d/other", Depth::FlatUnlessTold).contains("--recursive"));
+    }
+
+    #[test]
+    fn an_sstable_without_its_header_is_refused_by_the_name_of_what_is_missing() {
+        let host = memory::host();
+        host.disk.create_dir_all(Path::new("/d/t")).unwrap();
+        drop(host.disk.create(Path::new("/d/t/nb-1-big-Data.db")).unwrap());
+        let found = find(&*host.disk, &["/d/t".into()], Depth::Flat).unwrap();
+        let text = found[0].open(&*host.disk).err().unwrap().to_string();
+        assert!(text.contains("nb-1-big-Statistics.db is not there"), "{text}");
+    }
+}
