@@ -105,6 +105,13 @@ impl Component {
     }
 }
 
+/// Whether a component of this name is of an index that a node keeps beside the SSTable: storage-attached (`Version.fileNameFormatter`
+/// of SAI) or SASI (`ColumnIndex`). Indexes are made anew here; a TOC.txt names such components also when the index, or this SSTable's
+/// part of it, is not there.
+pub fn is_of_an_index(name: &str) -> bool {
+    name.starts_with("SAI+") || name.starts_with("SI_")
+}
+
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

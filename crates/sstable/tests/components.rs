@@ -13,6 +13,7 @@ use helenus_sstable::compression::{
     BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, PlainBlocks,
     WrittenData,
 };
+use helenus_sstable::intake::{Place, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::sequential_writer::SequentialWriter;
 use helenus_sstable::statistics::{Cardinality, Statistics};
@@ -343,4 +344,15 @@ fn the_chosen_compressor_is_the_named_one() {
     let full = "org.apache.cassandra.io.compress.ZstdCompressor";
     assert_eq!(Compressor::of(full, &options, Path::new("t")).unwrap(), Compressor::Zstd { level: 5 });
     assert_eq!(Descriptor::new(SsTableId::Sequence(1)).file_name(Component::Data), "da-1-bti-Data.db");
+}
+
+#[test]
+fn components_of_a_nodes_indexes_are_not_missed() {
+    let host = memory::host();
+    let (folder, descriptor) = (Path::new("/t"), Descriptor::parse("da-1-bti-TOC.txt").unwrap().0);
+    host.disk.create_dir_all(folder).unwrap();
+    let toc = host.disk.create(&descriptor.path(folder, Component::Toc)).unwrap();
+    toc.write_all_at(b"Data.db\nSAI+aa+by_v+Meta.db\nSI_by_w.db\nTOC.txt\n", 0).unwrap();
+    let missing = missing_components(Place { disk: &*host.disk, folder, descriptor }).unwrap();
+    assert_eq!(missing, ["Data.db"]);
 }

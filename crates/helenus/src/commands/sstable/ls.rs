@@ -5,7 +5,7 @@ use crate::commands::progress::size;
 use anyhow::Result;
 use clap::Args;
 use helenus_host::{Disk, Host};
-use helenus_sstable::component::Component;
+use helenus_sstable::component::{Component, is_of_an_index};
 use helenus_sstable::table::{read_statistics, read_whole};
 use helenus_sstable::toc::Toc;
 use serde::Serialize;
@@ -115,7 +115,7 @@ fn line(disk: &dyn Disk, found: &Found) -> Line {
     }
 }
 
-/// The components that TOC.txt lists, or that are there if it is not, each with its size.
+/// The components that TOC.txt lists, or that are there if it is not, each with its size; those of indexes only if they are there.
 pub fn components(disk: &dyn Disk, found: &Found) -> Vec<(String, Option<u64>)> {
     let Found { folder, descriptor } = found;
     let toc_path = descriptor.path(folder, Component::Toc);
@@ -133,5 +133,6 @@ pub fn components(disk: &dyn Disk, found: &Found) -> Vec<(String, Option<u64>)> 
         }
     };
     let size = |name: &str| disk.open(&folder.join(format!("{descriptor}-{name}"))).ok()?.size().ok();
-    names.into_iter().map(|name| (size(&name), name)).map(|(size, name)| (name, size)).collect()
+    let sized = names.into_iter().map(|name| (size(&name), name)).map(|(size, name)| (name, size));
+    sized.filter(|(name, size)| size.is_some() || !is_of_an_index(name)).collect()
 }
