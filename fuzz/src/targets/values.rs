@@ -243,7 +243,8 @@ fn compared(ty: &CqlType, a: &[u8], b: &[u8]) {
     }
     let encoded = |value, reversed| {
         let mut out = Vec::new();
-        matches!(encode_value(ty, reversed, value, &mut out), Ok(Encoded::Bytes)).then_some(out)
+        let is_bytes = matches!(encode_value(ty, reversed, value, &mut out), Ok(Encoded::Bytes));
+        (is_bytes && (!has_parts(ty) || comes_back(ty, reversed, value, &out))).then_some(out)
     };
     for (reversed, wanted) in [(false, order), (true, order.reverse())] {
         if let (Some(a), Some(b)) = (encoded(a, reversed), encoded(b, reversed)) {
@@ -265,6 +266,13 @@ fn from_text(ty: &CqlType, text: &str) {
         !is_checked || ty.validate(&value).is_ok(),
         "{ty:?}: {text:?} is read to {value:02x?}, which is none"
     );
+}
+
+/// Whether no part of a value encodes as nothing: only such sort as their encodings do.
+fn comes_back(ty: &CqlType, reversed: bool, value: &[u8], encoded: &[u8]) -> bool {
+    let (mut position, mut decoded) = (0, Vec::new());
+    let ended = [encoded, &[0x40]].concat();
+    decode_value(ty, reversed, &ended, &mut position, &mut decoded).is_ok() && decoded == value
 }
 
 fn has_parts(ty: &CqlType) -> bool {
