@@ -10,29 +10,6 @@ use std::sync::{Arc, LazyLock};
 
 /// Each type, and types in types.
 pub(super) static TYPES: LazyLock<Vec<CqlType>> = LazyLock::new(|| {
-    let simple = [
-        CqlType::Ascii,
-        CqlType::BigInt,
-        CqlType::Blob,
-        CqlType::Boolean,
-        CqlType::Counter,
-        CqlType::Date,
-        CqlType::Decimal,
-        CqlType::Double,
-        CqlType::Duration,
-        CqlType::Empty,
-        CqlType::Float,
-        CqlType::Inet,
-        CqlType::Int,
-        CqlType::SmallInt,
-        CqlType::Text,
-        CqlType::Time,
-        CqlType::Timestamp,
-        CqlType::TimeUuid,
-        CqlType::TinyInt,
-        CqlType::Uuid,
-        CqlType::Varint,
-    ];
     let text = || Arc::new(CqlType::Text);
     let list = |element: CqlType| CqlType::List { element: Arc::new(element), frozen: true };
     let set = |element: CqlType| CqlType::Set { element: Arc::new(element), frozen: true };
@@ -50,9 +27,13 @@ pub(super) static TYPES: LazyLock<Vec<CqlType>> = LazyLock::new(|| {
         frozen: true,
     }));
     let vector = |element: CqlType, dimension| CqlType::Vector { element: Arc::new(element), dimension };
-    let mut types = simple.to_vec();
+    let mut types = CqlType::SIMPLE.to_vec();
     types.extend(
-        simple.iter().filter(|ty| !matches!(ty, CqlType::Counter | CqlType::Empty)).cloned().map(list),
+        CqlType::SIMPLE
+            .iter()
+            .filter(|ty| !matches!(ty, CqlType::Counter | CqlType::Empty))
+            .cloned()
+            .map(list),
     );
     types.extend([
         set(CqlType::Int),

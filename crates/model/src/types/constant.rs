@@ -204,30 +204,6 @@ mod tests {
     use super::super::{parse_class_name, to_cql_literal};
     use super::*;
 
-    const SIMPLE: [CqlType; 21] = [
-        CqlType::Ascii,
-        CqlType::BigInt,
-        CqlType::Blob,
-        CqlType::Boolean,
-        CqlType::Counter,
-        CqlType::Date,
-        CqlType::Decimal,
-        CqlType::Double,
-        CqlType::Duration,
-        CqlType::Empty,
-        CqlType::Float,
-        CqlType::Inet,
-        CqlType::Int,
-        CqlType::SmallInt,
-        CqlType::Text,
-        CqlType::Time,
-        CqlType::Timestamp,
-        CqlType::TimeUuid,
-        CqlType::TinyInt,
-        CqlType::Uuid,
-        CqlType::Varint,
-    ];
-
     /// Text of the letters that the formats use.
     const LIKELY: &str = "[-+0-9:.TZPeEymohdsuUn@ \\\\(),=a-fµ日]{0,24}";
 
@@ -236,7 +212,7 @@ mod tests {
         fn whatever_is_read_is_valid_and_prints(text in prop_oneof![LIKELY, any::<String>()]) {
             let tuple = CqlType::Tuple(Arc::new([CqlType::Int, CqlType::Text, CqlType::Duration]));
             _ = parse_constant(&tuple, ConstantKind::String, &text);
-            for ty in &SIMPLE {
+            for ty in &CqlType::SIMPLE {
                 let Ok(value) = parse_text(ty, &text) else { continue };
                 if value.is_empty() && !ty.allows_empty() {
                     continue; // the empty text, which Cassandra does not look at

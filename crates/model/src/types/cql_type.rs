@@ -102,6 +102,31 @@ pub struct UserType {
 }
 
 impl CqlType {
+    /// The types that have no types within them, each once.
+    pub const SIMPLE: [CqlType; 21] = [
+        CqlType::Ascii,
+        CqlType::BigInt,
+        CqlType::Blob,
+        CqlType::Boolean,
+        CqlType::Counter,
+        CqlType::Date,
+        CqlType::Decimal,
+        CqlType::Double,
+        CqlType::Duration,
+        CqlType::Empty,
+        CqlType::Float,
+        CqlType::Inet,
+        CqlType::Int,
+        CqlType::SmallInt,
+        CqlType::Text,
+        CqlType::Time,
+        CqlType::Timestamp,
+        CqlType::TimeUuid,
+        CqlType::TinyInt,
+        CqlType::Uuid,
+        CqlType::Varint,
+    ];
+
     /// Whether values of this type are stored as several cells of one column (non-frozen collections and UDTs).
     pub fn is_multi_cell(&self) -> bool {
         match self {

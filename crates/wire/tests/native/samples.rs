@@ -91,30 +91,7 @@ fn column(name: &str, ty: CqlType) -> ColumnSpec {
 
 /// A column of every type; as a client of `version` will read them. All from one table.
 pub fn columns() -> Vec<ColumnSpec> {
-    let simple = [
-        CqlType::Ascii,
-        CqlType::BigInt,
-        CqlType::Blob,
-        CqlType::Boolean,
-        CqlType::Counter,
-        CqlType::Date,
-        CqlType::Decimal,
-        CqlType::Double,
-        CqlType::Duration,
-        CqlType::Empty,
-        CqlType::Float,
-        CqlType::Inet,
-        CqlType::Int,
-        CqlType::SmallInt,
-        CqlType::Text,
-        CqlType::Time,
-        CqlType::Timestamp,
-        CqlType::TimeUuid,
-        CqlType::TinyInt,
-        CqlType::Uuid,
-        CqlType::Varint,
-    ];
-    let mut columns: Vec<_> = simple.into_iter().map(|ty| column("c", ty)).collect();
+    let mut columns: Vec<_> = CqlType::SIMPLE.into_iter().map(|ty| column("c", ty)).collect();
     let list = CqlType::List { element: Arc::new(CqlType::Duration), frozen: false };
     let udt = CqlType::Udt(Arc::new(UserType {
         keyspace: "ks".into(),
