@@ -115,7 +115,13 @@ fn run(plan: &Plan, faulted: &mut Faulted) -> Result<(), Failure> {
     let case = Case::new(plan, &setup, track.states());
     // An operation of two steps has begun twice.
     let near = (begun.saturating_sub(2), begun);
-    case.check(world.store()?, near, &mut random).map_err(|wrong| format!("{at}\nstill running: {wrong}"))?;
+    // Once the log has failed nothing is synced before a restart: an index that was being built is built after it.
+    let waits =
+        |wrong: &Failure| failure.contains("the commit log failed") && wrong.contains("is not yet available");
+    match case.check(world.store()?, near, &mut random) {
+        Err(wrong) if !waits(&wrong) => return Err(format!("{at}\nstill running: {wrong}")),
+        _ => {}
+    }
     for survives in
         [Survives::EverythingWritten, Survives::OnlySynced, Survives::Torn { seed: random.next() }]
     {

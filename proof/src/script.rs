@@ -2,16 +2,18 @@
 //!
 //! A line is a statement, or begins with `--` and is one of `flush T`, `compact T`, `move T` (export, truncate, import),
 //! `move-cut-short T` (the same, but the files are not put in place: the next start does that),
+//! `snapshot T`, `take-back T` (TRUNCATE, and the last snapshot is imported), `restore T` (export, DROP, restore with its schema),
 //! `fail-sync-dir PART` (the next sync of a folder whose path has it fails), `sound` (the disk is, from here on),
 //! `pass SECONDS`, `clock SECONDS` (the wall clock is set back), `power cut`, `restart`, `idle`; others say something to the
 //! reader. The lines after a SELECT that begin with `=` are its rows, as `world::shown` prints them.
 
 use crate::table::Timing;
-use crate::upkeep::move_table;
+use crate::upkeep::{import_snapshot, move_table, restore_table, snapshot_of};
 use crate::world::{Failure, Setup, Store, shown};
 use helenus_engine::SyncMode;
 use helenus_host::sim::{Call, Fault, Machine, Survives};
 use std::io::ErrorKind;
+use std::path::PathBuf;
 
 /// Runs a script.
 ///
@@ -20,10 +22,12 @@ use std::io::ErrorKind;
 pub fn script(text: &str) -> Result<(), String> {
     let setup = Setup { seed: 2, timing: Timing::Server, sync: SyncMode::Group, segment_bytes: 256 << 10 };
     let mut store = Store::open(Machine::new(setup.seed), &setup)?;
+    let mut snapshot = None;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(words) = line.strip_prefix("-- ") {
-            store = direct(store, &setup, words).map_err(|failure| format!("{line}\n{failure}"))?;
+            store = direct(store, &setup, words, &mut snapshot)
+                .map_err(|failure| format!("{line}\n{failure}"))?;
         } else if line.starts_with("SELECT") {
             let mut expected = Vec::new();
             while let Some(row) = lines.next_if(|line| line.starts_with('=')) {
@@ -42,8 +46,13 @@ pub fn script(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Does what a line says that is no statement; the store to go on with.
-fn direct(store: Store, setup: &Setup, words: &str) -> Result<Store, Failure> {
+/// Does what a line says that is no statement; the store to go on with. `snapshot` is the folder of the last one.
+fn direct(
+    store: Store,
+    setup: &Setup,
+    words: &str,
+    snapshot: &mut Option<PathBuf>,
+) -> Result<Store, Failure> {
     let engine = |error: helenus_engine::Error| error.to_string();
     let table = |name: &str| {
         let schema = store.database().schema();
@@ -57,6 +66,17 @@ fn direct(store: Store, setup: &Setup, words: &str) -> Result<Store, Failure> {
         ("move", name) => {
             move_table(&store, &table(name)?, true, |store| {
                 store.must(&format!("TRUNCATE {name}")).map(drop)
+            })?;
+        }
+        ("snapshot", name) => *snapshot = Some(snapshot_of(&store, &table(name)?)?),
+        ("take-back", name) => {
+            let folder = snapshot.as_ref().ok_or("no snapshot was taken")?;
+            store.must(&format!("TRUNCATE {name}"))?;
+            import_snapshot(&store, folder, name, true)?;
+        }
+        ("restore", name) => {
+            restore_table(&store, &table(name)?, true, |store| {
+                store.must(&format!("DROP TABLE {name}")).map(drop)
             })?;
         }
         ("move-cut-short", name) => {

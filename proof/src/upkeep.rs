@@ -6,7 +6,7 @@ use crate::world::{Failure, Store, World};
 use helenus_cql::{ImportRequest, LocalBackend, RestoreJournal, RestoreRequest};
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
 use helenus_model::schema::{Keyspace, TableId};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl World {
@@ -76,11 +76,7 @@ impl World {
 
     pub(crate) fn snapshot(&mut self, table: usize) -> Result<(), Failure> {
         let present = self.present(table)?;
-        let store = self.store()?;
-        let name = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
-        let taken = store.database().snapshot(std::slice::from_ref(&present), &format!("s{name}"), true);
-        let taken = taken.map_err(|error| format!("snapshot of {}: {error}", present.name))?;
-        let folder = taken.into_iter().next().map(|taken| taken.folder).ok_or("no snapshot")?;
+        let folder = snapshot_of(self.store()?, &present)?;
         self.snapshots[table] = Some((folder, self.judges[table].clone()));
         Ok(())
     }
@@ -90,75 +86,36 @@ impl World {
         let name = self.tables[table].name.clone();
         self.store()?.machine.run_until_idle();
         self.empty_for(table, kept, &format!("TRUNCATE {name}"))?;
-        // The snapshot of an empty table holds nothing to import, and an import says so.
-        let store = self.store()?;
-        let files = store
-            .machine
-            .host()
-            .disk
-            .list(&folder)
-            .map_err(|error| format!("snapshot of {name}: {error}"))?;
-        let has_rows = files.iter().any(|path| path.to_string_lossy().ends_with("-Data.db"));
-        if has_rows && import(store, &folder, &name, self.links())? {
+        if import_snapshot(self.store()?, &folder, &name, self.links())? {
             self.synced();
         }
         Ok(())
     }
 
-    /// What is restored has another id than what was exported: it goes by names.
     pub(crate) fn restore(&mut self, table: usize) -> Result<(), Failure> {
         let name = self.tables[table].name.clone();
         let present = self.present(table)?;
         let before = self.judges[table].clone();
-        let store = self.store()?;
+        let links = self.links();
+        let Some(store) = self.store.take() else { return Ok(()) };
         store.machine.run_until_idle();
-        let exported = store.database().export(std::slice::from_ref(&present));
-        let exported = exported.map_err(|error| format!("export of {name}: {error}"))?;
-        let schema = store.database().schema();
-        let mut of_it =
-            schema.keyspaces.get("ks").map(|keyspace| Keyspace::clone(keyspace)).ok_or("no keyspace")?;
-        of_it.tables.retain(|of, _| **of == *name);
-        let texts = [
-            (exported.folder.join("schema.cql"), LocalBackend::schema_text(&[&of_it])),
-            (
-                exported.folder.join("ks").join(&name).join("schema.cql"),
-                LocalBackend::table_text(&of_it, &present),
-            ),
-        ];
-        for (path, text) in texts {
-            let added = store.database().add_to_export(&path, &text);
-            added.map_err(|error| format!("schema of {name}: {error}"))?;
-        }
-        // Its snapshots went with its id; they are still there, but what they hold is another table's.
+        // Its snapshots go with its id; they are still there, but what they hold is another table's.
         self.snapshots[table] = None;
-        self.judges[table].is_absent = true;
-        self.begin(0);
-        self.store()?.must(&format!("DROP TABLE {name}"))?;
-        self.synced();
-        let mut empty = before.clone();
-        empty.truncate();
-        self.judges[table] = empty;
-        self.begin(0);
-        self.judges[table] = before;
-        self.begin(0);
-        let request = RestoreRequest {
-            directory: exported.folder,
-            find: FindOptions {
-                keyspace: Some("ks".into()),
-                table: Some(name.clone()),
-                ..FindOptions::default()
-            },
-            options: ImportOptions { link: self.links(), ..ImportOptions::default() },
-            ..RestoreRequest::default()
-        };
-        let store = self.store()?;
-        let restored = store.backend.restore(
-            &store.machine.host().disk,
-            &request,
-            &mut NoJournal,
-            &ImportProgress::default(),
-        );
-        restored.map_err(|error| format!("restore of {name}: {error}"))?;
+        let restored = restore_table(&store, &present, links, |store| {
+            self.judges[table].is_absent = true;
+            self.begin(0);
+            store.must(&format!("DROP TABLE {name}"))?;
+            self.synced();
+            let mut empty = before.clone();
+            empty.truncate();
+            self.judges[table] = empty;
+            self.begin(0);
+            self.judges[table] = before;
+            self.begin(0);
+            Ok(())
+        });
+        self.store = Some(store);
+        restored?;
         self.synced();
         Ok(())
     }
@@ -216,6 +173,78 @@ pub(crate) fn move_table(
         return Ok(false);
     }
     import(store, &exported.folder.join("ks").join(&**name), name, links)
+}
+
+/// Exports a table with its schema, lets somebody drop it, and restores it from there. What is restored has another id
+/// than what was exported: it goes by names.
+pub(crate) fn restore_table(
+    store: &Store,
+    table: &Arc<helenus_model::schema::Table>,
+    links: bool,
+    drop_table: impl FnOnce(&Store) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let name = &table.name;
+    let exported = store.database().export(std::slice::from_ref(table));
+    let exported = exported.map_err(|error| format!("export of {name}: {error}"))?;
+    let schema = store.database().schema();
+    let mut of_it =
+        schema.keyspaces.get("ks").map(|keyspace| Keyspace::clone(keyspace)).ok_or("no keyspace")?;
+    of_it.tables.retain(|of, _| *of == *name);
+    let texts = [
+        (exported.folder.join("schema.cql"), LocalBackend::schema_text(&[&of_it])),
+        (
+            exported.folder.join("ks").join(&**name).join("schema.cql"),
+            LocalBackend::table_text(&of_it, table),
+        ),
+    ];
+    for (path, text) in texts {
+        let added = store.database().add_to_export(&path, &text);
+        added.map_err(|error| format!("schema of {name}: {error}"))?;
+    }
+    drop_table(store)?;
+    let request = RestoreRequest {
+        directory: exported.folder,
+        find: FindOptions {
+            keyspace: Some("ks".into()),
+            table: Some(name.to_string()),
+            ..FindOptions::default()
+        },
+        options: ImportOptions { link: links, ..ImportOptions::default() },
+        ..RestoreRequest::default()
+    };
+    let restored = store.backend.restore(
+        &store.machine.host().disk,
+        &request,
+        &mut NoJournal,
+        &ImportProgress::default(),
+    );
+    restored.map_err(|error| format!("restore of {name}: {error}"))?;
+    Ok(())
+}
+
+/// Takes a snapshot of a table: its folder.
+pub(crate) fn snapshot_of(
+    store: &Store,
+    table: &Arc<helenus_model::schema::Table>,
+) -> Result<PathBuf, Failure> {
+    let name = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
+    let taken = store.database().snapshot(std::slice::from_ref(table), &format!("s{name}"), true);
+    let taken = taken.map_err(|error| format!("snapshot of {}: {error}", table.name))?;
+    Ok(taken.into_iter().next().map(|taken| taken.folder).ok_or("no snapshot")?)
+}
+
+/// Imports what a snapshot holds. Whether it holds anything: the snapshot of an empty table has nothing to import, and an
+/// import says so.
+pub(crate) fn import_snapshot(
+    store: &Store,
+    folder: &Path,
+    table: &str,
+    links: bool,
+) -> Result<bool, Failure> {
+    let files = store.machine.host().disk.list(folder);
+    let files = files.map_err(|error| format!("snapshot of {table}: {error}"))?;
+    let has_rows = files.iter().any(|path| path.to_string_lossy().ends_with("-Data.db"));
+    Ok(has_rows && import(store, folder, table, links)?)
 }
 
 /// Imports a folder of SSTables into a table. Whether there was something to import.

@@ -155,7 +155,7 @@ impl LocalBackend {
                 )
             }));
             sources = others;
-            drop_older_ids(&schema, &mut sources, &mut notes);
+            drop_older_ids(&schema, &self.database().schema(), &mut sources, &mut notes);
         }
         self.replicate(from, request, (&read.assumed, &mut schema), &mut notes)?;
         Ok(Described { schema, sources, notes })
@@ -330,12 +330,22 @@ fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
     Arc::new(Table { indexes: table.indexes.iter().map(with_id).collect(), ..Table::clone(table) })
 }
 
-/// A table that was dropped and made again has a folder for each id: only the present one's counts.
-fn drop_older_ids(schema: &Schema, sources: &mut Vec<ImportSource>, notes: &mut Vec<String>) {
+/// A table that was dropped and made again has a folder for each id: only the present one's counts. The table of that id
+/// in this database counts too: a node's schema is what was flushed of it, and the node may be this very server.
+fn drop_older_ids(
+    schema: &Schema,
+    present: &Schema,
+    sources: &mut Vec<ImportSource>,
+    notes: &mut Vec<String>,
+) {
     sources.retain(|source| {
-        let wanted = schema.table(&source.keyspace, &source.table).map(|table| table.id);
-        let is_older =
-            source.id.is_some() && wanted.is_some() && source.id != wanted && source.schema.is_none();
+        let id_in = |of: &Schema| of.table(&source.keyspace, &source.table).map(|table| table.id);
+        let wanted = id_in(schema);
+        let is_older = source.id.is_some()
+            && wanted.is_some()
+            && source.id != wanted
+            && source.id != id_in(present)
+            && source.schema.is_none();
         if is_older && !source.sstables.is_empty() {
             notes.push(format!(
                 "not imported: {} is of an earlier table of that name",
