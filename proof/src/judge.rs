@@ -212,10 +212,22 @@ impl Judge {
         let Some((_, partition)) = self.partition(&write.key) else { return Vec::new() };
         let live = match &write.clustering {
             _ if self.table.columns[column].place == Place::Static => Some(partition.live_statics(now_s)),
-            Some(clustering) => partition.live_row(&self.position(clustering), now_s),
+            Some(clustering) => {
+                let position = self.position(clustering);
+                // Conditions on static columns alone have the first row of the partition read, and no other.
+                let is_read = !self.asks_statics_alone(write)
+                    || partition.rows.keys().find(|at| partition.live_row(at, now_s).is_some())
+                        == Some(&position);
+                if is_read { partition.live_row(&position, now_s) } else { None }
+            }
             None => None,
         };
         live.and_then(|mut live| live.remove(&column)).unwrap_or_default()
+    }
+
+    fn asks_statics_alone(&self, write: &Write) -> bool {
+        let Condition::Columns(columns) = &write.condition else { return false };
+        columns.iter().all(|(column, _)| self.table.columns[*column].place == Place::Static)
     }
 
     /// Whether a write is refused for what is there: places of lists that they do not have.

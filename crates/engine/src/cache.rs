@@ -3,10 +3,13 @@
 use helenus_sstable::block::{Block, BlockCache};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks by file number and block number.
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes>,
+    /// Bytes that tables may still keep beside blocks.
+    beside: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -17,6 +20,8 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
+/// A share of the cache's bytes that tables may have beside it, for where their keys stand.
+const BESIDE: u64 = 16;
 /// Blocks expected of the smallest cache.
 const BLOCKS_MIN: u64 = 256;
 
@@ -33,7 +38,8 @@ impl SharedCache {
         // cache never become hot: quick_cache remembers half as many evicted blocks as it is told to expect. Its tables
         // begin empty and grow, so that the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
-        SharedCache { blocks: Cache::with_weighter(blocks, bytes, Bytes) }
+        let beside = AtomicU64::new(bytes / BESIDE);
+        SharedCache { blocks: Cache::with_weighter(blocks, bytes - bytes / BESIDE, Bytes), beside }
     }
 
     /// Blocks in it.
@@ -58,6 +64,15 @@ impl BlockCache for SharedCache {
 
     fn forget(&self, files: &[u64]) {
         self.blocks.retain(|(file, _), _| !files.contains(file));
+    }
+
+    fn reserve(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
+        self.beside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    fn release(&self, bytes: u64) {
+        self.beside.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -21,6 +21,12 @@ pub trait BlockCache: Send + Sync {
     fn put(&self, file: u64, block: u64, bytes: Block);
     /// Drops the blocks of files that nobody reads any more.
     fn forget(&self, _files: &[u64]) {}
+    /// Asks for memory that a table keeps beside blocks, in bytes; `false` if there is none left.
+    fn reserve(&self, _bytes: u64) -> bool {
+        false
+    }
+    /// Gives back what was reserved.
+    fn release(&self, _bytes: u64) {}
 }
 
 /// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;
@@ -60,6 +66,8 @@ impl ReadContext {
 pub struct Touched {
     /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks looked at in Index.db.
     pub index_nodes: u64,
+    /// Partitions whose place in Data.db was remembered, so that neither filter nor index was asked.
+    pub places_remembered: u64,
     /// Pages of index components found in the cache.
     pub index_pages_cached: u64,
     /// Pages of index components read from a file.
@@ -88,6 +96,7 @@ impl Touched {
     /// Adds what another read touched.
     pub fn add(&mut self, other: &Touched) {
         self.index_nodes += other.index_nodes;
+        self.places_remembered += other.places_remembered;
         self.index_pages_cached += other.index_pages_cached;
         self.index_pages_read += other.index_pages_read;
         self.blocks_cached += other.blocks_cached;

@@ -9,6 +9,7 @@ mod alone;
 mod index;
 mod opener;
 mod parts;
+mod places;
 mod verify;
 mod verify_blocks;
 
@@ -32,6 +33,7 @@ use std::sync::Arc;
 pub(crate) use index::{Blocks, BlocksMemory, Index, wide};
 pub use index::{PartitionPosition, RowIndex};
 pub(crate) use parts::Parts;
+use places::Places;
 pub use verify::Verified;
 
 /// What opening a table needs beside its files.
@@ -59,6 +61,7 @@ pub struct SsTable {
     tokens: (Token, Token),
     clusterings: Option<(Vec<u8>, Vec<u8>)>,
     size_on_disk: u64,
+    places: Places,
 }
 
 impl SsTable {
@@ -97,6 +100,7 @@ impl SsTable {
             decorated
         });
         let clusterings = ordered_range(&options.schema, &statistics.stats);
+        let places = Places::new(index.key_count(), options.cache);
         Ok(Arc::new(SsTable {
             descriptor,
             schema: options.schema,
@@ -110,6 +114,7 @@ impl SsTable {
             tokens,
             clusterings,
             size_on_disk,
+            places,
         }))
     }
 
@@ -127,6 +132,12 @@ impl SsTable {
     pub fn may_contain(&self, hash: &KeyHash) -> bool {
         let (h1, h2) = hash.halves;
         self.filter.may_contain(h1, h2)
+    }
+
+    /// Whether a partition of this key's hash was found here before: neither range nor filter need be asked then.
+    #[inline]
+    pub fn remembers(&self, hash: &KeyHash) -> bool {
+        self.places.get(hash).is_some()
     }
 
     /// Ordered position of the first partition.
@@ -236,6 +247,10 @@ impl SsTable {
 
     pub(crate) fn data(&self) -> &DataBlocks {
         &self.data
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
     }
 
     pub(crate) fn index(&self) -> &Index {

@@ -197,13 +197,14 @@ pub(super) fn reason_to_skip(
     filter: &ClusteringFilter,
     deletion: DeletionTime,
 ) -> Option<SkipReason> {
-    if !table.covers(&key.decorated) {
+    let is_there = table.remembers(&key.hash);
+    if !is_there && !table.covers(&key.decorated) {
         return Some(SkipReason::KeyRange);
     }
     if table.stats().timestamp_us_max < deletion.timestamp_us {
         return Some(SkipReason::Deleted);
     }
-    if !table.may_contain(&key.hash) {
+    if !is_there && !table.may_contain(&key.hash) {
         return Some(SkipReason::BloomFilter);
     }
     let outside = !table.may_have_tombstones()

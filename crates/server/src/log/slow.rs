@@ -259,6 +259,7 @@ fn probe_json(probe: &Probe) -> Value {
         "memtables": probe.memtables,
         "sstables": probe.sstables,
         "sstables_skipped": probe.sstables_skipped,
+        "places_remembered": touched.places_remembered,
         "index_nodes": touched.index_nodes,
         "index_pages_read": touched.index_pages_read,
         "index_pages_cached": touched.index_pages_cached,

@@ -106,6 +106,15 @@ impl PartitionReader {
         with_static: bool,
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionReader>> {
+        if let Some(data) = table.places().get(&key.hash) {
+            let mut reader = PartitionReader::unopened(table.clone(), cx);
+            reader.reopen(&PartitionPosition { data, index: None }, None, with_static, cx)?;
+            if reader.state.key == key.bytes {
+                cx.touched.places_remembered += 1;
+                return Ok(Some(reader));
+            }
+            reader.close(cx);
+        }
         let place = (&key.hash, &key.decorated[..]);
         let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
             return Ok(None);
@@ -114,6 +123,9 @@ impl PartitionReader {
         let known = position.index.is_some().then_some(&key.bytes[..]);
         reader.reopen(&position, known, with_static, cx)?;
         if reader.state.key == key.bytes {
+            if position.index.is_none() {
+                table.places().put(&key.hash, position.data);
+            }
             return Ok(Some(reader));
         }
         reader.close(cx);

@@ -75,7 +75,9 @@ fn files(probe: &Probe) -> Vec<Step> {
     let pages = format!("{} from the cache, {} read", touched.index_pages_cached, touched.index_pages_read);
     let pages_all = touched.index_pages_cached + touched.index_pages_read;
     let out = format!("{} came out; the time includes checksums", bytes_text(touched.bytes_decompressed));
-    vec![
+    let remembered = Step::new("index", "remembered", "partitions whose place was known, without a walk")
+        .count(touched.places_remembered);
+    let mut steps = vec![
         Step::new("index", "nodes", "visited in Partitions.db and Rows.db")
             .count(touched.index_nodes)
             .time(us(Stage::Index)),
@@ -86,7 +88,11 @@ fn files(probe: &Probe) -> Vec<Step> {
             .time(us(Stage::Disk)),
         Step::new("disk", "bytes", "of data and index").count(touched.bytes_read),
         Step::new("decompress", "blocks", out).count(touched.blocks_decompressed).time(us(Stage::Decompress)),
-    ]
+    ];
+    if touched.places_remembered > 0 {
+        steps.insert(0, remembered);
+    }
+    steps
 }
 
 fn reasons(probe: &Probe) -> String {
