@@ -2,7 +2,7 @@
 
 use super::record::{self, HEAD, LogPosition};
 use super::segment::{
-    SEGMENT_HEAD, SPARE_NAMES, Segment, Spare, content_bytes_max, remove_spares, segment_path,
+    SEGMENT_HEAD, SPARE_NAMES, Segment, Spare, UsedSegment, content_bytes_max, remove_spares, segment_path,
 };
 use super::spare::SpareWorker;
 use super::sync::SyncWorker;
@@ -58,6 +58,8 @@ pub struct LogOptions {
 
 /// Size of the first segment of a process.
 const SEGMENT_BYTES_FIRST: u32 = 1 << 20;
+/// Segments that are kept to be used again; a flush may set several free at once.
+const USED_MAX: usize = 8;
 
 /// The log of a database.
 pub struct CommitLog {
@@ -94,8 +96,12 @@ struct State {
     /// How far each table's writes are in its SSTables.
     flushed: BTreeMap<TableId, LogPosition>,
     timestamp_reserve_us: i64,
-    /// Made ahead by the spare worker; taken when the active segment is full.
-    spare: Option<Spare>,
+    /// The next segment, made ahead by the spare worker; taken when the active one is full.
+    ready: Option<Segment>,
+    /// The number of the segment that the spare worker makes now.
+    making: Option<u32>,
+    /// Full-grown segments of which nothing is needed any more: the next ones are made of them.
+    used: Vec<UsedSegment>,
     stopping: bool,
     /// Bytes of records since the start.
     appended_bytes: u64,
@@ -132,11 +138,18 @@ struct Closed {
 }
 
 impl State {
-    /// The size of the spare segment to be made, if one is due: the active one is half full and there is none.
+    /// The size of the segment to be made ahead, if one is due: the active one is half full and there is none.
     fn wants_spare(&self, segment_bytes: u32) -> Option<u32> {
         let active = self.active.as_ref()?;
-        let due = self.spare.is_none() && !self.stopping && active.end() > active.segment.size / 2;
+        let due = self.ready.is_none() && !self.stopping && active.end() > active.segment.size / 2;
         due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
+    }
+
+    /// A number that no segment has had, and that the spare worker does not use.
+    fn number(&mut self) -> u32 {
+        let number = self.making.map_or(self.next_number, |making| self.next_number.max(making + 1));
+        self.next_number = number + 1;
+        number
     }
 }
 
@@ -193,7 +206,9 @@ impl CommitLog {
             unsynced: Vec::new(),
             flushed: left.flushed,
             timestamp_reserve_us: left.timestamp_reserve_us,
-            spare: None,
+            ready: None,
+            making: None,
+            used: Vec::new(),
             stopping: false,
             appended_bytes: 0,
             is_full: false,
@@ -438,8 +453,15 @@ impl CommitLog {
         for task in [&self.sync_task, &self.spare_task].into_iter().filter_map(OnceLock::get) {
             task.join();
         }
-        self.state.lock().spare = None;
         self.sync_now()?;
+        let ready = {
+            let mut state = self.state.lock();
+            state.used.clear();
+            state.ready.take()
+        };
+        if let Some(ready) = ready {
+            self.discard(ready)?;
+        }
         remove_spares(&*self.host.disk, &self.options.dir)
     }
 
@@ -451,20 +473,47 @@ impl CommitLog {
         }
     }
 
-    /// Makes the next segment's file ahead, if it is due.
+    /// Makes the next segment ahead, if it is due: of one that is needed no more, else of zeroes.
     ///
     /// # Errors
     /// `LogFull`: the next append that needs room tries again and says so.
     pub(super) fn make_spare(&self) -> Result<()> {
-        let Some(size) = self.state.lock().wants_spare(self.options.segment_bytes) else { return Ok(()) };
         let _making = self.making.lock();
-        if self.state.lock().wants_spare(self.options.segment_bytes).is_none() {
+        let (size, number, used) = {
+            let mut state = self.state.lock();
+            let Some(size) = state.wants_spare(self.options.segment_bytes) else { return Ok(()) };
+            let at = state.used.iter().position(|used| used.size() == size);
+            let used = at.map(|at| state.used.swap_remove(at));
+            state.making = Some(state.next_number);
+            (size, state.next_number, used)
+        };
+        let made = self.make_segment(size, number, used);
+        let mut state = self.state.lock();
+        state.making = None;
+        let segment = made?;
+        if state.next_number == number {
+            state.next_number += 1;
+            state.ready = Some(segment);
             return Ok(());
         }
-        let path = self.options.dir.join(SPARE_NAMES[0]);
-        let spare = Spare::create(&*self.host.disk, path, size)?;
-        self.state.lock().spare = Some(spare);
-        Ok(())
+        // An append needed room before this was there, and went on with a later number.
+        drop(state);
+        self.discard(segment)
+    }
+
+    fn make_segment(&self, size: u32, number: u32, used: Option<UsedSegment>) -> Result<Segment> {
+        let (disk, dir) = (&*self.host.disk, &self.options.dir);
+        let spare = match used {
+            Some(used) => Spare::reuse(disk, used)?,
+            None => Spare::create(disk, dir.join(SPARE_NAMES[0]), size)?,
+        };
+        spare.into_segment(disk, dir, number)
+    }
+
+    /// Removes a segment that was never used.
+    fn discard(&self, segment: Segment) -> Result<()> {
+        drop(segment.file);
+        self.host.disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -505,13 +554,22 @@ impl CommitLog {
         let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
         debug_assert!(content_bytes_max(size) > bytes);
         let (disk, dir) = (&*self.host.disk, &self.options.dir);
-        let spare = match state.spare.take().filter(|spare| spare.size() as usize >= least) {
-            Some(spare) => spare,
-            None => self.told(state, Spare::create(disk, dir.join(SPARE_NAMES[1]), size))?,
+        let segment = match state.ready.take() {
+            Some(ready) if ready.size as usize >= least => ready,
+            ready => {
+                if let Some(small) = ready {
+                    self.discard(small)?;
+                }
+                let used = state.used.iter().position(|used| used.size() == size);
+                let spare = match used.map(|at| state.used.swap_remove(at)) {
+                    Some(used) => Spare::reuse(disk, used)?,
+                    None => self.told(state, Spare::create(disk, dir.join(SPARE_NAMES[1]), size))?,
+                };
+                let number = state.number();
+                spare.into_segment(disk, dir, number)?
+            }
         };
-        let segment = spare.into_segment(disk, dir, state.next_number)?;
         state.is_full = false;
-        state.next_number += 1;
         if let Some(old) = state.active.take() {
             state.end_of_last = LogPosition::new(old.segment.number, old.end());
             state.closed.push_back(Closed {
@@ -592,10 +650,25 @@ impl CommitLog {
             let count = closed.iter().take_while(before).count();
             closed.drain(..count).collect()
         };
+        let (disk, dir) = (&*self.host.disk, &self.options.dir);
+        let mut room = {
+            let state = self.state.lock();
+            if state.stopping { 0 } else { USED_MAX.saturating_sub(state.used.len()) }
+        };
+        let mut used = Vec::new();
         for segment in &removed {
-            self.host.disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
+            if room > 0 && segment.bytes == u64::from(self.options.segment_bytes) {
+                room -= 1;
+                let size = self.options.segment_bytes;
+                used.push(UsedSegment::set_aside(disk, (dir, segment.number), size)?);
+            } else {
+                disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
+            }
         }
-        self.host.disk.sync_dir(&self.options.dir).map_err(Error::io("sync", &self.options.dir))
+        disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+        // Only now: what a segment becomes must not be found under its old name.
+        self.state.lock().used.append(&mut used);
+        Ok(())
     }
 
     fn synced_offset(&self, segment: u32) -> u32 {

@@ -27,6 +27,9 @@ pub struct ReplayOptions {
     pub skip_damaged: bool,
 }
 
+/// Enough of a segment for its first record.
+const FRONT_BYTES: u64 = 128;
+
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Replay {
@@ -66,7 +69,19 @@ pub(crate) fn read_log(
     for (index, (number, path)) in log.segments.iter().enumerate() {
         let reader = SegmentReader::open(disk, *number, path.clone())?;
         let is_last = index + 1 == log.segments.len();
+        let bytes = sizes.get(index).copied().unwrap_or_default();
+        let continued = log.continued_by(index + 1)?;
+        if continued.is_some_and(|end| end.segment() < *number) {
+            // Made ahead and never used: the next one goes on where the one before this ended.
+            left.segments.push((*number, bytes, BTreeMap::new()));
+            OpenProgress::add(&progress.log_bytes_read, bytes);
+            continue;
+        }
         let (mut records, mut stop) = reader.read(is_last)?;
+        if continued == Some(LogPosition::new(*number, stop.at as u32)) {
+            // What follows is left of the file's life as an earlier segment.
+            stop.problem = None;
+        }
         if let Some(hole) = hole_before(&records, left.end) {
             // What is missing stood at the end of the segment before this one.
             let (hole_index, problem) = (index.saturating_sub(1), "records are missing at the segment's end");
@@ -90,7 +105,6 @@ pub(crate) fn read_log(
         }
         replay.bytes += (stop.at as u64).saturating_sub(u64::from(SEGMENT_HEAD));
         let dirty = note_records(&records, &mut left);
-        let bytes = sizes.get(index).copied().unwrap_or_default();
         left.segments.push((*number, bytes, dirty));
         replay.records.append(&mut records);
         OpenProgress::add(&progress.log_bytes_read, bytes);
@@ -134,6 +148,24 @@ impl Log<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Where a segment says that the one before it ended; `None` if there is no such segment, or nothing in it.
+    fn continued_by(&self, index: usize) -> Result<Option<LogPosition>> {
+        let Some((number, path)) = self.segments.get(index) else { return Ok(None) };
+        let read = Error::io("read", path);
+        let file = self.disk.open(path).map_err(Error::io("open", path))?;
+        let size = file.size().map_err(Error::io("read", path))?.min(FRONT_BYTES);
+        let mut bytes = vec![0; size as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(read)?;
+        let front = SegmentReader { number: *number, path: path.clone(), bytes };
+        if !matches!(check_head(&front.bytes, *number), HeadState::Good) {
+            return Ok(None);
+        }
+        Ok(match front.record_at(SEGMENT_HEAD as usize) {
+            Found::Record(Record::Continues(end), _) => Some(end),
+            _ => None,
+        })
     }
 
     /// Removes segments behind the end, the last first: a cut in between leaves no hole.
@@ -292,5 +324,5 @@ enum Found {
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    memchr::memmem::find(haystack, needle)
 }

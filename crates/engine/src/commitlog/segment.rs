@@ -1,4 +1,5 @@
-//! Segments: the files of the log, made of zeroes before they are written.
+//! Segments: the files of the log, made of zeroes before they are written, or of segments that are needed no more: those
+//! have their blocks and their pages already, and what they still hold is no record of the new number.
 //!
 //! Names are `helenus-<number>.log`, numbers never come back. Head: magic, format version, number, CRC32.
 
@@ -12,9 +13,13 @@ use std::sync::Arc;
 /// Begins every segment.
 const MAGIC: &[u8; 8] = b"HELENUSL";
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Versions that are read. In the first one zeroes follow the last record.
+const VERSIONS_READ: [u32; 2] = [1, VERSION];
 /// Names of files of zeroes that become segments: made ahead, and made when none was ahead.
 pub(super) const SPARE_NAMES: [&str; 2] = ["spare.log", "next.log"];
+/// Begins the names of segments that wait to be used again.
+const USED_PREFIX: &str = "used-";
 /// Bytes of a segment's head.
 pub(crate) const SEGMENT_HEAD: u32 = 20;
 
@@ -26,7 +31,7 @@ pub(super) struct Segment {
     pub(super) size: u32,
 }
 
-/// A file of zeroes that waits to become a segment: making it takes long, making it a segment does not.
+/// A file that waits to become a segment.
 pub(super) struct Spare {
     path: PathBuf,
     file: Arc<dyn File>,
@@ -52,27 +57,50 @@ impl Spare {
         }
     }
 
-    /// Bytes of the file.
-    pub(super) fn size(&self) -> u32 {
-        self.size
+    /// A segment that was set aside.
+    pub(super) fn reuse(disk: &dyn Disk, used: UsedSegment) -> Result<Spare> {
+        let file = disk.open_write(&used.path).map_err(Error::io("open", &used.path))?;
+        Ok(Spare { path: used.path, file, size: used.size })
     }
 
     /// Makes it the segment of a number: head, name, both durable.
     pub(super) fn into_segment(self, disk: &dyn Disk, dir: &Path, number: u32) -> Result<Segment> {
         let path = segment_path(dir, number);
         let full = |source| Error::LogFull { path: path.clone(), source };
-        self.file.write_all_at(&head(number), 0).and_then(|()| self.file.sync()).map_err(full)?;
+        self.file.write_all_at(&head(number, VERSION), 0).and_then(|()| self.file.sync()).map_err(full)?;
         disk.rename(&self.path, &path).and_then(|()| disk.sync_dir(dir)).map_err(full)?;
         Ok(Segment { number, path, file: self.file, size: self.size })
     }
 }
 
-/// Removes the files of zeroes that the last run left.
+/// A segment that was set aside, to be used again.
+pub(super) struct UsedSegment {
+    path: PathBuf,
+    size: u32,
+}
+
+impl UsedSegment {
+    /// Gives a segment a name that is none of the log's. It is gone from the log once the folder is synced.
+    pub(super) fn set_aside(disk: &dyn Disk, (dir, number): (&Path, u32), size: u32) -> Result<UsedSegment> {
+        let (from, path) = (segment_path(dir, number), dir.join(format!("{USED_PREFIX}{number:010}.log")));
+        disk.rename(&from, &path).map_err(Error::io("rename", &from))?;
+        Ok(UsedSegment { path, size })
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+}
+
+/// Removes the files that wait to become segments.
 pub(super) fn remove_spares(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    for path in SPARE_NAMES.map(|name| dir.join(name)) {
-        if disk.exists(&path) {
-            disk.remove(&path).map_err(Error::io("remove", &path))?;
-        }
+    let is_spare = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        SPARE_NAMES.contains(&name) || name.starts_with(USED_PREFIX)
+    };
+    for path in disk.list(dir).map_err(Error::io("list", dir))?.iter().filter(is_spare) {
+        disk.remove(path).map_err(Error::io("remove", path))?;
     }
     Ok(())
 }
@@ -87,10 +115,10 @@ pub(super) fn segment_number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("helenus-")?.strip_suffix(".log")?.parse().ok()
 }
 
-fn head(number: u32) -> Vec<u8> {
+fn head(number: u32, version: u32) -> Vec<u8> {
     let mut head = Vec::with_capacity(SEGMENT_HEAD as usize);
     head.extend_from_slice(MAGIC);
-    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&version.to_le_bytes());
     head.extend_from_slice(&number.to_le_bytes());
     let crc = crc32(&head);
     head.extend_from_slice(&crc.to_le_bytes());
@@ -110,7 +138,7 @@ pub(super) enum HeadState {
 /// Judges the head of a segment that was read.
 pub(super) fn check_head(bytes: &[u8], number: u32) -> HeadState {
     match bytes.get(..SEGMENT_HEAD as usize) {
-        Some(found) if found == head(number) => HeadState::Good,
+        Some(found) if VERSIONS_READ.iter().any(|version| found == head(number, *version)) => HeadState::Good,
         Some(found) if found.iter().any(|byte| *byte != 0) => HeadState::Bad,
         _ => HeadState::Unfinished,
     }

@@ -1,10 +1,10 @@
-//! The worker that makes the next segment's file before it is needed: filling it with zeroes takes long.
+//! The worker that makes the next segment before it is needed: filling it with zeroes takes long, and so do its syncs.
 
 use super::append::CommitLog;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
-/// Makes a spare file when the active segment is half full.
+/// Makes the next segment when the active one is half full.
 pub(super) struct SpareWorker {
     log: Weak<CommitLog>,
 }

@@ -126,6 +126,8 @@ impl Searching<'_> {
             partition = Some((position, resume.rows_in_partition));
         }
         let mut audit = Audit::default();
+        // The last row that entries have led to. A row may have several, and they may stand in two chunks.
+        let mut led_to: Option<(Vec<u8>, Vec<u8>)> = None;
         loop {
             let (hits, is_last) = match entries.is_by_terms() {
                 true => entries.gather(self.probe.as_deref_mut())?,
@@ -134,7 +136,14 @@ impl Searching<'_> {
             chunk = (chunk * 4).min(ENTRIES_MAX);
             looked += hits.len() as u64;
             let last = hits.last().map(|hit| (hit.position.clone(), hit.clustering.clone()));
-            let mut rest = &hits[..];
+            let again = led_to.as_ref().map_or(0, |(position, clustering)| {
+                let is_again = |hit: &&Hit| {
+                    hit.position == *position && (shape.is_of_partitions() || hit.clustering == *clustering)
+                };
+                hits.iter().take_while(is_again).count()
+            });
+            led_to = last.clone().or(led_to);
+            let mut rest = hits.get(again..).unwrap_or_default();
             while let Some(first) = rest.first() {
                 let count = rest.iter().take_while(|hit| hit.position == first.position).count();
                 let (group, after) = rest.split_at(count);

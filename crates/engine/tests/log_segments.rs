@@ -1,0 +1,87 @@
+//! Segments of the commit log that are used again: what they held before is no part of the log.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::Database;
+use helenus_host::sim::{Machine, Survives};
+use std::path::Path;
+use std::sync::Arc;
+use support::*;
+
+const SEGMENT_BYTES: u32 = 16 << 10;
+
+fn open_small(machine: &Machine) -> Arc<Database> {
+    open_with(&machine.host(), |options| options.segment_bytes = SEGMENT_BYTES)
+}
+
+/// Writes rows `from..to` of key `a`, each of about a hundred bytes of log.
+fn write(database: &Database, (from, to): (i32, i32)) {
+    let t = table_of(database, "t");
+    for c in from..to {
+        let ticket = Write::default().insert(&t, c, &format!("v{c}"), 10).to(database, "t", "a");
+        ticket.wait().unwrap();
+    }
+}
+
+fn set_aside(machine: &Machine) -> usize {
+    let files = machine.host().disk.list(Path::new("/db/commitlog")).unwrap();
+    files.iter().filter(|path| path.to_string_lossy().contains("/used-")).count()
+}
+
+#[test]
+fn segments_used_again_replay_what_they_hold_now_and_nothing_else() {
+    let machine = Machine::new(11);
+    let database = open_small(&machine);
+    create(&database, vec![table("t", 7, false)]);
+    let mut expected = Vec::new();
+    let (mut kept, mut reused) = (0usize, 0);
+    for round in 0..6 {
+        let rows = (round * 1000, round * 1000 + 700);
+        write(&database, rows);
+        expected.extend((rows.0..rows.1).map(|c| (c, format!("v{c}"))));
+        // In the middle of segments that held other rows before: the process dies, or the machine is cut.
+        for survives in [Survives::EverythingWritten, Survives::OnlySynced, Survives::Torn { seed: 5 }] {
+            let after = machine.crash_image(survives);
+            let again = open_small(&after);
+            assert_eq!(rows_of(&again, "t", "a"), expected, "round {round}, {survives:?}");
+            again.close().unwrap();
+            assert_eq!(set_aside(&after), 0, "a clean stop leaves no spare files");
+            after.end_tasks();
+        }
+        reused += kept.saturating_sub(set_aside(&machine));
+        database.flush_all().unwrap();
+        kept = set_aside(&machine);
+    }
+    assert!(reused >= 10, "{reused} segments were used again");
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_flipped_byte_in_a_segment_used_again_is_still_refused() {
+    let machine = Machine::new(12);
+    let database = open_small(&machine);
+    create(&database, vec![table("t", 7, false)]);
+    write(&database, (0, 1500));
+    database.flush_all().unwrap();
+    assert!(set_aside(&machine) > 0);
+    write(&database, (2000, 3500));
+    let after = machine.crash_image(Survives::EverythingWritten);
+    std::mem::forget(database);
+    machine.end_tasks();
+    let host = after.host();
+    let mut segments: Vec<_> = host.disk.list(Path::new("/db/commitlog")).unwrap();
+    segments.retain(|path| path.to_string_lossy().contains("/helenus-"));
+    segments.sort();
+    let file = host.disk.open_write(&segments[segments.len() / 2]).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 3000).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], 3000).unwrap();
+    let mut options = helenus_engine::DatabaseOptions::new("/db");
+    options.segment_bytes = SEGMENT_BYTES;
+    let refused = Database::open(host, options).err().unwrap().to_string();
+    assert!(refused.contains(".log") && refused.contains("at byte"), "{refused}");
+    after.end_tasks();
+}
