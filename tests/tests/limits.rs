@@ -58,7 +58,8 @@ fn queries_end_when_their_client_leaves() {
     const CLIENTS: u64 = 20;
     const REQUESTS: i16 = 30;
     // Half of it is what a connection's own thread has patience for; then the disk threads have the query.
-    let server = start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\n");
+    let server =
+        start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n");
     let mut client = Raw::ready(server.address(), 4);
     fill(&mut client);
     let process = server.process_id();
@@ -87,7 +88,23 @@ fn queries_end_when_their_client_leaves() {
     let asked = of_ten * CLIENTS * REQUESTS as u64 / 10;
     println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
     assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
-    client.run("SELECT c FROM k.t WHERE k = 0 AND c = 1");
+    only_the_next_is_logged_as_failed(&server, &mut client);
+}
+
+/// Has a query fail, and finds no other failure in the log before it. The server gives a read of one partition 10 ms.
+fn only_the_next_is_logged_as_failed(server: &Server, client: &mut Raw) {
+    let (code, text) = client.query(SCAN_BY_KEY).error();
+    assert_eq!(code, READ_TIMEOUT, "{text}");
+    let begin = Instant::now();
+    let failed = loop {
+        let log = server.log();
+        let failed: Vec<_> = log.lines().filter(|line| line.contains("statement_failed")).collect();
+        if let Some(first) = failed.first() {
+            break (*first).to_owned();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "the log tells of a timeout");
+    };
+    assert!(failed.contains("READ_TIMEOUT"), "queries of clients that left are no failures: {failed}");
 }
 
 /// A framed call of execute_cql3_query.
@@ -118,18 +135,20 @@ fn rpc_answer(socket: &mut TcpStream) {
 
 #[test]
 fn calls_of_the_old_interface_end_when_their_client_leaves() {
-    const CLIENTS: u64 = 16;
-    const CALLS: u64 = 10;
+    // A connection has one call under way: many of them have many.
+    const CLIENTS: u64 = 160;
     let folder = TempDir::with_prefix("helenus-limits-").expect("a temporary directory");
     let path = folder.path().join("limits.yaml");
     // Two threads for calls that wait, beside each of those that serve.
-    std::fs::write(&path, "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nconcurrent_reads: 2\n")
-        .expect("a configuration");
+    let configuration = "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n\
+                         concurrent_reads: 2\n";
+    std::fs::write(&path, configuration).expect("a configuration");
     let arguments = ["--config", path.to_str().expect("UTF-8"), "--rpc", "127.0.0.1:0"];
     let server = Server::start_in(folder, &arguments);
     let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
     let address = line.split_whitespace().nth(1).expect("an address").to_owned();
-    fill(&mut Raw::ready(server.address(), 4));
+    let mut over_cql = Raw::ready(server.address(), 4);
+    fill(&mut over_cql);
     let connect = || TcpStream::connect(&address).expect("connect");
     let process = server.process_id();
     let mut client = connect();
@@ -139,15 +158,14 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
         rpc_answer(&mut client);
     }
     let of_ten = (cpu_ticks(process) - before).max(1);
-    let calls = rpc_query(SCAN).repeat(CALLS as usize);
     let leaving: Vec<TcpStream> = (0..CLIENTS)
         .map(|_| {
             let mut client = connect();
-            client.write_all(&calls).expect("sent");
+            client.write_all(&rpc_query(SCAN)).expect("sent");
             client
         })
         .collect();
-    // One of them has its first answer: the others' calls run or wait for a thread.
+    // One of them has its answer: the others' calls run or wait for a thread.
     rpc_answer(&mut leaving[0].try_clone().expect("a second handle"));
     let before = cpu_ticks(process);
     drop(leaving);
@@ -158,9 +176,10 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
     }
     staying.iter_mut().for_each(rpc_answer);
     let spent = cpu_ticks(process) - before;
-    let asked = of_ten * CLIENTS * CALLS / 10;
+    let asked = of_ten * CLIENTS / 10;
     println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
     assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
+    only_the_next_is_logged_as_failed(&server, &mut over_cql);
 }
 
 #[test]

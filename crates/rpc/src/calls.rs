@@ -35,6 +35,8 @@ pub enum Done {
     Held(Call, Ticket),
     /// It needs the disk: nothing is written; call it again where it may block.
     WouldBlock,
+    /// Its client has gone (`Manner::cancelled`): nothing is written, and nothing has failed.
+    Cancelled,
 }
 
 /// What a call left in the answer.
@@ -149,6 +151,10 @@ impl Rpc {
             Err(RpcError::WouldBlock) => {
                 out.truncate(at);
                 Ok(Done::WouldBlock)
+            }
+            Err(RpcError::Cancelled) => {
+                out.truncate(at);
+                Ok(Done::Cancelled)
             }
             Err(RpcError::Thrown(exception)) => {
                 reply.exception(&exception, out);

@@ -184,7 +184,7 @@ impl Connection<'_> {
                 self.shared.watch.ended(watched, &done, &words, None);
             }
             match done {
-                Done::Answered | Done::Refused(_) => {}
+                Done::Answered | Done::Refused(_) | Done::Cancelled => {}
                 Done::Held(call, ticket) => self.hold(start, call, ticket),
                 Done::WouldBlock => {
                     let bytes = message.bytes.to_vec();
@@ -224,9 +224,7 @@ impl Connection<'_> {
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
             let manner = Manner { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
             let done = shared.rpc.call(&message, &mut session, manner, &mut out);
-            if let Ok(done) = &done
-                && !cancelled.load(Ordering::Relaxed)
-            {
+            if let Ok(done) = &done {
                 let words = || shared.rpc.words(&message, &session);
                 let probe = probe.map(Mutex::into_inner);
                 shared.watch.ended(watched, done, &words, probe.as_ref());
@@ -250,8 +248,8 @@ impl Connection<'_> {
         self.output.extend_from_slice(&out);
         match done? {
             Done::Held(call, ticket) => self.hold(start, call, ticket),
-            // One that may block and would is answered by its deadline.
-            Done::Answered | Done::Refused(_) | Done::WouldBlock => {}
+            // One that may block and would is answered by its deadline; one is cancelled only where the select above leaves.
+            Done::Answered | Done::Refused(_) | Done::WouldBlock | Done::Cancelled => {}
         }
         Ok(())
     }
