@@ -1,6 +1,8 @@
 //! What clients cannot make the server do: work for nobody, wait longer than it is told, take more memory than it has. Memory
 //! is the process's own peak.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,7 +58,8 @@ fn queries_end_when_their_client_leaves() {
     const CLIENTS: u64 = 20;
     const REQUESTS: i16 = 30;
     // Half of it is what a connection's own thread has patience for; then the disk threads have the query.
-    let server = start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\n");
+    let server =
+        start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n");
     let mut client = Raw::ready(server.address(), 4);
     fill(&mut client);
     let process = server.process_id();
@@ -85,7 +88,98 @@ fn queries_end_when_their_client_leaves() {
     let asked = of_ten * CLIENTS * REQUESTS as u64 / 10;
     println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
     assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
-    client.run("SELECT c FROM k.t WHERE k = 0 AND c = 1");
+    only_the_next_is_logged_as_failed(&server, &mut client);
+}
+
+/// Has a query fail, and finds no other failure in the log before it. The server gives a read of one partition 10 ms.
+fn only_the_next_is_logged_as_failed(server: &Server, client: &mut Raw) {
+    let (code, text) = client.query(SCAN_BY_KEY).error();
+    assert_eq!(code, READ_TIMEOUT, "{text}");
+    let begin = Instant::now();
+    let failed = loop {
+        let log = server.log();
+        let failed: Vec<_> = log.lines().filter(|line| line.contains("statement_failed")).collect();
+        if let Some(first) = failed.first() {
+            break (*first).to_owned();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "the log tells of a timeout");
+    };
+    assert!(failed.contains("READ_TIMEOUT"), "queries of clients that left are no failures: {failed}");
+}
+
+/// A framed call of execute_cql3_query.
+fn rpc_query(text: &str) -> Vec<u8> {
+    let name = b"execute_cql3_query";
+    let mut message = vec![0x80, 1, 0, 1];
+    message.extend_from_slice(&(name.len() as u32).to_be_bytes());
+    message.extend_from_slice(name);
+    message.extend_from_slice(&1_u32.to_be_bytes());
+    // 1: binary query, 2: i32 compression (2: none), 3: i32 consistency (1: ONE), end.
+    message.extend_from_slice(&[11, 0, 1]);
+    message.extend_from_slice(&(text.len() as u32).to_be_bytes());
+    message.extend_from_slice(text.as_bytes());
+    message.extend_from_slice(&[8, 0, 2, 0, 0, 0, 2, 8, 0, 3, 0, 0, 0, 1, 0]);
+    [&(message.len() as u32).to_be_bytes()[..], &message].concat()
+}
+
+/// The answer to a framed call, which must be no exception.
+fn rpc_answer(socket: &mut TcpStream) {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length).expect("an answer");
+    let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+    socket.read_exact(&mut answer).expect("all of it");
+    assert_eq!(answer[..4], [0x80, 1, 0, 2], "a reply: {}", String::from_utf8_lossy(&answer));
+    // Name and number, then field 0, the result; an exception would be another.
+    assert_eq!(answer[8 + 18 + 4..][..3], [12, 0, 0], "a result: {}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn calls_of_the_old_interface_end_when_their_client_leaves() {
+    // A connection has one call under way: many of them have many.
+    const CLIENTS: u64 = 160;
+    let folder = TempDir::with_prefix("helenus-limits-").expect("a temporary directory");
+    let path = folder.path().join("limits.yaml");
+    // Two threads for calls that wait, beside each of those that serve.
+    let configuration = "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n\
+                         concurrent_reads: 2\n";
+    std::fs::write(&path, configuration).expect("a configuration");
+    let arguments = ["--config", path.to_str().expect("UTF-8"), "--rpc", "127.0.0.1:0"];
+    let server = Server::start_in(folder, &arguments);
+    let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
+    let address = line.split_whitespace().nth(1).expect("an address").to_owned();
+    let mut over_cql = Raw::ready(server.address(), 4);
+    fill(&mut over_cql);
+    let connect = || TcpStream::connect(&address).expect("connect");
+    let process = server.process_id();
+    let mut client = connect();
+    let before = cpu_ticks(process);
+    for _ in 0..10 {
+        client.write_all(&rpc_query(SCAN)).expect("sent");
+        rpc_answer(&mut client);
+    }
+    let of_ten = (cpu_ticks(process) - before).max(1);
+    let leaving: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = connect();
+            client.write_all(&rpc_query(SCAN)).expect("sent");
+            client
+        })
+        .collect();
+    // One of them has its answer: the others' calls run or wait for a thread.
+    rpc_answer(&mut leaving[0].try_clone().expect("a second handle"));
+    let before = cpu_ticks(process);
+    drop(leaving);
+    // As many as are sure to need each thread: their answers come behind whatever is left of the others' calls.
+    let mut staying: Vec<TcpStream> = (0..8).map(|_| connect()).collect();
+    for client in &mut staying {
+        client.write_all(&rpc_query(SCAN)).expect("sent");
+    }
+    staying.iter_mut().for_each(rpc_answer);
+    let spent = cpu_ticks(process) - before;
+    let asked = of_ten * CLIENTS / 10;
+    println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
+    assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
+    only_the_next_is_logged_as_failed(&server, &mut over_cql);
 }
 
 #[test]
@@ -198,7 +292,6 @@ fn largest_requests_by_many_are_refused_as_overload_within_the_memory_and_then_s
                 let mut sender = client.socket.try_clone().expect("a second handle");
                 std::thread::scope(|scope| {
                     scope.spawn(move || {
-                        use std::io::Write;
                         (0..REQUESTS).for_each(|stream| sender.write_all(&write(k, stream)).expect("sent"));
                     });
                     for _ in 0..REQUESTS {

@@ -9,6 +9,9 @@ pub enum CqlError {
     /// The read needs the disk: run the request again where it may block.
     #[error("the read needs the disk")]
     WouldBlock,
+    /// Nobody waits for the answer any more (`Request::cancelled`): there is none, and nothing has failed.
+    #[error("nobody waits for the answer any more")]
+    Cancelled,
     /// 0x000A: what came with the statement is not of the protocol, such as a paging state that nobody gave.
     #[error("{0}")]
     Protocol(String),

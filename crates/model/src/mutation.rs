@@ -16,6 +16,8 @@ const RANGE_DELETION: u8 = 4;
 
 /// Bytes before a change's content.
 const HEAD: usize = 5;
+/// Bytes of a deletion.
+const DELETION: usize = 16;
 
 /// A write: applied and replayed whole or not at all.
 #[derive(Clone, Debug, Default)]
@@ -212,13 +214,19 @@ fn read_change(bytes: &[u8], at: usize) -> Result<(Change<'_>, usize), Damaged> 
     let next = (at + HEAD).checked_add(len).ok_or(damaged)?;
     let content = bytes.get(at + HEAD..next).ok_or(damaged)?;
     let change = match head[0] {
-        PARTITION_DELETION => Change::PartitionDeletion(read_deletion(content).ok_or(damaged)?),
+        PARTITION_DELETION if len == DELETION => {
+            Change::PartitionDeletion(read_deletion(content).ok_or(damaged)?)
+        }
         STATIC_ROW => Change::StaticRow(content),
         ROW => Change::Row(content),
         RANGE_DELETION => {
             let deletion = read_deletion(content).ok_or(damaged)?;
-            let (start, used) = read_bound(content.get(16..).ok_or(damaged)?).ok_or(damaged)?;
-            let (end, _) = read_bound(content.get(16 + used..).ok_or(damaged)?).ok_or(damaged)?;
+            let (start, used) = read_bound(content.get(DELETION..).ok_or(damaged)?).ok_or(damaged)?;
+            let at_end = DELETION + used;
+            let (end, used) = read_bound(content.get(at_end..).ok_or(damaged)?).ok_or(damaged)?;
+            if at_end + used != len {
+                return Err(damaged);
+            }
             Change::RangeDeletion { start, end, deletion }
         }
         _ => return Err(damaged),

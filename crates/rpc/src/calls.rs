@@ -16,6 +16,7 @@ use helenus_wire::thrift::{
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The interface over a database.
 pub struct Rpc {
@@ -34,6 +35,8 @@ pub enum Done {
     Held(Call, Ticket),
     /// It needs the disk: nothing is written; call it again where it may block.
     WouldBlock,
+    /// Its client has gone (`Manner::cancelled`): nothing is written, and nothing has failed.
+    Cancelled,
 }
 
 /// What a call left in the answer.
@@ -59,12 +62,24 @@ pub struct Manner<'a> {
     pub may_block: bool,
     /// What counts what it touches, if somebody watches; a call that is traced has one of its own.
     pub probe: Option<&'a Mutex<Probe>>,
+    /// Set when its client has gone: what it reads is for nobody then, and ends.
+    pub cancelled: Option<&'a AtomicBool>,
 }
 
-impl Manner<'_> {
+impl<'a> Manner<'a> {
     /// What a read may do.
-    pub(crate) fn read(self) -> ReadRequest<'static> {
-        ReadRequest { may_block: self.may_block, ..ReadRequest::default() }
+    pub(crate) fn read(self) -> ReadRequest<'a> {
+        ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
+    }
+
+    /// Ends a call of many short reads, none of which takes long enough to be asked.
+    pub(crate) fn go_on(self) -> Result<()> {
+        match self.cancelled {
+            Some(cancelled) if cancelled.load(Ordering::Relaxed) => {
+                Err(helenus_engine::Error::Cancelled.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes what was written.
@@ -136,6 +151,10 @@ impl Rpc {
             Err(RpcError::WouldBlock) => {
                 out.truncate(at);
                 Ok(Done::WouldBlock)
+            }
+            Err(RpcError::Cancelled) => {
+                out.truncate(at);
+                Ok(Done::Cancelled)
             }
             Err(RpcError::Thrown(exception)) => {
                 reply.exception(&exception, out);

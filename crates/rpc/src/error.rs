@@ -11,6 +11,9 @@ pub(crate) enum RpcError {
     /// It needs the disk: run it again where it may block. Nothing was written.
     #[error("the call needs the disk")]
     WouldBlock,
+    /// Its client has gone: there is nobody to answer.
+    #[error("nobody waits for the answer any more")]
+    Cancelled,
     /// The interface's own exceptions.
     #[error("{}", text_of(.0))]
     Thrown(Exception),
@@ -56,6 +59,7 @@ impl From<CqlError> for RpcError {
         let text = error.to_string();
         RpcError::Thrown(match error {
             CqlError::WouldBlock => return RpcError::WouldBlock,
+            CqlError::Cancelled => return RpcError::Cancelled,
             CqlError::Protocol(_)
             | CqlError::Syntax(_)
             | CqlError::Invalid(_)

@@ -83,6 +83,17 @@ fn database() -> Arc<LocalBackend> {
     backend
 }
 
+/// The first millisecond of the year 1, and the last of the year 9999.
+const READABLE_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+
+/// Whether the timestamp of the row is of a year that reads as it prints. Cassandra's pattern `yyyy` (`TimestampSerializer`) puts
+/// a plus before a longer year, which none of its patterns reads, and prints years before 1 as years after.
+fn timestamp_is_readable(backend: &LocalBackend) -> bool {
+    let read = ask(backend, "SELECT o FROM ks.j LIMIT 1", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let value = read.first().and_then(|cell| cell.as_deref()).and_then(|bytes| bytes.first_chunk::<8>());
+    value.is_none_or(|bytes| READABLE_MS.contains(&i64::from_be_bytes(*bytes)))
+}
+
 pub(super) fn run(input: &[u8]) {
     SERVED.with_borrow_mut(|served| {
         if served.as_ref().is_none_or(|(_, count)| *count >= INPUTS_MAX) {
@@ -98,9 +109,12 @@ pub(super) fn run(input: &[u8]) {
                 read.unwrap_or_else(|error| panic!("{error}"))
             };
             if let [Some(document)] = &read()[..] {
+                let is_readable = timestamp_is_readable(backend);
                 let again = ask(backend, insert, &[BoundValue::Bytes(document)]);
-                assert!(again.is_ok(), "{}: {again:?}", String::from_utf8_lossy(document));
-                assert_eq!(read(), [Some(document.clone())], "written again it is another");
+                if is_readable {
+                    assert!(again.is_ok(), "{}: {again:?}", String::from_utf8_lossy(document));
+                    assert_eq!(read(), [Some(document.clone())], "written again it is another");
+                }
             }
             ask(backend, "TRUNCATE ks.j", &[]).unwrap_or_else(|error| panic!("{error}"));
         }

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 /// Inputs that one database serves: what they make stays in memory.
 const INPUTS_MAX: u32 = 500;
 /// Calls wait for the disk themselves.
-const BLOCKING: Manner<'static> = Manner { may_block: true, probe: None };
+const BLOCKING: Manner<'static> = Manner { may_block: true, probe: None, cancelled: None };
 const LIMITS: Limits = Limits { frame: 1 << 16, message: 1 << 16 };
 
 thread_local! {

@@ -14,6 +14,7 @@ impl From<Error> for CqlError {
         let message = error.to_string();
         match error {
             Error::WouldBlock => CqlError::WouldBlock,
+            Error::Cancelled => CqlError::Cancelled,
             // What a client can wait for, or somebody can mend while the server runs.
             Error::LogFull { .. } | Error::NoRoom { .. } => CqlError::Overloaded(message),
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
@@ -32,7 +33,6 @@ impl From<Error> for CqlError {
             | Error::InUse { .. }
             | Error::SchemaDamaged { .. }
             | Error::SnapshotExists { .. }
-            | Error::Cancelled
             | Error::Damaged(_)
             | Error::Closed => CqlError::Server(message),
         }

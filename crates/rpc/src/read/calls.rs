@@ -43,6 +43,7 @@ impl Rpc {
         slicer: &mut Slicer<'_>,
         manner: Manner<'_>,
     ) -> Result<()> {
+        manner.go_on()?;
         let view = self.database().view(&command.table)?;
         let mut probe = manner.probe.map(Mutex::lock);
         let _complete = self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut())?;

@@ -22,6 +22,7 @@ impl Rpc {
             consistency: native_level(asked.consistency),
             may_block: work.manner.may_block,
             probe: work.manner.probe,
+            cancelled: work.manner.cancelled,
             ..Request::plain(&identity, &[])
         };
         let answer = self.backend().query(&text, &request, &mut rows)?;
@@ -69,6 +70,7 @@ impl Rpc {
             values: Values::Positional(&values),
             may_block: work.manner.may_block,
             probe: work.manner.probe,
+            cancelled: work.manner.cancelled,
             ..Request::plain(&identity, &values)
         };
         let answer = self.backend().execute(&statement, &request, &mut rows)?;

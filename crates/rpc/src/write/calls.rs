@@ -131,6 +131,7 @@ impl Rpc {
         let request = Request {
             may_block: work.manner.may_block,
             probe: work.manner.probe,
+            cancelled: work.manner.cancelled,
             ..Request::plain(&work.session.identity, none)
         };
         let answer = self.backend().query(text, &request, &mut crate::statement::NoRows)?;

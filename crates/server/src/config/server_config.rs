@@ -365,6 +365,7 @@ impl<'a> Read<'a> {
             disk_threads_max: limits.disk_threads_max,
             write_timeout: limits.write_timeout,
             message_grace: limits.frame_grace,
+            reader_grace: limits.reader_grace,
             keeps_alive: limits.keeps_alive,
             busy_poll: limits.busy_poll,
         }

@@ -117,6 +117,8 @@ pub(super) enum Reply {
     Held(Held),
     /// Nothing was done: run the request again where it may block.
     WouldBlock,
+    /// The client has gone, and the request ended with it: there is no answer, and nothing has failed.
+    Cancelled,
 }
 
 /// An answer that waits for the log.
@@ -196,6 +198,7 @@ fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
     match result {
         Ok(reply) => reply,
         Err(Failure::Cql(CqlError::WouldBlock)) if !caller.may_block => Reply::WouldBlock,
+        Err(Failure::Cql(CqlError::Cancelled)) => Reply::Cancelled,
         Err(Failure::Cql(error)) => desk.refuse(&error_message(&error), request),
         Err(Failure::Wire(error)) => desk.refuse(&ErrorMessage::from(&error), request),
         Err(Failure::Message(message)) => desk.refuse(&message, request),

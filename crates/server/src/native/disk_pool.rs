@@ -202,7 +202,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let (mut held, mut keyspace, mut failed) = (None, None, None);
     match decode_request(job.head.version, job.opcode, job.flags, &job.body) {
         Ok(message) => match answer(&caller, job.head, &message.request, tools, &mut envelope) {
-            Reply::Written | Reply::WouldBlock => {}
+            Reply::Written | Reply::WouldBlock | Reply::Cancelled => {}
             Reply::Refused(code) => failed = Some(code),
             Reply::UsedKeyspace(used) => keyspace = Some(used),
             Reply::Held(waiting) => held = Some(waiting),

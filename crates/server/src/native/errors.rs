@@ -57,8 +57,10 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
                 argument_types: argument_types.clone(),
             }
         }
-        // A request that may block cannot be put off once more.
-        CqlError::Server(_) | CqlError::WouldBlock => ErrorDetail::Plain(ErrorCode::Server),
+        // A request that may block cannot be put off once more; of one that was cancelled nobody asks for an answer.
+        CqlError::Server(_) | CqlError::WouldBlock | CqlError::Cancelled => {
+            ErrorDetail::Plain(ErrorCode::Server)
+        }
     };
     ErrorMessage { message: error.to_string(), detail }
 }

@@ -212,7 +212,8 @@ impl Requests {
         let reply = answer(&caller, head, request, tools, self.output.envelopes());
         self.output.appended();
         match reply {
-            Reply::Written => {}
+            // A connection that polls its requests has its client still, so none of them was cancelled.
+            Reply::Written | Reply::Cancelled => {}
             Reply::Refused(code) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
             Reply::Held(held) => self.hold(held, body.len() as u64, None),

@@ -3,11 +3,12 @@
 //! ```text
 //! read what is there -> call each whole message -> wait for the log once -> write all answers in one go -> again
 //! ```
-//! A call that needs the disk runs on a thread for such calls, after the answers before it have left; nothing here blocks.
+//! A call that needs the disk runs on a thread for such calls, after the answers before it have left; nothing here blocks. It
+//! ends when its client leaves. A client that takes nothing of its answers is let go after a while.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use helenus_engine::Ticket;
@@ -15,7 +16,6 @@ use helenus_engine::read::Probe;
 use helenus_rpc::{Done, Manner, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -184,7 +184,7 @@ impl Connection<'_> {
                 self.shared.watch.ended(watched, &done, &words, None);
             }
             match done {
-                Done::Answered | Done::Refused(_) => {}
+                Done::Answered | Done::Refused(_) | Done::Cancelled => {}
                 Done::Held(call, ticket) => self.hold(start, call, ticket),
                 Done::WouldBlock => {
                     let bytes = message.bytes.to_vec();
@@ -207,7 +207,7 @@ impl Connection<'_> {
         self.held.push(Held { start, end: self.output.len(), call, ticket });
     }
 
-    /// Calls a message where it may wait for the disk.
+    /// Calls a message where it may wait for the disk. When the client leaves meanwhile, so does the call.
     async fn call_blocking(
         &mut self,
         bytes: Vec<u8>,
@@ -216,11 +216,13 @@ impl Connection<'_> {
     ) -> Result<(), Ended> {
         let shared = Arc::clone(self.shared);
         let mut session = std::mem::take(&mut self.session);
-        let called = tokio::task::spawn_blocking(move || {
+        let gone = Arc::<AtomicBool>::default();
+        let cancelled = Arc::clone(&gone);
+        let mut called = tokio::task::spawn_blocking(move || {
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
-            let manner = Manner { may_block: true, probe: probe.as_ref() };
+            let manner = Manner { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
             let done = shared.rpc.call(&message, &mut session, manner, &mut out);
             if let Ok(done) = &done {
                 let words = || shared.rpc.words(&message, &session);
@@ -229,15 +231,25 @@ impl Connection<'_> {
             }
             (done, session, out)
         });
-        let Ok((done, session, out)) = called.await else { return Err(Ended::Gone) };
+        let called = tokio::select! {
+            biased;
+            called = &mut called => called,
+            () = client_gone(&self.stream, &mut self.input) => {
+                gone.store(true, Ordering::Relaxed);
+                // One that has no thread yet gets none.
+                called.abort();
+                return Err(Ended::Gone);
+            }
+        };
+        let Ok((done, session, out)) = called else { return Err(Ended::Gone) };
         self.session = session;
         self.served.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.output.len();
         self.output.extend_from_slice(&out);
         match done? {
             Done::Held(call, ticket) => self.hold(start, call, ticket),
-            // One that may block and would is answered by its deadline.
-            Done::Answered | Done::Refused(_) | Done::WouldBlock => {}
+            // One that may block and would is answered by its deadline; one is cancelled only where the select above leaves.
+            Done::Answered | Done::Refused(_) | Done::WouldBlock | Done::Cancelled => {}
         }
         Ok(())
     }
@@ -250,9 +262,27 @@ impl Connection<'_> {
         if self.output.is_empty() {
             return Ok(());
         }
-        self.stream.write_all(&self.output).await?;
+        self.write_output().await?;
         self.output.clear();
         self.output.shrink_to(KEPT_BYTES_MAX);
+        Ok(())
+    }
+
+    /// Writes the answers, as fast as the client takes them; one that takes nothing for too long is let go.
+    async fn write_output(&mut self) -> Result<(), Ended> {
+        let mut written = 0;
+        while let Some(rest) = self.output.get(written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.try_write(rest) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    match timeout(self.shared.limits.reader_grace, self.stream.writable()).await {
+                        Ok(ready) => ready?,
+                        Err(_takes_nothing) => return Err(Ended::Gone),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 
@@ -295,6 +325,24 @@ impl Connection<'_> {
         output.extend_from_slice(self.output.get(copied..).unwrap_or_default());
         self.output = output;
     }
+}
+
+/// Returns when the client has gone. What it sends meanwhile goes to `input`, about one read of it; beyond that nobody looks.
+async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
+    let full = input.len() + READ_BYTES;
+    while input.len() < full {
+        if stream.readable().await.is_err() {
+            return;
+        }
+        input.reserve(1);
+        match stream.try_read_buf(input) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+    std::future::pending().await
 }
 
 fn arrival_time(bytes: u64) -> Duration {

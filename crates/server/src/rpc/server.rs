@@ -41,6 +41,8 @@ pub struct RpcLimits {
     pub write_timeout: Duration,
     /// How long a message may take to arrive, besides the time its length needs at 128 KiB a second.
     pub message_grace: Duration,
+    /// How long a client may take nothing of its answers.
+    pub reader_grace: Duration,
     /// `rpc_keepalive`.
     pub keeps_alive: bool,
     /// `busy_poll_us`: how long a thread looks for the next message before it sleeps.

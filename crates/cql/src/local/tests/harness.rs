@@ -161,6 +161,7 @@ impl RowsOut for Rows {
 pub(super) fn code(error: &CqlError) -> &'static str {
     match error {
         CqlError::WouldBlock => "would block",
+        CqlError::Cancelled => "cancelled",
         CqlError::Protocol(_) => "000A",
         CqlError::Syntax(_) => "2000",
         CqlError::Invalid(_) => "2200",

@@ -1,0 +1,170 @@
+//! Records of the log whose checksum is right and whose content no table could keep: refused by segment and offset, passed over
+//! when told to, and no concern of the tables that are flushed beyond them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::{Database, DatabaseOptions, Error, OpenReport};
+use helenus_host::sim::Machine;
+use helenus_model::mutation::{Mutation, PartitionUpdate};
+use helenus_sstable::checksum::Crc32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::*;
+
+/// Bytes of a segment's head, and those before a record's content: `docs/formats/commitlog.md`.
+const SEGMENT_HEAD: usize = 20;
+const RECORD_HEAD: usize = 8;
+const MUTATION: u8 = 1;
+
+fn open_again(machine: &Machine, skips: bool) -> Result<(Arc<Database>, OpenReport), Error> {
+    let options = DatabaseOptions { skip_damaged_log: skips, ..DatabaseOptions::new("/db") };
+    Database::open(machine.host(), options)
+}
+
+fn put(database: &Database, name: &str, c: i32, v: &str) {
+    let table = table_of(database, name);
+    let changes = Write::default().insert(&table, c, v, 1).changes;
+    let update = PartitionUpdate { table, key: b"key".to_vec(), changes };
+    database.write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
+}
+
+/// The clustering of the rows of a table.
+fn present(database: &Database, name: &str) -> Vec<i32> {
+    rows_of(database, name, "key").into_iter().map(|(c, _)| c).collect()
+}
+
+fn number(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// A segment as it stands on the disk.
+struct Segment {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Segment {
+    /// The one of the log that has this text in it.
+    fn with(machine: &Machine, text: &str) -> Segment {
+        let disk = machine.host().disk;
+        let paths: Vec<PathBuf> = disk.list(Path::new("/db/commitlog")).unwrap();
+        let read = |path: PathBuf| {
+            let file = disk.open(&path).unwrap();
+            let mut bytes = vec![0; file.size().unwrap() as usize];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            Segment { path, bytes }
+        };
+        let mut segments = paths.into_iter().map(read);
+        segments.find(|segment| segment.has(0..segment.bytes.len(), text)).expect("the record is in the log")
+    }
+
+    fn has(&self, range: std::ops::Range<usize>, text: &str) -> bool {
+        self.bytes[range].windows(text.len()).any(|found| found == text.as_bytes())
+    }
+
+    /// Where the record that has this text in it begins, and where it ends.
+    fn record(&self, text: &str) -> (usize, usize) {
+        let mut at = SEGMENT_HEAD;
+        loop {
+            let end = at + RECORD_HEAD + number(&self.bytes, at);
+            if self.has(at..end, text) {
+                return (at, end);
+            }
+            at = end;
+        }
+    }
+
+    /// Gives a record other content, with a checksum that is right, on the medium itself.
+    fn rewrite(&self, machine: &Machine, (begin, end): (usize, usize), change: impl FnOnce(&mut [u8])) {
+        let mut after = self.bytes[begin..end].to_vec();
+        change(&mut after[RECORD_HEAD..]);
+        let mut crc = Crc32::default();
+        // The segment's number, then the record's length, then its content.
+        crc.update(&self.bytes[12..16]);
+        crc.update(&after[..4]);
+        crc.update(&after[RECORD_HEAD..]);
+        after[4..RECORD_HEAD].copy_from_slice(&crc.value().to_le_bytes());
+        for (at, (before, after)) in self.bytes[begin..end].iter().zip(&after).enumerate() {
+            for bit in (0..8).filter(|bit| (before ^ after) >> bit & 1 == 1) {
+                machine.flip_bit(&self.path, (begin + at) as u64, bit).unwrap();
+            }
+        }
+    }
+}
+
+/// Where the kind of a mutation's first change stands in its record: behind the count, the table's id, and the key.
+fn first_change(content: &[u8]) -> usize {
+    assert_eq!(content[0], MUTATION);
+    let key = 1 + 4 + 16;
+    key + 4 + number(content, key) + 4
+}
+
+/// A machine with two tables, each of four rows, in the log alone.
+fn written() -> Machine {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false), table("other", 2, false)]);
+    for c in 0..4 {
+        put(&database, "t", c, &format!("text of {c}"));
+        put(&database, "other", c, &format!("other's {c}"));
+    }
+    let cut = machine.crash();
+    machine.end_tasks();
+    cut
+}
+
+#[test]
+fn a_record_that_no_table_could_keep_is_refused_by_segment_and_offset_unless_told_to_skip() {
+    // The row becomes another kind of change, which its bytes are not: a deletion of the partition, a static row, a deletion of a
+    // range, and what is no kind at all.
+    for kind in [1, 2, 4, 9] {
+        let base = written();
+        let segment = Segment::with(&base, "text of 2");
+        let record = segment.record("text of 2");
+        segment.rewrite(&base, record, |content| {
+            let at = first_change(content);
+            content[at] = kind;
+        });
+        let refused = base.crash();
+        let Err(Error::LogDamaged { path, offset, problem }) = open_again(&refused, false) else {
+            panic!("kind {kind}: opened")
+        };
+        assert_eq!((path, offset), (segment.path.clone(), record.0 as u64), "kind {kind}: {problem}");
+        refused.end_tasks();
+
+        let skipping = refused.crash();
+        let (database, report) = open_again(&skipping, true).unwrap();
+        assert_eq!(report.skipped, [(segment.path.clone(), record.0 as u64)], "kind {kind}");
+        assert_eq!(present(&database, "t"), [0, 1, 3], "kind {kind}: the rows before and behind it");
+        assert_eq!(present(&database, "other"), [0, 1, 2, 3], "kind {kind}: another table");
+        // Once the table is flushed beyond it nobody needs to be told again.
+        database.flush_all().unwrap();
+        drop(database);
+        skipping.end_tasks();
+        let after = skipping.crash();
+        let (database, report) = open_again(&after, false).unwrap();
+        assert_eq!(report.skipped, [], "kind {kind}");
+        assert_eq!(present(&database, "t"), [0, 1, 3], "kind {kind}");
+        after.end_tasks();
+    }
+}
+
+#[test]
+fn a_record_of_a_schema_table_that_cannot_be_kept_is_refused_likewise() {
+    let base = written();
+    let segment = Segment::with(&base, "text of 2");
+    // What the schema's own tables got for the new ones, applied before the others are known.
+    let record = segment.record("SimpleStrategy");
+    segment.rewrite(&base, record, |content| {
+        let at = first_change(content);
+        content[at] = 9;
+    });
+    let refused = base.crash();
+    let Err(error) = open_again(&refused, false) else { panic!("opened") };
+    let told = error.to_string();
+    let offset = record.0.to_string();
+    assert!(told.contains(&*segment.path.to_string_lossy()) && told.contains(&offset), "{told}");
+    refused.end_tasks();
+}
