@@ -9,6 +9,7 @@ mod concurrent_map;
 mod cursor;
 mod partition;
 mod partition_map;
+mod prefetch;
 mod skiplist;
 mod store;
 mod sync;

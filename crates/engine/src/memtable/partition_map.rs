@@ -14,6 +14,7 @@
 
 use super::arena::Arena;
 use super::partition::{Bytes, Partition, copy};
+use super::prefetch::prefetch;
 use super::skiplist::SkipList;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 use helenus_model::token::Token;
@@ -24,6 +25,10 @@ use std::ptr::NonNull;
 const BUCKET_ENTRIES: usize = 7;
 /// Entries for each bucket, on average, beyond which the directory doubles: one bucket in a hundred is then full.
 const ENTRIES_PER_BUCKET_MAX: usize = 3;
+/// Cache lines that an entry and the first row behind it fill, about.
+const ENTRY_LINES: usize = 7;
+/// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
+const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
 pub(super) const SHARD_BITS: u32 = 4;
 
@@ -112,6 +117,7 @@ impl PartitionMap {
     pub(super) fn get(&self, token: Token, key: &[u8]) -> Option<&Entry> {
         let directory = self.directory()?;
         let bucket = directory.bucket(directory.bucket_of(token));
+        prefetch(&bucket.entries, 1);
         let mut here = bucket.slots();
         if let Some((_, found)) = here.find(|(other, entry)| *other == token && entry.key() == key) {
             return Some(found);
@@ -156,7 +162,12 @@ impl PartitionMap {
         let directory = self.directory()?;
         let first = directory.bucket_of(place.token);
         let found = directory.least(first, Some(*place));
-        found.or_else(|| (first + 1..directory.buckets()).find_map(|number| directory.least(number, None)))
+        found.or_else(|| {
+            (first + 1..directory.buckets()).find_map(|number| {
+                directory.foresee(number + BUCKETS_AHEAD);
+                directory.least(number, None)
+            })
+        })
     }
 
     fn directory(&self) -> Option<&Directory> {
@@ -220,6 +231,13 @@ impl Directory {
         assert!(number < self.buckets(), "a bucket's number has as many bits as the directory");
         // SAFETY: there are that many, written when the directory was made, in the arena that outlives it.
         unsafe { self.buckets.add(number).as_ref() }
+    }
+
+    /// Asks for the memory of a bucket's entries, for whoever walks there.
+    fn foresee(&self, number: usize) {
+        if number < self.buckets() {
+            self.bucket(number).slots().for_each(|(_, entry)| prefetch(entry, ENTRY_LINES));
+        }
     }
 
     /// Adds an entry; the caller is the only writer.
