@@ -56,31 +56,48 @@ fn write_any(value: f64, out: &mut String) {
     write_java(&scientific, value.is_sign_negative(), value, out);
 }
 
-/// Writes numbers of at most six digits after the point, from 10^-3 to below 10^7, which most measured ones are; `false`: this is
-/// no such number. They have fewer than 15 digits: no other number of so few reads back as the same, so this is the shortest.
 fn write_short(value: f64, out: &mut String) -> bool {
+    let Some(short) = short(value) else { return false };
+    if short.is_negative {
+        out.push('-');
+    }
+    write_padded(short.whole, 1, out);
+    out.push('.');
+    write_padded(short.fraction, short.digits, out);
+    true
+}
+
+/// A number of few digits.
+pub(super) struct Short {
+    pub(super) is_negative: bool,
+    pub(super) whole: u64,
+    /// What stands behind the point, of so many digits, one to six.
+    pub(super) fraction: u64,
+    pub(super) digits: usize,
+}
+
+/// Numbers of at most six digits after the point, from 10^-3 to below 10^7, which most measured ones are. They have fewer than 15
+/// digits: no other number of so few reads back as the same, so this is the shortest.
+pub(super) fn short(value: f64) -> Option<Short> {
     const SCALE: f64 = 1e6;
     let magnitude = value.abs();
     if !(1e-3..1e7).contains(&magnitude) {
-        return false;
+        return None;
     }
     let scaled = (magnitude * SCALE).round();
     if scaled / SCALE != magnitude {
-        return false;
+        return None;
     }
     let scaled = scaled as u64;
-    if value < 0.0 {
-        out.push('-');
-    }
-    write_padded(scaled / 1_000_000, 1, out);
-    out.push('.');
     let (mut fraction, mut digits) = (scaled % 1_000_000, 6);
+    if fraction == 0 {
+        digits = 1;
+    }
     while digits > 1 && fraction % 10 == 0 {
         fraction /= 10;
         digits -= 1;
     }
-    write_padded(fraction, digits, out);
-    true
+    Some(Short { is_negative: value < 0.0, whole: scaled / 1_000_000, fraction, digits })
 }
 
 /// Java's numbers have two digits at least. Where one would do, the nearest of two is taken: 4.9E-324, not 5.0E-324.

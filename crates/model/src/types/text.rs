@@ -47,14 +47,24 @@ const HEX_RUN: usize = 32;
 
 /// Appends two lower-case digits a byte.
 pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
+    each_hex_run(bytes, |digits| push_ascii(digits, out));
+}
+
+/// As `write_hex`, of bytes.
+pub(super) fn append_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    each_hex_run(bytes, |digits| out.extend_from_slice(digits));
+}
+
+#[inline]
+fn each_hex_run(bytes: &[u8], mut each: impl FnMut(&[u8])) {
     let (runs, rest) = bytes.as_chunks::<HEX_RUN>();
     for run in runs {
-        push_ascii(hex_digits(run).as_flattened(), out);
+        each(hex_digits(run).as_flattened());
     }
     if !rest.is_empty() {
         let mut run = [0; HEX_RUN];
         run[..rest.len()].copy_from_slice(rest);
-        push_ascii(&hex_digits(&run).as_flattened()[..rest.len() * 2], out);
+        each(&hex_digits(&run).as_flattened()[..rest.len() * 2]);
     }
 }
 

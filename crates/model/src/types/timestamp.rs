@@ -14,16 +14,13 @@ const MS_PER_DAY: i64 = 86_400_000;
 /// Prints `yyyy-MM-dd`, then `separator`, then `HH:mm:ss.SSSZ`: with `T` in CQL, with a space in JSON. Java's
 /// pattern counts years of an era, so years before 1 print without their sign.
 pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
-    let ms = i64::from_be_bytes(bytes);
-    let date = CivilDate::from_epoch_day(ms.div_euclid(MS_PER_DAY));
-    let of_day = ms.rem_euclid(MS_PER_DAY);
+    let (date, of_day) = parts(bytes);
     let year = if date.year > 0 { date.year } else { 1 - date.year };
     if year > 9999 {
         out.push('+');
     }
     write_padded(year.unsigned_abs(), 4, out);
     date.write_month_and_day(out);
-    let of_day = of_day.unsigned_abs() as u32;
     out.push(separator);
     let mut text = *b"00:00:00.000Z";
     for (at, part) in [(0, of_day / 3_600_000), (3, of_day / 60_000 % 60), (6, of_day / 1_000 % 60)] {
@@ -32,6 +29,12 @@ pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
     text[9] = b'0' + (of_day / 100 % 10) as u8;
     text[10..12].copy_from_slice(&pair(of_day));
     push(&text, out);
+}
+
+/// The date and the milliseconds since its midnight.
+pub(super) fn parts(bytes: [u8; 8]) -> (CivilDate, u32) {
+    let ms = i64::from_be_bytes(bytes);
+    (CivilDate::from_epoch_day(ms.div_euclid(MS_PER_DAY)), ms.rem_euclid(MS_PER_DAY).unsigned_abs() as u32)
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {

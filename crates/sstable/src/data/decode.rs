@@ -29,6 +29,8 @@ pub(super) mod flags {
     pub const CELL_EMPTY_VALUE: u8 = 0x04;
     pub const CELL_ROW_TIMESTAMP: u8 = 0x08;
     pub const CELL_ROW_TTL: u8 = 0x10;
+    /// All of a cell's.
+    pub const CELL_ALL: u8 = 0x1F;
 }
 
 /// What stands at a position.
@@ -54,7 +56,7 @@ pub struct Head {
     /// How far before this one the unfiltered before it stands, as the file says; for the first of a partition, how far
     /// before it the partition does. 0 at the end of a partition.
     pub back: u64,
-    flags: u8,
+    pub(super) flags: u8,
 }
 
 impl RowLayout {
@@ -232,6 +234,9 @@ impl RowLayout {
         (row, tombstones): (&mut RowBuf, &mut u64),
         set: &ColumnSet,
     ) -> Result<(), Fault> {
+        if self.quick_columns(bytes, head, (&mut *row, &mut *tombstones), set).is_some() {
+            return Ok(());
+        }
         let bytes = bytes.get(..head.end).ok_or(Fault::Short)?;
         let mut input = Input::new(bytes, head.body);
         let decoded = self.row_front(&mut input, head.flags, (row, tombstones)).and_then(|()| {
@@ -376,7 +381,7 @@ impl RowLayout {
         column: &ColumnLayout,
     ) -> Result<(), Fault> {
         let bits = input.byte()?;
-        if bits > 0x1F {
+        if bits > flags::CELL_ALL {
             return Err(input.bad("unknown flags of a cell"));
         }
         let liveness = row.liveness;
@@ -429,20 +434,26 @@ impl RowLayout {
     /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped; in versions whose times
     /// are signed a negative one is invalid (`Cell.decodeLocalDeletionTime`).
     #[inline]
-    fn local_deletion(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
-        let local_s = i64::from(input.int()?) + self.base.local_deletion_s_min;
+    pub(super) fn local_deletion(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
+        Ok(self.local_deletion_from(input.int()?))
+    }
+
+    /// A local deletion time from the difference that is stored.
+    #[inline]
+    pub(super) fn local_deletion_from(&self, stored: i32) -> i64 {
+        let local_s = i64::from(stored) + self.base.local_deletion_s_min;
         if local_s >= 0 {
-            return Ok(local_s);
+            return local_s;
         }
         if self.deletion_times == DeletionTimeForm::Signed {
-            return Ok(INVALID_LOCAL_S);
+            return INVALID_LOCAL_S;
         }
         let unsigned = local_s as u32;
-        Ok(if unsigned == u32::MAX { NO_EXPIRY } else { i64::from(unsigned) })
+        if unsigned == u32::MAX { NO_EXPIRY } else { i64::from(unsigned) }
     }
 
     #[inline]
-    fn ttl(&self, input: &mut Input<'_>) -> Result<i32, Fault> {
+    pub(super) fn ttl(&self, input: &mut Input<'_>) -> Result<i32, Fault> {
         let ttl_s = input.int()?.wrapping_add(self.base.ttl_s_min);
         if ttl_s < 0 { Err(input.bad("a negative TTL")) } else { Ok(ttl_s) }
     }
@@ -520,7 +531,7 @@ fn next_listed(list: &mut Input<'_>, end: usize) -> Result<Option<u64>, Fault> {
 
 /// `Cell.decodeLocalDeletionTime`: an expiry before its own TTL can only be damage and becomes an invalid time.
 #[inline]
-fn expiry(local_s: i64, ttl_s: i32) -> i64 {
+pub(super) fn expiry(local_s: i64, ttl_s: i32) -> i64 {
     if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL { local_s } else { INVALID_LOCAL_S }
 }
 

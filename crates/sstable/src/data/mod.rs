@@ -16,6 +16,7 @@ mod layout;
 mod partition;
 mod plain;
 mod position;
+mod quick;
 mod scan;
 mod skip;
 mod slice;

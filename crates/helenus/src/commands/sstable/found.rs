@@ -7,6 +7,7 @@ use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, owner_of_folder, refusal};
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::table::SsTable;
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -83,18 +84,64 @@ pub enum Depth {
     Deep,
 }
 
+/// A file that should be an SSTable's and cannot be read as one.
+#[derive(Serialize)]
+pub struct Refused {
+    /// The file.
+    pub data: PathBuf,
+    /// Why, and what to do.
+    #[serde(rename = "refused")]
+    pub reason: String,
+}
+
+/// All that arguments name.
+#[derive(Default)]
+pub struct Findings {
+    /// The SSTables, sorted.
+    pub sstables: BTreeSet<Found>,
+    /// What is none that can be read, in the order in which it was found.
+    pub refused: Vec<Refused>,
+}
+
+impl Findings {
+    /// The end of a command that went past what it could not read.
+    ///
+    /// # Errors
+    /// If there was anything.
+    pub fn end(&self) -> Result<()> {
+        match self.refused.len() {
+            0 => Ok(()),
+            1 => bail!("1 file is no SSTable that can be read here, and was left out"),
+            count => bail!("{count} files are no SSTables that can be read here, and were left out"),
+        }
+    }
+}
+
 /// The SSTables that arguments name, sorted.
 ///
 /// # Errors
 /// An argument that is no SSTable's file, a folder without any, a version that is not known.
 pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<Found>> {
-    let mut found = BTreeSet::new();
+    let Findings { sstables, refused } = find_all(disk, arguments, depth)?;
+    match refused.into_iter().next() {
+        None => Ok(sstables.into_iter().collect()),
+        Some(Refused { reason, .. }) => Err(anyhow!(reason)),
+    }
+}
+
+/// As `find`, for a command that goes past files that cannot be read and says so of each.
+///
+/// # Errors
+/// An argument that is not there, a folder with nothing in it.
+pub fn find_all(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Findings> {
+    let mut found = Findings::default();
     for argument in arguments {
         let path = std::path::absolute(argument).unwrap_or_else(|_| argument.clone());
         if disk.is_dir(&path) {
-            let before = found.len();
+            let count = |found: &Findings| found.sstables.len() + found.refused.len();
+            let before = count(&found);
             in_folder(disk, &path, depth == Depth::Deep, &mut found)?;
-            if found.len() == before {
+            if count(&found) == before {
                 let hint = match depth {
                     Depth::Flat => "; name the folders of tables",
                     Depth::FlatUnlessTold => "; --recursive looks into the folders in it",
@@ -103,15 +150,15 @@ pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<
                 bail!("{}: no SSTable is here{hint}", argument.display());
             }
         } else if disk.exists(&path) {
-            found.insert(of_file(&path)?);
+            found.add(&path);
         } else {
             bail!("{}: there is no such file or folder", argument.display());
         }
     }
-    Ok(found.into_iter().collect())
+    Ok(found)
 }
 
-fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut BTreeSet<Found>) -> Result<()> {
+fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut Findings) -> Result<()> {
     let entries = disk.list(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for path in entries {
         let name = file_name(&path);
@@ -120,10 +167,19 @@ fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut BTreeS
                 in_folder(disk, &path, true, found)?;
             }
         } else if name.ends_with("-Data.db") {
-            found.insert(of_file(&path)?);
+            found.add(&path);
         }
     }
     Ok(())
+}
+
+impl Findings {
+    fn add(&mut self, path: &Path) {
+        match of_file(path) {
+            Ok(found) => _ = self.sstables.insert(found),
+            Err(error) => self.refused.push(Refused { data: path.to_owned(), reason: error.to_string() }),
+        }
+    }
 }
 
 fn of_file(path: &Path) -> Result<Found> {
@@ -169,6 +225,25 @@ mod tests {
         assert!(refused(disk, "/d/nowhere", Depth::Flat).contains("no such file or folder"));
         assert!(refused(disk, "/d/other", Depth::Flat).contains("name the folders of tables"));
         assert!(refused(disk, "/d/other", Depth::FlatUnlessTold).contains("--recursive"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_stands_beside_what_can() {
+        let host = memory::host();
+        let disk = &*host.disk;
+        disk.create_dir_all(Path::new("/d/t")).unwrap();
+        for name in ["nb-1-big-Data.db", "la-2-big-Data.db", "da-3-bti-Data.db", "zz-4-big-Data.db"] {
+            drop(disk.create(&Path::new("/d/t").join(name)).unwrap());
+        }
+        let found = find_all(disk, &["/d".into()], Depth::Deep).unwrap();
+        let names: Vec<String> = found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
+        assert_eq!(names, ["da-3-bti", "nb-1-big"]);
+        assert_eq!(found.refused.len(), 2);
+        assert!(
+            found.refused.iter().all(|refused| refused.reason.contains(&*refused.data.to_string_lossy()))
+        );
+        assert!(found.end().unwrap_err().to_string().starts_with("2 files"));
+        assert!(refused(disk, "/d", Depth::Deep).contains("sstableupgrade"));
     }
 
     #[test]

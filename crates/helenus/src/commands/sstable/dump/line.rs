@@ -4,45 +4,47 @@
 //! are numbers in the unit that the name of the member says; a cell without a timestamp has that of its row's liveness. Nothing is merged and nothing left out: this is what the
 //! file holds, not what a SELECT would answer.
 
-use super::partition::write_path;
-use helenus_model::cell::Cell;
+use super::partition::path_text;
+use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::counter_context;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::range_tombstone::MarkerView;
 use helenus_model::row::RowView;
-use helenus_model::schema::{Column, Table};
-use helenus_model::types::{CqlType, key_values, write_integer, write_json, write_json_string};
+use helenus_model::schema::Table;
+use helenus_model::types::{
+    CqlType, append_integer, append_json, append_json_text, key_values, write_json_string,
+};
 use std::sync::Arc;
 
 /// Writes lines about one table.
 pub struct Lines {
+    /// What was written and not yet taken.
+    pub out: Vec<u8>,
     table: Arc<Table>,
     /// `"name":` of each column of the partition key.
     keys: Vec<String>,
-    /// `"name":` of each clustering column.
+    /// `,"name":` of each clustering column; of the first, what opens the object instead of the comma.
     clustering: Vec<String>,
     /// Each other column, by its number.
     columns: Vec<Option<Named>>,
     /// The beginning of each line of the partition, by kind.
-    fronts: [String; 2],
+    fronts: [Vec<u8>; 2],
     /// The partition's part of each line.
-    partition: String,
-    scratch: Scratch,
+    partition: Vec<u8>,
+    last: LastDeletion,
 }
 
-/// What is used again from cell to cell.
+/// The deletion that was printed last, and its text: one replaces every collection of a row.
 #[derive(Default)]
-struct Scratch {
-    path: String,
-    /// The deletion that was printed last, and its text: one replaces every collection of a row.
+struct LastDeletion {
     deletion: Option<DeletionTime>,
-    deletion_text: String,
+    text: Vec<u8>,
 }
 
 /// A column and its name as it prints, behind a comma, which the first of a row goes without.
 #[derive(Clone)]
 struct Named {
-    column: Column,
+    ty: CqlType,
     is_multi_cell: bool,
     /// `,"name":{`
     member: String,
@@ -59,7 +61,10 @@ impl Lines {
     /// About a table.
     pub fn new(table: Arc<Table>) -> Lines {
         let keys = table.partition_key.iter().map(|column| member(&column.name)).collect();
-        let clustering = table.clustering.iter().map(|column| member(&column.name)).collect();
+        let opening = |index| if index == 0 { ",\"clustering\":{" } else { "," };
+        let clustering = table.clustering.iter().enumerate();
+        let clustering =
+            clustering.map(|(index, column)| format!("{}{}", opening(index), member(&column.name))).collect();
         let mut columns = vec![None; usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
             if let Some(place) = columns.get_mut(usize::from(column.id.0)) {
@@ -67,212 +72,241 @@ impl Lines {
                 let member = format!(",{}{{", member(&column.name));
                 let value =
                     format!("{member}{}", if is_multi_cell { "\"elements\":[" } else { "\"value\":" });
-                *place = Some(Named { column: column.clone(), is_multi_cell, member, value });
+                *place = Some(Named { ty: column.ty.clone(), is_multi_cell, member, value });
             }
         }
-        let fronts = [String::new(), String::new()];
         Lines {
+            out: Vec::new(),
             table,
             keys,
             clustering,
             columns,
-            fronts,
-            partition: String::new(),
-            scratch: Scratch::default(),
+            fronts: Default::default(),
+            partition: Vec::new(),
+            last: LastDeletion::default(),
         }
     }
 
     /// Begins a partition; a line if it was deleted.
-    pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, out: &mut String) {
-        self.partition.clear();
-        self.partition.push_str("\"partition\":{");
+    pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime) {
+        let partition = &mut self.partition;
+        partition.clear();
+        partition.extend_from_slice(b"\"partition\":{");
         let columns = &self.table.partition_key;
         for (index, (column, value)) in columns.iter().zip(key_values(columns.len(), key)).enumerate() {
-            self.partition.push_str(if index == 0 { "" } else { "," });
-            self.partition.push_str(&self.keys[index]);
-            write_json(&column.ty, Some(value), &mut self.partition);
+            partition.extend_from_slice(if index == 0 { &[] } else { b"," });
+            partition.extend_from_slice(self.keys[index].as_bytes());
+            append_json(&column.ty, value, partition);
         }
-        self.partition.push('}');
+        partition.push(b'}');
         let kinds = if self.table.statics.is_empty() { &KINDS[..1] } else { &KINDS };
         for (front, kind) in self.fronts.iter_mut().zip(kinds) {
             front.clear();
             begin(kind, &self.partition, front);
         }
         if !deletion.is_live() {
-            begin("partition_deletion", &self.partition, out);
-            write_integer(position as i64, out);
-            self.scratch.write_deletion(",\"deletion\":{", deletion, out);
-            out.push_str("}\n");
+            begin("partition_deletion", &self.partition, &mut self.out);
+            append_integer(position as i64, &mut self.out);
+            self.last.append(b",\"deletion\":{", deletion, &mut self.out);
+            self.out.extend_from_slice(b"}\n");
         }
     }
 
     /// A row, or the static one.
-    pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, out: &mut String) {
-        out.push_str(&self.fronts[if is_static { STATIC_ROW } else { ROW }]);
-        write_integer(position as i64, out);
+    pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64) {
+        self.out.extend_from_slice(&self.fronts[if is_static { STATIC_ROW } else { ROW }]);
+        append_integer(position as i64, &mut self.out);
         if !is_static {
-            self.clustering(row.row.clustering.iter().map(|span| span.get(row.data)), out);
+            self.clustering(row.row.clustering.iter().map(|span| span.get(row.data)));
         }
+        let out = &mut self.out;
         let liveness = row.row.liveness;
         if !liveness.is_none() {
-            number(",\"liveness\":{\"timestamp_us\":", liveness.timestamp_us, out);
+            number(b",\"liveness\":{\"timestamp_us\":", liveness.timestamp_us, out);
             if liveness.ttl_s != 0 {
-                number(",\"ttl_s\":", i64::from(liveness.ttl_s), out);
-                number(",\"expires_s\":", liveness.expires_s, out);
+                number(b",\"ttl_s\":", i64::from(liveness.ttl_s), out);
+                number(b",\"expires_s\":", liveness.expires_s, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
         if !row.row.deletion.is_live() {
-            self.scratch.write_deletion(",\"deletion\":{", row.row.deletion, out);
+            self.last.append(b",\"deletion\":{", row.row.deletion, out);
         }
-        self.cells(row, out);
-        out.push_str("}\n");
+        self.cells(row);
+        self.out.extend_from_slice(b"}}\n");
     }
 
     /// A bound of range tombstones: what ends there, what begins there.
-    pub fn marker(&mut self, marker: MarkerView<'_>, position: u64, out: &mut String) {
-        begin("range_tombstone_bound", &self.partition, out);
-        write_integer(position as i64, out);
-        self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)), out);
-        out.push_str(if marker.marker.before { ",\"side\":\"before\"" } else { ",\"side\":\"after\"" });
-        for (name, deletion) in [(",\"ends\":{", marker.marker.close), (",\"begins\":{", marker.marker.open)]
-        {
-            if !deletion.is_live() {
-                self.scratch.write_deletion(name, deletion, out);
+    pub fn marker(&mut self, marker: MarkerView<'_>, position: u64) {
+        begin("range_tombstone_bound", &self.partition, &mut self.out);
+        append_integer(position as i64, &mut self.out);
+        self.clustering(marker.marker.clustering.iter().map(|span| span.get(marker.data)));
+        let side = if marker.marker.before { ",\"side\":\"before\"" } else { ",\"side\":\"after\"" };
+        self.out.extend_from_slice(side.as_bytes());
+        if !marker.marker.close.is_live() {
+            self.last.append(b",\"ends\":{", marker.marker.close, &mut self.out);
+        }
+        if !marker.marker.open.is_live() {
+            self.last.append(b",\"begins\":{", marker.marker.open, &mut self.out);
+        }
+        self.out.extend_from_slice(b"}\n");
+    }
+
+    fn clustering<'v>(&mut self, values: impl Iterator<Item = Option<&'v [u8]>>) {
+        let out = &mut self.out;
+        let mut is_open = false;
+        for ((column, member), value) in self.table.clustering.iter().zip(&self.clustering).zip(values) {
+            is_open = true;
+            out.extend_from_slice(member.as_bytes());
+            match value {
+                Some(value) => append_json(&column.ty, value, out),
+                None => out.extend_from_slice(b"null"),
             }
         }
-        out.push_str("}\n");
+        out.extend_from_slice(if is_open { "}" } else { ",\"clustering\":{}" }.as_bytes());
     }
 
-    fn clustering<'v>(&self, values: impl Iterator<Item = Option<&'v [u8]>>, out: &mut String) {
-        out.push_str(",\"clustering\":{");
-        for (index, ((column, member), value)) in
-            self.table.clustering.iter().zip(&self.clustering).zip(values).enumerate()
-        {
-            out.push_str(if index == 0 { "" } else { "," });
-            out.push_str(member);
-            write_json(&column.ty, value, out);
-        }
-        out.push('}');
-    }
-
-    /// `"cells":{..}`: of a column with one value its cell, of another the list of its cells.
-    fn cells(&mut self, row: RowView<'_>, out: &mut String) {
-        out.push_str(",\"cells\":{");
-        let mut first = true;
+    /// `"cells":{..`: of a column with one value its cell, of another the list of its cells.
+    fn cells(&mut self, row: RowView<'_>) {
+        let out = &mut self.out;
+        out.extend_from_slice(b",\"cells\":{");
+        let mut behind_comma = 1;
         let mut rest = row.row.cells.as_slice();
         let mut deletions = row.row.complex_deletions.as_slice();
-        loop {
-            let ids = [rest.first().map(|cell| cell.column), deletions.first().map(|(id, _)| *id)];
-            let Some(id) = ids.into_iter().flatten().min() else { break };
-            // Most columns have one cell.
-            let count = match rest {
-                [only] if only.column == id => 1,
-                [first, next, ..] if first.column == id && next.column != id => 1,
-                _ => rest.partition_point(|cell| cell.column == id),
-            };
+        while let Some(id) = next_column(rest, deletions) {
+            let count = rest.iter().take_while(|cell| cell.column == id).count();
             let (cells, later) = rest.split_at(count);
             rest = later;
-            let (deleted, later) = deletions.split_at(deletions.partition_point(|(of, _)| *of == id));
-            deletions = later;
+            let mut deleted = None;
+            while let [(of, deletion), later @ ..] = deletions
+                && *of == id
+            {
+                deleted.get_or_insert(*deletion);
+                deletions = later;
+            }
             let Some(Some(named)) = self.columns.get(usize::from(id.0)) else { continue };
-            let behind_comma = usize::from(std::mem::take(&mut first));
-            let ty = &named.column.ty;
-            match (named.is_multi_cell, cells) {
-                (false, [cell, ..]) if cell.is_tombstone() => {
-                    out.push_str(&named.member[behind_comma..]);
-                    write_cell(ty, cell, row, out);
-                }
-                (false, [cell, ..]) => {
-                    out.push_str(&named.value[behind_comma..]);
-                    write_value(ty, row.value(cell), out);
-                    write_times(cell, row, out);
+            match cells {
+                [cell, ..] if !named.is_multi_cell => {
+                    if cell.is_tombstone() {
+                        out.extend_from_slice(&named.member.as_bytes()[behind_comma..]);
+                        number(b"\"deleted_s\":", cell.local_deletion_s, out);
+                    } else {
+                        out.extend_from_slice(&named.value.as_bytes()[behind_comma..]);
+                        append_value(&named.ty, row.value(cell), out);
+                    }
+                    append_times(cell, row, out);
                 }
                 _ => {
-                    out.push_str(&named.value[behind_comma..]);
-                    self.scratch.write_elements(ty, cells, row, out);
-                    match deleted.first() {
-                        Some((_, of)) => self.scratch.write_deletion("],\"deletion\":{", *of, out),
-                        None => out.push(']'),
+                    out.extend_from_slice(&named.value.as_bytes()[behind_comma..]);
+                    append_elements(&named.ty, cells, row, out);
+                    match deleted {
+                        Some(of) => self.last.append(b"],\"deletion\":{", of, out),
+                        None => out.push(b']'),
                     }
-                    out.push('}');
+                    out.push(b'}');
                 }
             }
+            behind_comma = 0;
         }
-        out.push('}');
     }
 }
 
-impl Scratch {
-    fn write_elements(&mut self, ty: &CqlType, cells: &[Cell], row: RowView<'_>, out: &mut String) {
-        for (index, cell) in cells.iter().enumerate() {
-            out.push_str(if index == 0 { "{\"path\":" } else { ",{\"path\":" });
-            let of_value = write_path(ty, row.path(cell), &mut self.path, out);
-            out.push(',');
-            write_cell(of_value, cell, row, out);
-        }
+/// The lower of the columns that come next of the cells and of the deletions.
+#[inline]
+fn next_column(cells: &[Cell], deletions: &[(ColumnId, DeletionTime)]) -> Option<ColumnId> {
+    match (cells, deletions) {
+        ([cell, ..], [(of, _), ..]) => Some(cell.column.min(*of)),
+        ([cell, ..], []) => Some(cell.column),
+        ([], [(of, _), ..]) => Some(*of),
+        ([], []) => None,
     }
+}
 
-    /// A deletion behind what opens it.
-    fn write_deletion(&mut self, opening: &str, deletion: DeletionTime, out: &mut String) {
+fn append_elements(ty: &CqlType, cells: &[Cell], row: RowView<'_>, out: &mut Vec<u8>) {
+    for (index, cell) in cells.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { "{\"path\":" } else { ",{\"path\":" }.as_bytes());
+        let path = row.path(cell);
+        let of_value: &CqlType = match ty {
+            CqlType::List { element, .. } => {
+                append_json_text(&CqlType::TimeUuid, path, out);
+                element
+            }
+            CqlType::Set { element, .. } => {
+                append_json_text(element, path, out);
+                &CqlType::Empty
+            }
+            CqlType::Map { key, value, .. } => {
+                append_json_text(key, path, out);
+                value
+            }
+            _ => {
+                let (mut text, mut quoted) = (String::new(), String::new());
+                let of_value = path_text(ty, path, &mut text);
+                write_json_string(&text, &mut quoted);
+                out.extend_from_slice(quoted.as_bytes());
+                of_value
+            }
+        };
+        if cell.is_tombstone() {
+            number(b",\"deleted_s\":", cell.local_deletion_s, out);
+        } else if matches!(of_value, CqlType::Empty) {
+            out.extend_from_slice(b",\"value\":null");
+        } else {
+            out.extend_from_slice(b",\"value\":");
+            append_value(of_value, row.value(cell), out);
+        }
+        append_times(cell, row, out);
+    }
+}
+
+impl LastDeletion {
+    /// Appends a deletion behind what opens it.
+    fn append(&mut self, opening: &[u8], deletion: DeletionTime, out: &mut Vec<u8>) {
         if self.deletion != Some(deletion) {
             self.deletion = Some(deletion);
-            self.deletion_text.clear();
-            number("\"timestamp_us\":", deletion.timestamp_us, &mut self.deletion_text);
-            number(",\"deleted_s\":", deletion.local_s, &mut self.deletion_text);
-            self.deletion_text.push('}');
+            self.text.clear();
+            number(b"\"timestamp_us\":", deletion.timestamp_us, &mut self.text);
+            number(b",\"deleted_s\":", deletion.local_s, &mut self.text);
+            self.text.push(b'}');
         }
-        out.push_str(opening);
-        out.push_str(&self.deletion_text);
+        out.extend_from_slice(opening);
+        out.extend_from_slice(&self.text);
     }
 }
 
-/// A cell behind what opens it.
-fn write_cell(ty: &CqlType, cell: &Cell, row: RowView<'_>, out: &mut String) {
-    if cell.is_tombstone() {
-        number("\"deleted_s\":", cell.local_deletion_s, out);
-    } else {
-        match ty {
-            CqlType::Empty => out.push_str("\"value\":null"),
-            _ => {
-                out.push_str("\"value\":");
-                write_value(ty, row.value(cell), out);
-            }
-        }
-    }
-    write_times(cell, row, out);
-}
-
-fn write_value(ty: &CqlType, value: &[u8], out: &mut String) {
+#[inline]
+fn append_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
     match ty {
-        CqlType::Counter => write_integer(counter_context::total(value), out),
-        CqlType::Empty => out.push_str("null"),
-        _ => write_json(ty, Some(value), out),
+        CqlType::Counter => append_integer(counter_context::total(value), out),
+        CqlType::Empty => out.extend_from_slice(b"null"),
+        _ => append_json(ty, value, out),
     }
 }
 
 /// What of a cell's times the row has not said, and the end of the cell.
-fn write_times(cell: &Cell, row: RowView<'_>, out: &mut String) {
+#[inline]
+fn append_times(cell: &Cell, row: RowView<'_>, out: &mut Vec<u8>) {
     if cell.timestamp_us != row.row.liveness.timestamp_us {
-        number(",\"timestamp_us\":", cell.timestamp_us, out);
+        number(b",\"timestamp_us\":", cell.timestamp_us, out);
     }
     if cell.is_expiring() && cell.local_deletion_s != NO_EXPIRY {
-        number(",\"ttl_s\":", i64::from(cell.ttl_s), out);
-        number(",\"expires_s\":", cell.local_deletion_s, out);
+        number(b",\"ttl_s\":", i64::from(cell.ttl_s), out);
+        number(b",\"expires_s\":", cell.local_deletion_s, out);
     }
-    out.push('}');
+    out.push(b'}');
 }
 
 /// The front of a line, up to the position.
-fn begin(kind: &str, partition: &str, out: &mut String) {
-    for part in ["{\"type\":\"", kind, "\",", partition, ",\"position\":"] {
-        out.push_str(part);
+fn begin(kind: &str, partition: &[u8], out: &mut Vec<u8>) {
+    for part in [b"{\"type\":\"", kind.as_bytes(), b"\",", partition, b",\"position\":"] {
+        out.extend_from_slice(part);
     }
 }
 
-fn number(name: &str, value: i64, out: &mut String) {
-    out.push_str(name);
-    write_integer(value, out);
+#[inline]
+fn number(name: &[u8], value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    append_integer(value, out);
 }
 
 fn member(name: &str) -> String {

@@ -213,7 +213,7 @@ impl<'a> Dump<'a> {
             match scan.current() {
                 Unfiltered::Row(row) => self.row(row, false, position),
                 Unfiltered::Marker(marker) => match &mut self.style {
-                    Style::Lines(lines) => lines.marker(marker, position, &mut self.out),
+                    Style::Lines(lines) => lines.marker(marker, position),
                     Style::Words(words, json) => words.marker(marker, json),
                     Style::Debug(debug) => debug.marker(marker, position, &mut self.out),
                     Style::Keys(..) | Style::KeyLines => {}
@@ -232,7 +232,7 @@ impl<'a> Dump<'a> {
     fn begin_partition(&mut self, scan: &Scan) {
         let (key, deletion, behind_front) = (scan.key(), scan.deletion(), scan.position());
         match &mut self.style {
-            Style::Lines(lines) => lines.begin_partition(key, scan.start(), deletion, &mut self.out),
+            Style::Lines(lines) => lines.begin_partition(key, scan.start(), deletion),
             Style::Words(words, json) => words.begin_partition(key, behind_front, deletion, json),
             Style::Keys(words, json) => words.key(key, json),
             Style::KeyLines => {
@@ -245,7 +245,7 @@ impl<'a> Dump<'a> {
 
     fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64) {
         match &mut self.style {
-            Style::Lines(lines) => lines.row(row, is_static, position, &mut self.out),
+            Style::Lines(lines) => lines.row(row, is_static, position),
             Style::Words(words, json) => words.row(row, is_static, position, json),
             Style::Debug(debug) => debug.row(row, is_static, position, &mut self.out),
             Style::Keys(..) | Style::KeyLines => {}
@@ -254,13 +254,19 @@ impl<'a> Dump<'a> {
 
     /// Writes the text out if there is more than so much of it.
     fn drain(&mut self, kept: usize) -> Result<()> {
-        let out = match &mut self.style {
-            Style::Words(_, json) | Style::Keys(_, json) => &mut json.out,
-            _ => &mut self.out,
+        let text = match &self.style {
+            Style::Lines(lines) => lines.out.as_slice(),
+            Style::Words(_, json) | Style::Keys(_, json) => json.out.as_bytes(),
+            Style::KeyLines | Style::Debug(_) => self.out.as_bytes(),
         };
-        if out.len() > kept {
-            self.to.write_all(out.as_bytes()).context("cannot write the output")?;
-            out.clear();
+        if text.len() <= kept {
+            return Ok(());
+        }
+        self.to.write_all(text).context("cannot write the output")?;
+        match &mut self.style {
+            Style::Lines(lines) => lines.out.clear(),
+            Style::Words(_, json) | Style::Keys(_, json) => json.out.clear(),
+            Style::KeyLines | Style::Debug(_) => self.out.clear(),
         }
         Ok(())
     }
