@@ -7,7 +7,7 @@
 mod support;
 
 use helenus_cql::{ImportRequest, LocalBackend, LocalOptions};
-use helenus_engine::import::{ImportError, ImportProgress, SourceDisk, adopt};
+use helenus_engine::import::{FindOptions, ImportError, ImportProgress, SourceDisk, adopt};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::{Machine, Survives};
 use helenus_host::{Disk, Host, memory, real};
@@ -137,6 +137,73 @@ fn a_directory_of_every_version_is_adopted_and_goes_on_after_a_restart() {
         assert_eq!(answered(&backend, &expected), expected, "{what}, opened again");
         database.close().unwrap();
     }
+}
+
+/// Puts what a folder holds into a folder of a snapshot, with the schema that a node writes there.
+fn snapshot(disk: &dyn Disk, from: &Path, folder: &Path, schema: &str) -> PathBuf {
+    let snapshot = folder.join("snapshots/monday");
+    copy(from, disk, &snapshot);
+    put(disk, &snapshot.join("schema.cql"), schema.as_bytes());
+    snapshot
+}
+
+fn import_snapshot(
+    (disk, directory): (&SourceDisk, &str),
+) -> Result<(Arc<LocalBackend>, Vec<String>), ImportError> {
+    let (_database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));
+    let request = ImportRequest {
+        directory: directory.into(),
+        find: FindOptions { snapshot: Some("monday".to_owned()), ..FindOptions::default() },
+        ..ImportRequest::default()
+    };
+    let report = backend.import(disk, &request, &ImportProgress::default())?;
+    Ok((backend, report.notes))
+}
+
+#[test]
+fn of_a_table_that_was_dropped_and_made_again_the_living_ones_snapshot_is_taken() {
+    const EARLIER: &str = "dense-00000000000011f180000000000000ab";
+    const LIVING: &str = "dense-afbcae80e62611f1a30fb9fba63c9cd2";
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa");
+    let host = memory::host();
+    let disk = &*host.disk;
+    let of_table = |name: &str| {
+        let mut folders = std::fs::read_dir(node.join("data/fx")).unwrap().map(|entry| entry.unwrap().path());
+        folders.find(|path| path.to_string_lossy().contains(&format!("/{name}-"))).unwrap()
+    };
+    let expected: Vec<String> =
+        expected(&node).into_iter().filter(|line| line.starts_with("dense ")).collect();
+    let schema_of = |backend: &LocalBackend| {
+        let schema = backend.database().schema();
+        let keyspace = &schema.keyspaces["fx"];
+        LocalBackend::table_text(keyspace, &keyspace.tables["dense"])
+    };
+    let (_database, whole) = opened(memory::host(), DatabaseOptions::new("/db"));
+    import(&whole, &real::host().disk, &node.join("data")).unwrap();
+    let schema = schema_of(&whole);
+
+    // Two folders of one name, each with a snapshot of it: the earlier table was of other columns.
+    let fx = Path::new("/node/data/fx");
+    let living = snapshot(disk, &of_table("dense"), &fx.join(LIVING), &schema);
+    let earlier = "CREATE TABLE fx.dense (k int PRIMARY KEY, gone text);";
+    let earlier = snapshot(disk, &of_table("wide"), &fx.join(EARLIER), earlier);
+    let error = import_snapshot((&host.disk, "/node/data")).err().unwrap().to_string();
+    for told in
+        [&*living.to_string_lossy(), &*earlier.to_string_lossy(), "fx.dense", "by the name of its folder"]
+    {
+        assert!(error.contains(told), "{told} in {error}");
+    }
+    // What the error says to do.
+    let (_database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));
+    import(&backend, &host.disk, &living).unwrap();
+    assert_eq!(answered(&backend, &expected), expected);
+
+    // With the node's schema beside them, it is known.
+    copy(&node.join("data/system_schema"), disk, Path::new("/node/data/system_schema"));
+    let (backend, notes) = import_snapshot((&host.disk, "/node/data")).unwrap();
+    assert_eq!(answered(&backend, &expected), expected);
+    let told = format!("not imported: {} is of an earlier table of that name", earlier.display());
+    assert!(notes.contains(&told), "{notes:?}");
 }
 
 /// A table's folder on a disk, and its SSTables.

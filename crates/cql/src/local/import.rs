@@ -5,6 +5,7 @@
 //! database that has its name.
 
 use super::backend::LocalBackend;
+use super::living::{drop_older_ids, has_rivals, keep_living};
 use super::schema_text::ReadSchema;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
@@ -109,6 +110,12 @@ impl LocalBackend {
         request: &ImportRequest,
         mut sources: Vec<ImportSource>,
     ) -> Result<Described, ImportError> {
+        let mut notes = Vec::new();
+        if has_rivals(&sources) {
+            let folder = schema_folder_of(&**from, &request.directory);
+            let node = folder.map(|folder| node_schema(self.database(), &**from, &folder)).transpose()?;
+            keep_living((&self.database().schema(), node.as_ref()), &mut sources, &mut notes)?;
+        }
         let mut read = ReadSchema::new();
         let mut problems = Vec::new();
         if let Some(text) = &request.schema {
@@ -130,11 +137,8 @@ impl LocalBackend {
         if !problems.is_empty() {
             return Err(ImportError::Refused { problems });
         }
-        let mut notes: Vec<String> = read
-            .views
-            .iter()
-            .map(|view| format!("not imported, as views are not supported: {view}"))
-            .collect();
+        let views = read.views.iter();
+        notes.extend(views.map(|view| format!("not imported, as views are not supported: {view}")));
         let is_known = |source: &ImportSource| read.schema.table(&source.keyspace, &source.table).is_some();
         let mut schema = read.schema.clone();
         if sources.iter().any(|source| !is_known(source))
@@ -155,7 +159,7 @@ impl LocalBackend {
                 )
             }));
             sources = others;
-            drop_older_ids(&schema, &self.database().schema(), &mut sources, &mut notes);
+            drop_older_ids((&self.database().schema(), &schema), &mut sources, &mut notes);
         }
         self.replicate(from, request, (&read.assumed, &mut schema), &mut notes)?;
         Ok(Described { schema, sources, notes })
@@ -328,30 +332,4 @@ fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
         (name.clone(), Arc::new(Index { id, ..Index::clone(index) }))
     };
     Arc::new(Table { indexes: table.indexes.iter().map(with_id).collect(), ..Table::clone(table) })
-}
-
-/// A table that was dropped and made again has a folder for each id: only the present one's counts. The table of that id
-/// in this database counts too: a node's schema is what was flushed of it, and the node may be this very server.
-fn drop_older_ids(
-    schema: &Schema,
-    present: &Schema,
-    sources: &mut Vec<ImportSource>,
-    notes: &mut Vec<String>,
-) {
-    sources.retain(|source| {
-        let id_in = |of: &Schema| of.table(&source.keyspace, &source.table).map(|table| table.id);
-        let wanted = id_in(schema);
-        let is_older = source.id.is_some()
-            && wanted.is_some()
-            && source.id != wanted
-            && source.id != id_in(present)
-            && source.schema.is_none();
-        if is_older && !source.sstables.is_empty() {
-            notes.push(format!(
-                "not imported: {} is of an earlier table of that name",
-                source.folder.display()
-            ));
-        }
-        !is_older
-    });
 }

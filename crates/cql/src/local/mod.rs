@@ -14,6 +14,7 @@ mod explain_first;
 mod guarding;
 mod identity;
 mod import;
+mod living;
 mod new_names;
 mod options;
 mod restore;

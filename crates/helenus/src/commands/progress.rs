@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 /// Between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Bytes towards a total. Nothing is drawn where nobody looks, nor in the first moment.
+/// Bytes, or things of a kind, towards a total. Nothing is drawn where nobody looks, nor in the first moment.
 pub struct Progress {
     what: String,
     total: u64,
+    /// What is counted, if not bytes.
+    items: Option<&'static str>,
     done: u64,
     begun: Instant,
     drawn: Duration,
@@ -22,6 +24,7 @@ impl Progress {
         Progress {
             what: what.into(),
             total,
+            items: None,
             done: 0,
             begun: Instant::now(),
             drawn: Duration::ZERO,
@@ -29,12 +32,17 @@ impl Progress {
         }
     }
 
+    /// Begins to count towards so many of `items`.
+    pub fn of_items(what: impl Into<String>, total: u64, items: &'static str) -> Progress {
+        Progress { items: Some(items), ..Progress::begin(what, total) }
+    }
+
     /// What is done now.
     pub fn name(&mut self, what: impl Into<String>) {
         self.what = what.into();
     }
 
-    /// So many bytes are done, all in all.
+    /// So much is done, all in all.
     pub fn at(&mut self, done: u64) {
         self.done = done;
         if !self.is_terminal {
@@ -44,7 +52,7 @@ impl Progress {
         if now.saturating_sub(self.drawn) >= REDRAW {
             self.drawn = now;
             // A terminal that is gone is no reason to end.
-            _ = write!(stderr(), "\r\x1b[K{}", line(&self.what, (self.done, self.total), now));
+            _ = write!(stderr(), "\r\x1b[K{}", line(&self.what, (self.done, self.total), self.items, now));
         }
     }
 
@@ -61,7 +69,7 @@ impl Progress {
         self
     }
 
-    /// So many bytes more.
+    /// So much more.
     pub fn add(&mut self, bytes: u64) {
         self.at(self.done + bytes);
     }
@@ -73,7 +81,10 @@ impl Drop for Progress {
     }
 }
 
-fn line(what: &str, (done, total): (u64, u64), took: Duration) -> String {
+fn line(what: &str, (done, total): (u64, u64), items: Option<&str>, took: Duration) -> String {
+    if let Some(items) = items {
+        return format!("{what}  {done} of {total} {items}");
+    }
     let percent = (done.min(total) * 100).checked_div(total).unwrap_or(100);
     let rate = done as f64 / took.as_secs_f64().max(1e-9);
     let left = total.saturating_sub(done) as f64 / rate.max(1.0);
@@ -103,9 +114,11 @@ mod tests {
 
     #[test]
     fn the_line_says_share_rate_and_the_time_that_is_left() {
-        let text = line("dump", (5 << 20, 20 << 20), Duration::from_secs(1));
+        let text = line("dump", (5 << 20, 20 << 20), None, Duration::from_secs(1));
         assert_eq!(text, "dump  25 % of 20.0 MiB, 5.0 MiB/s, 3 s left");
         assert_eq!(size(1023), "1023 bytes");
-        line("", (0, 0), Duration::ZERO);
+        line("", (0, 0), None, Duration::ZERO);
+        let text = line("ls", (5, 20), Some("SSTables"), Duration::from_secs(1));
+        assert_eq!(text, "ls  5 of 20 SSTables");
     }
 }

@@ -10,6 +10,7 @@ use helenus_sstable::table::SsTable;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -104,6 +105,22 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Says of each file that was left out why: a line of text, or of JSON.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn tell_refused(&self, json: bool, out: &mut impl Write) -> Result<()> {
+        for refused in &self.refused {
+            if json {
+                serde_json::to_writer(&mut *out, refused)?;
+                writeln!(out)?;
+            } else {
+                writeln!(out, "refused  {}", refused.reason)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The end of a command that went past what it could not read.
     ///
     /// # Errors
@@ -242,6 +259,10 @@ mod tests {
         assert!(
             found.refused.iter().all(|refused| refused.reason.contains(&*refused.data.to_string_lossy()))
         );
+        let mut lines = Vec::new();
+        found.tell_refused(true, &mut lines).unwrap();
+        let lines = String::from_utf8(lines).unwrap();
+        assert!(lines.starts_with("{\"data\":\"/d/t/la-2-big-Data.db\",\"refused\":\""), "{lines}");
         assert!(found.end().unwrap_err().to_string().starts_with("2 files"));
         assert!(refused(disk, "/d", Depth::Deep).contains("sstableupgrade"));
     }

@@ -1,7 +1,7 @@
 //! `helenus sstable ls`: which SSTables are there, whose they are, and how large.
 
-use super::found::{Depth, Found, find};
-use crate::commands::progress::size;
+use super::found::{Depth, Found, find_all};
+use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
 use helenus_host::{Disk, Host};
@@ -14,7 +14,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
   helenus sstable ls data                       every table of a data directory
-  helenus sstable ls --json data/shop | jq .";
+  helenus sstable ls --json data/shop | jq .
+
+Files of versions that are not read here stand at the end, each with the reason; the exit code is 1 then.";
 
 /// Flags of the command.
 #[derive(Args, Debug, Clone)]
@@ -56,25 +58,40 @@ struct Line {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are no SSTables.
+/// Arguments that are not there; at the end, that some files were left out.
 pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
     let disk = &*host.disk;
-    let lines = find(disk, &options.files, Depth::Deep)?.into_iter().map(|found| line(disk, &found));
-    let mut out = std::io::stdout().lock();
+    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let mut progress = Progress::of_items("ls", findings.sstables.len() as u64, "SSTables");
     if options.json {
-        for line in lines {
+        progress = progress.unless_output_is_shown();
+    }
+    let mut out = std::io::stdout().lock();
+    let mut lines = Vec::new();
+    for found in &findings.sstables {
+        let line = line(disk, found);
+        progress.add(1);
+        if options.json {
             serde_json::to_writer(&mut out, &line)?;
             writeln!(out)?;
+        } else {
+            // Columns are as wide as the widest of all.
+            lines.push(line);
         }
-        return Ok(());
     }
-    let lines: Vec<Line> = lines.collect();
+    drop(progress);
+    print(&lines, &mut out)?;
+    findings.tell_refused(options.json, &mut out)?;
+    findings.end()
+}
+
+fn print(lines: &[Line], out: &mut impl Write) -> Result<()> {
     let name = |line: &Line| match &line.index {
         None => format!("{}.{}", line.keyspace, line.table),
         Some(index) => format!("{}.{} {index}", line.keyspace, line.table),
     };
     let width = lines.iter().map(|line| name(line).len()).max().unwrap_or_default();
-    for line in &lines {
+    for line in lines {
         let rows = line.rows.map_or("?".to_owned(), |rows| rows.to_string());
         let (name, version, format, id) = (name(line), &line.version, line.format, &line.id);
         writeln!(

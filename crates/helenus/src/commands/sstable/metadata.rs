@@ -1,8 +1,8 @@
 //! `helenus sstable metadata`: what Statistics.db says of a file, under the names of Cassandra's sstablemetadata.
 
 use super::dump::key_types;
-use super::found::{Depth, Found, find};
-use crate::commands::progress::size;
+use super::found::{Depth, Found, find_all};
+use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
 use helenus_host::{Disk, Host};
@@ -42,15 +42,19 @@ pub struct MetadataOptions {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that are no SSTables, or whose Statistics.db is damaged.
+/// Files whose Statistics.db is damaged; at the end, that some were left out.
 pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
     let disk = &*host.disk;
     let mut out = std::io::stdout().lock();
     let before_s = host.clock.wall_us() / 1_000_000 - options.gc_grace_seconds;
-    for found in find(disk, &options.files, Depth::Deep)? {
+    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let progress = Progress::of_items("metadata", findings.sstables.len() as u64, "SSTables");
+    let mut progress = progress.unless_output_is_shown();
+    for found in &findings.sstables {
+        progress.add(1);
         let statistics = read_statistics(disk, &found.folder, found.descriptor)
             .map_err(|error| found.unreadable(disk, error))?;
-        let fields = fields(disk, &found, &statistics, before_s)?;
+        let fields = fields(disk, found, &statistics, before_s)?;
         if options.json {
             let line: Map<String, Value> =
                 fields.into_iter().map(|field| (field.name.to_owned(), field.value)).collect();
@@ -63,7 +67,9 @@ pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
         }
         writeln!(out)?;
     }
-    Ok(())
+    drop(progress);
+    findings.tell_refused(options.json, &mut out)?;
+    findings.end()
 }
 
 /// A figure with its name, and what it means to a reader.

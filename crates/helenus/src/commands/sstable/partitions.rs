@@ -1,7 +1,7 @@
 //! `helenus sstable partitions`: the large partitions of SSTables, as Cassandra's sstablepartitions counts them.
 
 use super::dump::key_types;
-use super::found::{Depth, Found, find};
+use super::found::{Depth, Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
@@ -136,11 +136,11 @@ struct Row {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that are no SSTables; damage.
+/// Damage; at the end, that some files were left out.
 pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
-    let found = find(&*host.disk, &options.files, Depth::Deep)?;
+    let findings = find_all(&*host.disk, &options.files, Depth::Deep)?;
     let tables: Result<Vec<_>> =
-        found.into_iter().map(|found| Ok((found.open(&*host.disk)?, found))).collect();
+        findings.sstables.iter().map(|found| Ok((found.open(&*host.disk)?, found))).collect();
     let tables = tables?;
     let mut progress =
         Progress::begin("partitions", tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum());
@@ -153,7 +153,9 @@ pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
         report.run(table, (&mut progress, before))?;
         before += table.uncompressed_bytes();
     }
-    Ok(())
+    drop(progress);
+    findings.tell_refused(options.json, &mut std::io::stdout().lock())?;
+    findings.end()
 }
 
 /// The figures of a file's partitions.

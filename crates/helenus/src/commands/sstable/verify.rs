@@ -1,6 +1,6 @@
 //! `helenus sstable verify`: reads everything of SSTables and says what is wrong.
 
-use super::found::{Depth, Found, find};
+use super::found::{Depth, Found, find_all};
 use super::ls::components;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
@@ -18,8 +18,8 @@ const EXAMPLES: &str = "Examples:
 
 Checked are: that every component of TOC.txt is there, the digest of Data.db, the checksums of chunks, pages and
 Statistics.db, the order of partitions and rows, that range tombstones are closed, that values are of their columns' types,
-and that filter, summary and indexes lead to every partition and every block of rows. Exit code 1 when something is wrong;
-helenus sstable scrub saves what can be read.";
+and that filter, summary and indexes lead to every partition and every block of rows. Exit code 1 when something is
+wrong, or a file of a version that is not read here was left out; helenus sstable scrub saves what can be read.";
 
 /// Flags of the command.
 #[derive(Args, Debug, Clone)]
@@ -53,10 +53,11 @@ struct Line {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are no SSTables; at the end, that some are damaged.
+/// Arguments that are not there; at the end, that some are damaged or were left out.
 pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     let disk = &*host.disk;
-    let all = find(disk, &options.files, Depth::Deep)?;
+    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let all = &findings.sstables;
     let bytes: Vec<u64> = all.iter().map(|found| size_of(disk, found)).collect();
     let mut progress = Progress::begin("verify", bytes.iter().sum());
     let mut out = std::io::stdout().lock();
@@ -100,10 +101,12 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
         }
     }
     drop(progress);
-    if damaged > 0 {
-        bail!("{damaged} of {count} SSTables are damaged");
+    findings.tell_refused(options.json, &mut out)?;
+    match (damaged, findings.end()) {
+        (0, end) => end,
+        (_, Ok(())) => bail!("{damaged} of {count} SSTables are damaged"),
+        (_, Err(left_out)) => bail!("{damaged} of {count} SSTables are damaged, and {left_out}"),
     }
-    Ok(())
 }
 
 /// Files of a node's own secondary indexes are in the order of their values, which nothing here reads.
