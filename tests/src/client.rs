@@ -129,6 +129,16 @@ fn java(folder: &str, class: &str) -> Command {
     command
 }
 
+/// Runs `tests/tools/analysis.py` with the packages that `cargo xtask analysis` installs; what it printed.
+///
+/// # Panics
+/// If it finds a difference, or the packages are missing.
+pub fn analysis(args: &[&str]) -> String {
+    let mut command = Command::new(installed("analysis/bin/python"));
+    command.arg(crate::root().join("tests/tools/analysis.py")).args(args);
+    run(&mut command, "analysis.py")
+}
+
 fn python(program: PathBuf) -> Command {
     let mut command = Command::new(installed("python/bin/python"));
     command.arg(program);
@@ -138,7 +148,7 @@ fn python(program: PathBuf) -> Command {
 /// A file that `cargo xtask setup` installs.
 fn installed(path: &str) -> PathBuf {
     let path = crate::configured("HELENUS_CLIENTS", "clients").join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask setup`, or set HELENUS_CLIENTS", path.display());
+    assert!(path.exists(), "{} is missing: run `cargo xtask setup` (of analysis: `cargo xtask analysis`), or set HELENUS_CLIENTS", path.display());
     path
 }
 

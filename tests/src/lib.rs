@@ -32,7 +32,7 @@ mod small_disk;
 mod terminal;
 mod tool;
 
-pub use client::Client;
+pub use client::{Client, analysis};
 pub use conformance::root;
 pub use conformance::server::{Server, binary};
 pub use cql::Cql;

@@ -3,7 +3,7 @@
     analysis.py make HOST:PORT KEYSPACE          a table of every type, and a few others, with rows in them
     analysis.py check HOST:PORT KEYSPACE DIR     DIR/KEYSPACE/TABLE.parquet and .arrow beside SELECT * of every table
 
-Needs the Python driver, pyarrow and duckdb (tests/tools/analysis-requirements.txt).
+`cargo xtask analysis` does all of it. Needs the Python driver, pyarrow and duckdb (tests/tools/analysis-requirements.txt).
 """
 
 import decimal

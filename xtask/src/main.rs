@@ -2,6 +2,7 @@
 //!
 //! Plain Rust without dependencies, so that the first build of it takes a second.
 
+mod analysis;
 mod check;
 mod deep;
 mod run;
@@ -18,6 +19,7 @@ cargo xtask check --fast the same without the end-to-end tests (no JDK, Python, 
 cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
 cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
+cargo xtask analysis     a table of every type as Parquet and Arrow, read by pyarrow and DuckDB
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
 cargo xtask sanitize address|thread [ARGS]   the engine's tests and those below with a sanitizer; needs a nightly toolchain
 cargo xtask miri [ARGS]   the tests of every `unsafe` part, interpreted; needs nightly with miri and rust-src
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["setup"] => setup::run(),
         ["e2e", rest @ ..] => check::end_to_end(rest),
+        ["analysis"] => analysis::run(),
         ["conformance", rest @ ..] => check::conformance(rest),
         ["sanitize", kind, rest @ ..] => deep::sanitize(kind, rest),
         ["miri", rest @ ..] => deep::miri(rest),

@@ -24,18 +24,27 @@ pub fn run() -> Result<(), String> {
     cassandra()
 }
 
+/// A virtual environment with pyarrow and DuckDB, which `cargo xtask analysis` alone needs.
+pub fn analysis() -> Result<(), String> {
+    environment("analysis", &root().join("tests/tools/analysis-requirements.txt"))
+}
+
 /// A virtual environment with the Python driver and cqlsh.
 fn python() -> Result<(), String> {
-    let requirements = drivers().join("python/requirements.txt");
-    let home = clients().join("python");
-    once(&home, &[&requirements], |home| {
+    environment("python", &drivers().join("python/requirements.txt"))
+}
+
+/// A virtual environment with the packages of a file.
+fn environment(folder: &str, requirements: &Path) -> Result<(), String> {
+    let home = clients().join(folder);
+    once(&home, &[requirements], |home| {
         // cqlsh is tested by its authors up to 3.11; a newer Python is taken where there is no 3.11.
         let python = ["python3.11", "python3"].into_iter().find(|name| runs(name, "--version")).ok_or(
             "Python 3 is missing: install python3.11 (Debian: apt-get install python3.11-venv), then run `cargo xtask setup`",
         )?;
         step("python: environment", Command::new(python).args(["-m", "venv", "--clear"]).arg(home))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        step("python: packages", Command::new(home.join("bin/python")).args(pip).arg(&requirements))?;
+        step("python: packages", Command::new(home.join("bin/python")).args(pip).arg(requirements))?;
         Ok(())
     })
 }
