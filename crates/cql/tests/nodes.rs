@@ -108,6 +108,46 @@ fn a_directory_of_every_version_is_imported_and_answers_as_the_node_did() {
 }
 
 #[test]
+fn the_folder_of_one_table_makes_no_other() {
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa");
+    let (database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));
+    let mut folders = std::fs::read_dir(node.join("data/fx")).unwrap().map(|entry| entry.unwrap().path());
+    let wide = folders.find(|path| path.to_string_lossy().contains("/wide-")).unwrap();
+    import(&backend, &real::host().disk, &wide).unwrap();
+    let schema = database.schema();
+    let made: Vec<&str> = schema.keyspaces["fx"].tables.keys().map(|name| &**name).collect();
+    assert_eq!(made, ["wide"]);
+    import(&backend, &real::host().disk, wide.parent().unwrap()).unwrap();
+    assert!(database.schema().keyspaces["fx"].tables.len() > 5);
+}
+
+#[test]
+fn an_import_that_finds_nothing_says_what_is_there() {
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa/data");
+    let host = memory::host();
+    copy(&node, &*host.disk, Path::new("/node/data"));
+    let (folder, _) = table(&*host.disk, Path::new("/node/data"), "wide");
+    copy(&node.join("fx").join(folder.file_name().unwrap()), &*host.disk, &folder.join("snapshots/monday"));
+    let (_database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));
+    let refused = |directory: &str, find: FindOptions| {
+        let request = ImportRequest { directory: directory.into(), find, ..ImportRequest::default() };
+        backend.import(&host.disk, &request, &ImportProgress::default()).unwrap_err().to_string()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let tuesday = FindOptions { snapshot: some("tuesday"), ..FindOptions::default() };
+    assert!(refused("/node/data", tuesday).contains("there are snapshots: monday (--snapshot NAME)"));
+    let other = FindOptions { keyspace: some("fx"), table: some("wid"), ..FindOptions::default() };
+    let told = refused("/node/data", other);
+    assert!(told.contains("no SSTables of fx.wid to import; there is fx.collections, fx.counts"), "{told}");
+    let told = refused("/node/data/system_schema", FindOptions::default());
+    assert!(told.contains("the node's own"), "{told}");
+    let file = host.disk.list(&folder).unwrap().into_iter().find(|path| !host.disk.is_dir(path)).unwrap();
+    let told = refused(&file.to_string_lossy(), FindOptions::default());
+    assert!(told.contains("is a file: name the folder"), "{told}");
+    assert!(refused("/nowhere", FindOptions::default()).contains("there is no such directory"));
+}
+
+#[test]
 fn a_server_without_a_log_imports_too() {
     for node in nodes() {
         let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/db") };

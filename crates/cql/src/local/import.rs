@@ -14,7 +14,7 @@ use helenus_engine::import::{
 use helenus_engine::{DdlError, index_id};
 use helenus_model::schema::{Index, Keyspace, Schema, Table, TableId};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is to be imported.
@@ -145,7 +145,7 @@ impl LocalBackend {
             && let Some(folder) = schema_folder_of(&**from, &request.directory)
         {
             let node = node_schema(self.database(), &**from, &folder)?;
-            self.take_over(&node, &request.find, &mut schema);
+            self.take_over(&node, &asked_for(request, &folder, &sources), &mut schema);
             let (views, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| {
                 schema.table(&source.keyspace, &source.table).is_none()
                     && node.keyspaces.contains_key(&*source.keyspace)
@@ -321,6 +321,22 @@ impl LocalBackend {
         self.announce(&changes);
         Ok(())
     }
+}
+
+/// What of a node's schema an import is about: who names the folder of one keyspace or table means no other.
+fn asked_for(request: &ImportRequest, schema_folder: &Path, sources: &[ImportSource]) -> FindOptions {
+    let mut of = request.find.clone();
+    let is_of_all = schema_folder.starts_with(&request.directory);
+    if let Some(first) = sources.first()
+        && !is_of_all
+        && sources.iter().all(|source| source.keyspace == first.keyspace)
+    {
+        of.keyspace = Some(first.keyspace.clone());
+        if first.folder == request.directory {
+            of.table = Some(first.table.clone());
+        }
+    }
+    of
 }
 
 /// Keyspaces that a node has of itself besides those that the engine knows as such.

@@ -67,11 +67,15 @@ pub fn find_sources(
     options: &FindOptions,
 ) -> Result<Vec<ImportSource>, ImportError> {
     if !disk.is_dir(directory) {
-        return Err(ImportError::refused(format!("{}: there is no such directory", directory.display())));
+        let what = match disk.exists(directory) {
+            true => "is a file: name the folder that it lies in",
+            false => "there is no such directory",
+        };
+        return Err(ImportError::refused(format!("{}: {what}", directory.display())));
     }
-    let mut walk = Walk { disk, options, found: Vec::new(), problems: Vec::new() };
+    let mut walk = Walk { disk, options, found: Vec::new(), problems: Vec::new(), passed: Passed::default() };
     walk.folder(directory, 0)?;
-    let Walk { mut found, problems, .. } = walk;
+    let Walk { mut found, problems, mut passed, .. } = walk;
     if !problems.is_empty() {
         return Err(ImportError::Refused { problems });
     }
@@ -86,13 +90,18 @@ pub fn find_sources(
         options.keyspace.as_ref().is_none_or(|keyspace| *keyspace == source.keyspace)
             && options.table.as_ref().is_none_or(|table| *table == source.table)
     };
-    found.retain(is_wanted);
+    for source in found.extract_if(.., |source| !is_wanted(source)) {
+        passed.tables.insert(format!("{}.{}", source.keyspace, source.table));
+    }
     if found.is_empty() {
-        let of = match &options.snapshot {
-            Some(name) => format!("no snapshot {name} of a table"),
-            None => "no SSTables of a table".to_owned(),
+        let of = match (&options.snapshot, &options.keyspace, &options.table) {
+            (Some(name), ..) => format!("no snapshot {name} of a table"),
+            (None, Some(keyspace), Some(table)) => format!("no SSTables of {keyspace}.{table}"),
+            (None, Some(keyspace), None) => format!("no SSTables of keyspace {keyspace}"),
+            (None, ..) => "no SSTables of a table".to_owned(),
         };
-        return Err(ImportError::refused(format!("{}: it holds {of} to import", directory.display())));
+        let here = passed.told();
+        return Err(ImportError::refused(format!("{}: it holds {of} to import{here}", directory.display())));
     }
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
     Ok(found)
@@ -103,6 +112,38 @@ struct Walk<'a> {
     options: &'a FindOptions,
     found: Vec<ImportSource>,
     problems: Vec<String>,
+    passed: Passed,
+}
+
+/// What was there and was not asked for: said where nothing else is found.
+#[derive(Default)]
+struct Passed {
+    snapshots: BTreeSet<String>,
+    tables: BTreeSet<String>,
+    is_of_the_node: bool,
+}
+
+/// Names that a message lists at most.
+const NAMES_MAX: usize = 10;
+
+impl Passed {
+    fn told(&self) -> String {
+        let list = |names: &BTreeSet<String>| {
+            let first: Vec<&str> = names.iter().take(NAMES_MAX).map(String::as_str).collect();
+            let more = if names.len() > NAMES_MAX { " and others" } else { "" };
+            format!("{}{more}", first.join(", "))
+        };
+        match self {
+            Passed { tables, .. } if !tables.is_empty() => format!("; there is {}", list(tables)),
+            Passed { snapshots, .. } if !snapshots.is_empty() => {
+                format!("; there are snapshots: {} (--snapshot NAME)", list(snapshots))
+            }
+            Passed { is_of_the_node: true, .. } => {
+                "; what is there is the node's own, which is never imported".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -113,6 +154,10 @@ impl Walk<'_> {
         let snapshot = self.options.snapshot.as_ref().map(|name| folder.join("snapshots").join(name));
         if let Some(snapshot) = snapshot.filter(|snapshot| self.disk.is_dir(snapshot)) {
             return self.table(&snapshot);
+        }
+        if let Some(snapshots) = entries.iter().find(|path| name(path) == "snapshots") {
+            let snapshots = self.disk.list(snapshots).unwrap_or_default();
+            self.passed.snapshots.extend(snapshots.iter().map(|path| name(path).to_owned()));
         }
         let is_data = |path: &PathBuf| name(path).ends_with("-Data.db");
         let is_table = entries.iter().any(|path| is_data(path) || name(path) == SCHEMA_FILE);
@@ -139,6 +184,7 @@ impl Walk<'_> {
         let owner = owner_of_folder(folder);
         let asked = self.options.keyspace.is_some();
         if OF_THE_NODE.contains(&owner.keyspace.as_str()) && !asked {
+            self.passed.is_of_the_node = true;
             return Ok(());
         }
         let useless = useless_prefixes(self.disk, folder)?;

@@ -1,6 +1,6 @@
 //! Where a command works: on a running server, through its admin socket, or on a directory that no server has open.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
@@ -50,6 +50,26 @@ impl AtOptions {
         if ask(&socket, &AdminRequest::Status).is_ok() {
             return Ok(At::Server(socket));
         }
+        self.open(host)
+    }
+
+    /// As `find`, for a command that only takes out of a database: a directory that is none is refused, and not made one.
+    ///
+    /// # Errors
+    /// Those of `find`; a directory without a database.
+    pub fn find_existing(&self, host: &Host) -> Result<At> {
+        let is_none = self.socket.is_none() && !host.disk.exists(&self.data.join("helenus.lock"));
+        if is_none && ask(&socket_for_data(&self.data), &AdminRequest::Status).is_err() {
+            bail!(
+                "{}: no database is here, and no server answers; name its directory with --data or its admin socket with \
+                 --socket",
+                self.data.display()
+            );
+        }
+        self.find(host)
+    }
+
+    fn open(&self, host: &Host) -> Result<At> {
         let mut options = DatabaseOptions::new(&self.data);
         options.compaction.automatic = false;
         let opened = Database::open(host.clone(), options);

@@ -69,7 +69,7 @@ pub struct ExportCommand {
     /// The folder to write, which is made; it must be empty
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Only this keyspace
+    /// Only this keyspace; KEYSPACE.TABLE means one table of it
     #[arg(value_name = "KEYSPACE")]
     keyspace: Option<String>,
     /// Only this table of it
@@ -137,12 +137,26 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
             "this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis"
         );
     }
-    let exported = hold(host, &command.at, command.keyspace.clone(), command.table.clone())?;
+    let (keyspace, table) = names(command);
+    let exported = hold(host, &command.at, keyspace, table)?;
+    if exported.tables.is_empty() {
+        let_go(disk, &exported)?;
+        bail!("there is no table to export; nothing was written");
+    }
     let written = write_all(host, command, &exported, &directory);
     let removed = let_go(disk, &exported);
     let written = written?;
     removed?;
     print(command, exported, directory, &written)
+}
+
+/// Keyspace and table: names have no dot, so one stands between two of them.
+fn names(command: &ExportCommand) -> (Option<String>, Option<String>) {
+    let dotted = command.keyspace.as_ref().filter(|_| command.table.is_none());
+    match dotted.and_then(|name| name.split_once('.')) {
+        Some((keyspace, table)) => (Some(keyspace.to_owned()), Some(table.to_owned())),
+        None => (command.keyspace.clone(), command.table.clone()),
+    }
 }
 
 fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Path) -> Result<Written> {

@@ -10,14 +10,14 @@ use std::path::Path;
 /// Has them held: by a running server when one answers, else by opening the directory.
 ///
 /// # Errors
-/// Tables that do not exist; a server in memory; failures of the disk.
+/// No database; tables that do not exist; a server in memory; failures of the disk.
 pub fn hold(
     host: &Host,
     at: &AtOptions,
     keyspace: Option<String>,
     table: Option<String>,
 ) -> Result<ExportedFiles> {
-    match at.find(host)? {
+    match at.find_existing(host)? {
         At::Server(socket) => match ask(&socket, &AdminRequest::Export { keyspace, table })? {
             AdminAnswer::Exported(exported) => Ok(exported),
             AdminAnswer::Error(text) => bail!("{text}"),

@@ -8,6 +8,19 @@ use helenus_model::schema::{Keyspace, Table};
 
 use super::answer::ExportedFiles;
 
+/// Names that a message lists at most.
+const NAMES_MAX: usize = 10;
+
+/// What there is instead, for a message.
+fn there_are<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> String {
+    let names: Vec<&str> = names.map(|name| &**name).collect();
+    match names.split_at_checked(NAMES_MAX) {
+        _ if names.is_empty() => "; there is none".to_owned(),
+        Some((first, rest)) if !rest.is_empty() => format!("; there are {} and others", first.join(", ")),
+        _ => format!("; there is {}", names.join(", ")),
+    }
+}
+
 /// Links the SSTables of everything, of a keyspace or of a table into a folder of the database, and writes `schema.cql`
 /// there: one of all, one beside each table.
 ///
@@ -21,7 +34,10 @@ pub fn export(
     let schema = database.schema();
     let keyspaces: Vec<&Arc<Keyspace>> = match keyspace {
         Some(name) => {
-            vec![schema.keyspaces.get(name).ok_or_else(|| format!("keyspace {name} does not exist"))?]
+            vec![schema.keyspaces.get(name).ok_or_else(|| {
+                let names = schema.keyspaces.keys().filter(|name| !is_system_keyspace(name));
+                format!("keyspace {name} does not exist{}", there_are(names))
+            })?]
         }
         None => {
             schema.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name)).map(|(_, of)| of).collect()
@@ -32,7 +48,8 @@ pub fn export(
     if let (Some(keyspace), Some(name)) = (keyspace, table) {
         tables.retain(|table| *table.name == *name);
         if tables.is_empty() {
-            return Err(format!("table {keyspace}.{name} does not exist"));
+            let names = keyspaces.iter().flat_map(|keyspace| keyspace.tables.keys());
+            return Err(format!("table {keyspace}.{name} does not exist{}", there_are(names)));
         }
     }
     let exported = database.export(&tables).map_err(|error| error.to_string())?;
