@@ -148,7 +148,11 @@ fn python(program: PathBuf) -> Command {
 /// A file that `cargo xtask setup` installs.
 fn installed(path: &str) -> PathBuf {
     let path = crate::configured("HELENUS_CLIENTS", "clients").join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask setup` (of analysis: `cargo xtask analysis`), or set HELENUS_CLIENTS", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo xtask setup` (of analysis: `cargo xtask analysis`), or set HELENUS_CLIENTS",
+        path.display()
+    );
     path
 }
 

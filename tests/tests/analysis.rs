@@ -17,14 +17,8 @@ fn what_is_exported_for_analysis_reads_as_a_select_answers() {
     let folder = |name: &str| scratch.path().join(name);
     let text = |path: &std::path::Path| path.to_str().expect("a path in UTF-8").to_owned();
     for form in ["parquet", "arrow"] {
-        let told = tool(&[
-            "export",
-            &text(&folder(form)),
-            KEYSPACE,
-            &format!("--{form}"),
-            "--data",
-            &text(&data),
-        ]);
+        let told =
+            tool(&["export", &text(&folder(form)), KEYSPACE, &format!("--{form}"), "--data", &text(&data)]);
         assert!(told.contains("for_analysis.ManyRows: 3000 rows"), "{told}");
     }
     // The comparison looks for both forms of a table side by side.

@@ -1,7 +1,10 @@
 //! The tools of an administrator as a person at a terminal sees them.
 
-use end_to_end::{Cql, Server, Terminal, binary, tool};
+use end_to_end::{Cql, Server, Terminal, binary, files, root, tool};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
 const KEYSPACE: &str = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
@@ -87,6 +90,79 @@ fn tables_and_errors_stand_on_a_terminal_as_in_a_pipe() {
     terminal.expect("similar subcommand");
     assert!(terminal.raw().contains("\u{1b}["), "{:?}", terminal.raw());
     assert_eq!(terminal.end().1, 2);
+}
+
+/// A copy of the tables of a Cassandra 4.1.
+fn node(folder: &Path) {
+    files::copy_all(&root().join("crates/cql/tests/fixtures/nodes/nb/data"), folder);
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+#[test]
+fn a_file_of_an_old_version_stands_beside_those_that_are_read() {
+    let scratch = TempDir::with_prefix("helenus-old-").expect("a temporary directory");
+    let folder = scratch.path().join("data");
+    node(&folder);
+    let mut tables =
+        fs::read_dir(folder.join("fx")).expect("the tables").map(|entry| entry.expect("one").path());
+    let table = tables.find(|path| text(path).contains("/wide-")).expect("the table");
+    fs::write(table.join("la-7-big-Data.db"), "").expect("write");
+    for (command, of_another) in [
+        ("ls", "fx.wide  "),
+        ("metadata", "Partitioner"),
+        ("partitions", "fx.wide nb-"),
+        ("verify", "sound  "),
+    ] {
+        let (shown, code) = Terminal::start(&["sstable", command, text(&folder.join("fx"))]).end();
+        assert_eq!(code, 1, "{shown}");
+        assert!(shown.contains(of_another), "{command}: {shown}");
+        let refused = shown.lines().find(|line| line.starts_with("refused  ")).expect("the line of the file");
+        assert!(refused.contains("la-7-big-Data.db") && refused.contains("sstableupgrade"), "{refused}");
+        assert!(shown.contains("1 file is no SSTable that can be read here"), "{command}: {shown}");
+    }
+    let (shown, code) = Terminal::start(&["sstable", "dump", text(&table)]).end();
+    assert!(code == 1 && shown.contains("sstableupgrade") && shown.lines().count() <= 2, "{shown}");
+}
+
+#[test]
+fn mistakes_with_import_and_export_are_answered_with_what_there_is() {
+    let scratch = TempDir::with_prefix("helenus-mistakes-").expect("a temporary directory");
+    let place = |name: &str| text(&scratch.path().join(name)).to_owned();
+    let (data, from) = (place("data"), place("node"));
+    node(Path::new(&from));
+    let told = |args: &[&str]| {
+        let (shown, code) = Terminal::start(&[args, &["--data", &data]].concat()).end();
+        assert!(!shown.contains("panicked"), "{args:?}: {shown}");
+        (shown, code)
+    };
+    let refused = |args: &[&str], expected: &str| {
+        let (shown, code) = told(args);
+        assert!(code == 1 && shown.contains(expected), "{args:?}, {code}: {shown}");
+    };
+    refused(&["export", &place("out")], "no database is here");
+    assert!(!Path::new(&data).exists() && !Path::new(&place("out")).exists());
+    refused(&["import", &place("nowhere")], "there is no such directory");
+    refused(
+        &["import", &from, "--keyspace", "xf"],
+        "no SSTables of keyspace xf to import; there is fx.collections",
+    );
+    refused(&["import", &from, "--snapshot", "monday"], "no snapshot monday of a table to import");
+    refused(&["export", &place("out")], "there is no table to export");
+    let (shown, code) = told(&["import", &from]);
+    assert!(code == 0 && shown.contains("imported    fx.wide: 2 SSTables"), "{shown}");
+    refused(&["export", &place("out"), "xf"], "keyspace xf does not exist; there is fx");
+    refused(
+        &["export", &place("out"), "fx", "wid"],
+        "table fx.wid does not exist; there is collections, counts",
+    );
+    let (shown, code) = told(&["export", &place("out"), "fx.wide"]);
+    assert!(code == 0 && shown.contains("exported    1 tables"), "{shown}");
+    refused(&["export", &place("out"), "fx.wide"], "is not empty; give another folder");
+    let (shown, code) = told(&["import", &place("out"), "--dry-run"]);
+    assert!(code == 0 && shown.contains("to import   fx.wide: 2 SSTables"), "{shown}");
 }
 
 #[test]

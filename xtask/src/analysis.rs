@@ -20,8 +20,17 @@ pub fn run() -> Result<(), String> {
         }
     };
     setup::analysis()?;
-    let test =
-        ["test", "--package", "end-to-end", "--locked", "--test", "analysis", "--", "--ignored", "--nocapture"];
+    let test = [
+        "test",
+        "--package",
+        "end-to-end",
+        "--locked",
+        "--test",
+        "analysis",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ];
     let mut command = Command::new("cargo");
     command.args(test).env("HELENUS_BIN", binary).env("HELENUS_CLIENTS", setup::clients());
     let status = command.status().map_err(|error| format!("analysis: cannot start cargo: {error}"))?;

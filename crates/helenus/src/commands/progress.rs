@@ -34,7 +34,9 @@ impl Progress {
 
     /// Begins to count towards so many of `items`.
     pub fn of_items(what: impl Into<String>, total: u64, items: &'static str) -> Progress {
-        Progress { items: Some(items), ..Progress::begin(what, total) }
+        let mut progress = Progress::begin(what, total);
+        progress.items = Some(items);
+        progress
     }
 
     /// What is done now.

@@ -253,7 +253,9 @@ mod tests {
             drop(disk.create(&Path::new("/d/t").join(name)).unwrap());
         }
         let found = find_all(disk, &["/d".into()], Depth::Deep).unwrap();
-        let names: Vec<String> = found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
+        let mut names: Vec<String> =
+            found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
+        names.sort();
         assert_eq!(names, ["da-3-bti", "nb-1-big"]);
         assert_eq!(found.refused.len(), 2);
         assert!(
