@@ -237,6 +237,17 @@ impl RowLayout {
         if self.quick_columns(bytes, head, (&mut *row, &mut *tombstones), set).is_some() {
             return Ok(());
         }
+        self.careful_columns(bytes, head, (row, tombstones), set)
+    }
+
+    /// Decodes the body of any row, and says what is wrong with it.
+    pub(super) fn careful_columns(
+        &self,
+        bytes: &[u8],
+        head: &Head,
+        (row, tombstones): (&mut RowBuf, &mut u64),
+        set: &ColumnSet,
+    ) -> Result<(), Fault> {
         let bytes = bytes.get(..head.end).ok_or(Fault::Short)?;
         let mut input = Input::new(bytes, head.body);
         let decoded = self.row_front(&mut input, head.flags, (row, tombstones)).and_then(|()| {

@@ -154,3 +154,138 @@ impl RowLayout {
         Some(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::encode::Encoder;
+    use super::*;
+    use crate::deletion_time::DeletionTimeForm;
+    use crate::statistics::EncodingStats;
+    use helenus_model::cell::ColumnId;
+    use helenus_model::range_tombstone::MarkerBuf;
+    use helenus_model::row::RowView;
+
+    /// Numbers from a seed.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
+        }
+    }
+
+    fn layout(with_dropped: bool) -> RowLayout {
+        let column = |id: u16, fixed, multi_cell| ColumnLayout {
+            id: Some(ColumnId(id)),
+            fixed,
+            multi_cell,
+            dropped_us: (with_dropped && id == 2).then_some(1_030),
+        };
+        let mut columns = vec![column(1, Some(4), false), column(2, None, false), column(3, None, true)];
+        columns.extend([column(4, Some(8), false), column(5, None, true)]);
+        if with_dropped {
+            columns[3].id = None;
+        }
+        RowLayout {
+            base: EncodingStats { timestamp_us_min: 1_000, local_deletion_s_min: 50, ttl_s_min: 3 },
+            clustering: Vec::new(),
+            statics: ColumnSet::default(),
+            regulars: ColumnSet::new(columns),
+            deletion_times: DeletionTimeForm::Signed,
+        }
+    }
+
+    fn random_row(layout: &RowLayout, random: &mut Random) -> RowBuf {
+        let mut row = RowBuf::default();
+        if random.below(4) > 0 {
+            row.liveness = Liveness::at(1_000 + random.below(60) as i64);
+            if random.below(3) == 0 {
+                (row.liveness.ttl_s, row.liveness.expires_s) = (10, 1_000);
+            }
+        }
+        if random.below(9) == 0 {
+            row.deletion = DeletionTime { timestamp_us: 1_005, local_s: 60 };
+        }
+        for column in &layout.regulars.columns {
+            if random.below(3) == 0 {
+                continue;
+            }
+            let Some(id) = column.id else { continue };
+            if column.multi_cell && random.below(2) == 0 {
+                row.complex_deletions.push((id, DeletionTime { timestamp_us: 1_007, local_s: 70 }));
+            }
+            for index in 0..if column.multi_cell { random.below(4) } else { 1 } {
+                let path = if column.multi_cell {
+                    row.push_bytes(&(index as u32).to_be_bytes())
+                } else {
+                    Span::NULL
+                };
+                let length = column.fixed.map_or(random.below(200), |fixed| fixed as u64) as usize;
+                let value = row.push_bytes(&vec![random.below(256) as u8; length]);
+                let own_us = 1_000 + random.below(60) as i64;
+                let as_row = random.below(2) == 0 && !row.liveness.is_none();
+                let timestamp_us = if as_row { row.liveness.timestamp_us } else { own_us };
+                let (mut cell, kind) = (
+                    Cell { column: id, ttl_s: 0, timestamp_us, local_deletion_s: NO_EXPIRY, path, value },
+                    random.below(5),
+                );
+                match kind {
+                    0 => (cell.local_deletion_s, cell.value) = (80, Span::EMPTY),
+                    1 => (cell.ttl_s, cell.local_deletion_s) = (20, 2_000),
+                    2 => (cell.ttl_s, cell.local_deletion_s) = (row.liveness.ttl_s, row.liveness.expires_s),
+                    _ => {}
+                }
+                row.cells.push(cell);
+            }
+        }
+        row
+    }
+
+    /// Decodes both ways. What the quick way answers, the careful one must answer too, and the same; whether it answered.
+    fn both_ways(layout: &RowLayout, bytes: &[u8]) -> bool {
+        let (mut quick, mut careful) = (RowBuf::default(), RowBuf::default());
+        let Ok(head) = layout.head(bytes, 0, &mut quick, &mut MarkerBuf::default()) else { return false };
+        if head.kind != super::super::decode::HeadKind::Row {
+            return false;
+        }
+        let (mut passed, mut expected) = (7, 7);
+        let set = &layout.regulars;
+        if layout.quick_columns(bytes, &head, (&mut quick, &mut passed), set).is_none() {
+            return false;
+        }
+        let decoded = layout.careful_columns(bytes, &head, (&mut careful, &mut expected), set);
+        assert_eq!(decoded, Ok(()), "{bytes:?}");
+        let shown = |row: &RowBuf| {
+            format!("{:?} {:?} {:?} {:?}", row.liveness, row.deletion, row.cells, row.complex_deletions)
+        };
+        assert_eq!((shown(&quick), passed), (shown(&careful), expected), "{bytes:?}");
+        true
+    }
+
+    #[test]
+    fn what_is_decoded_quickly_is_what_is_decoded_with_care() {
+        let (mut answered, mut of_damaged) = (0, 0);
+        for seed in 0..6_000 {
+            let mut random = Random(seed);
+            let written = layout(false);
+            let row = random_row(&written, &mut random);
+            let mut bytes = Vec::new();
+            let view = RowView { row: &row, data: &row.data };
+            Encoder::new(written.clone()).row(view, 1, &mut bytes);
+            let end = bytes.len();
+            // Of the last bytes of a block only one can be read at a time.
+            bytes.resize(end + random.below(12) as usize, 0xFF);
+            for layout in [written, layout(true)] {
+                answered += u64::from(both_ways(&layout, &bytes));
+                for _ in 0..20 {
+                    let mut damaged = bytes.clone();
+                    let at = random.below(end as u64) as usize;
+                    damaged[at] ^= 1 << random.below(8);
+                    of_damaged += u64::from(both_ways(&layout, &damaged));
+                }
+            }
+        }
+        assert!(answered > 6_000 && of_damaged > 20_000, "{answered} {of_damaged}");
+    }
+}
