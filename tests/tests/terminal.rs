@@ -116,7 +116,7 @@ fn a_file_of_an_old_version_stands_beside_those_that_are_read() {
         ("partitions", "fx.wide nb-"),
         ("verify", "sound  "),
     ] {
-        let (shown, code) = Terminal::start(&["sstable", command, text(&folder.join("fx"))]).end();
+        let (shown, code) = Terminal::start(&["sstable", command, text(&table)]).end();
         assert_eq!(code, 1, "{shown}");
         assert!(shown.contains(of_another), "{command}: {shown}");
         let refused = shown.lines().find(|line| line.starts_with("refused  ")).expect("the line of the file");
