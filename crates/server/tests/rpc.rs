@@ -44,7 +44,7 @@ fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max:
     RpcServer::start(&host, rpc, "127.0.0.1:0".parse().unwrap(), limits, None).unwrap()
 }
 
-fn call(method: Method, arguments: &impl Field) -> Vec<u8> {
+fn call<'a>(method: Method, arguments: &impl Field<'a>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let at = begin_call(method, 1, &mut bytes);
     arguments.write(&mut bytes);

@@ -74,7 +74,9 @@ mod tests {
 
     fn machine() -> Machine {
         let machine = Machine::new(1);
-        machine.host().disk.create_dir_all(Path::new("/db")).unwrap();
+        let disk = machine.host().disk;
+        disk.create_dir_all(Path::new("/db")).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
         machine
     }
 
