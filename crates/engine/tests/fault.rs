@@ -387,6 +387,51 @@ fn check_damaged(
     assert_eq!(disk.exists(Path::new(path)), before, "{what}: gone");
 }
 
+/// The files below a folder.
+fn files_below(machine: &Machine, folder: &Path) -> Vec<String> {
+    let disk = machine.host().disk;
+    let of = |path: PathBuf| match disk.is_dir(&path) {
+        true => files_below(machine, &path),
+        false => vec![path.to_string_lossy().into_owned()],
+    };
+    disk.list(folder).unwrap().into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn a_flipped_bit_in_a_file_of_the_system_keyspaces_is_refused_by_name_or_changes_nothing() {
+    let machine = Machine::new(1);
+    let database = open_with(&machine.host(), small);
+    create(&database, vec![table("t", 1, false)]);
+    put(&database, "t", "k", 1, "value", 1).unwrap();
+    database.flush_all().unwrap();
+    let base = machine.crash();
+    machine.end_tasks();
+    let (mut random, mut told) = (Random::new(1), 0);
+    let files = files_below(&base, Path::new("/db/data"));
+    let files: Vec<_> = files.into_iter().filter(|path| path.starts_with("/db/data/system")).collect();
+    assert!(files.iter().any(|path| path.contains("/db/data/system_schema/columns-")), "{files:?}");
+    for path in files.iter().filter(|path| size(&base, path) > 0) {
+        for _ in 0..from_environment("FLIPS", 3) {
+            let (offset, bit) = (random.next() % size(&base, path), random.below(8) as u8);
+            let what = format!("{path} at byte {offset}, bit {bit}");
+            let cut = base.crash();
+            cut.flip_bit(Path::new(path), offset, bit).unwrap();
+            match try_open(&cut) {
+                Err(error) => {
+                    assert!(is_damage_of(&error, path), "{what}: {error}");
+                    told += 1;
+                }
+                Ok(database) => {
+                    let rows = all(&database, "t").unwrap();
+                    assert_eq!(rows.into_values().collect::<Vec<_>>(), ["value"], "{what}");
+                }
+            }
+            cut.end_tasks();
+        }
+    }
+    assert!(told > 0, "damage of the schema is seen");
+}
+
 #[test]
 fn a_damaged_log_is_refused_with_segment_and_offset_unless_told_to_skip() {
     let machine = Machine::new(1);

@@ -10,13 +10,14 @@ use helenus_engine::{Database, DatabaseOptions};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_wire::thrift::{
-    Compression, ConsistencyLevel, Field, Limits, Method, args, begin_call, end_message,
+    ColumnParent, Compression, ConsistencyLevel, Field, KeyRange, Limits, Method, SlicePredicate, SliceRange,
+    args, begin_call, end_message,
 };
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-fn server(directory: &std::path::Path, reader_grace: Duration) -> RpcServer {
+fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max: usize) -> RpcServer {
     let host = helenus_host::real::host();
     let database = Database::open(helenus_host::real::host(), DatabaseOptions::new(directory)).unwrap().0;
     let node = Node {
@@ -25,7 +26,10 @@ fn server(directory: &std::path::Path, reader_grace: Duration) -> RpcServer {
         rack: "rack1".into(),
         address: Ipv4Addr::LOCALHOST.into(),
     };
-    let rpc = Rpc::new(LocalBackend::new(database, LocalOptions::default()), node);
+    let rpc = Rpc::new(
+        LocalBackend::new(database, LocalOptions { answer_bytes_max, ..LocalOptions::default() }),
+        node,
+    );
     let limits = RpcLimits {
         threads: 1,
         messages: Limits::default(),
@@ -40,21 +44,30 @@ fn server(directory: &std::path::Path, reader_grace: Duration) -> RpcServer {
     RpcServer::start(&host, rpc, "127.0.0.1:0".parse().unwrap(), limits, None).unwrap()
 }
 
-fn statement(text: &str) -> Vec<u8> {
+fn call<'a>(method: Method, arguments: &impl Field<'a>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let at = begin_call(Method::ExecuteCql3Query, 1, &mut bytes);
-    let (compression, consistency) = (Compression::None, ConsistencyLevel::One);
-    args::Cql3Query { query: text.as_bytes(), compression, consistency }.write(&mut bytes);
+    let at = begin_call(method, 1, &mut bytes);
+    arguments.write(&mut bytes);
     end_message(at, &mut bytes);
     bytes
 }
 
-fn read_answer(client: &mut TcpStream) -> usize {
+fn statement(text: &str) -> Vec<u8> {
+    let (compression, consistency) = (Compression::None, ConsistencyLevel::One);
+    let asked = args::Cql3Query { query: text.as_bytes(), compression, consistency };
+    call(Method::ExecuteCql3Query, &asked)
+}
+
+fn answer_of(client: &mut TcpStream) -> Vec<u8> {
     let mut length = [0; 4];
     client.read_exact(&mut length).unwrap();
     let mut answer = vec![0; u32::from_be_bytes(length) as usize];
     client.read_exact(&mut answer).unwrap();
-    answer.len()
+    answer
+}
+
+fn read_answer(client: &mut TcpStream) -> usize {
+    answer_of(client).len()
 }
 
 /// Calls whose answers are more than the sockets of both ends keep, and which are themselves less.
@@ -83,7 +96,7 @@ fn client_with_long_answers(server: &RpcServer) -> (TcpStream, Vec<u8>, usize) {
 #[test]
 fn a_client_that_takes_none_of_its_answers_is_let_go() {
     let directory = tempfile::tempdir().unwrap();
-    let server = server(directory.path(), Duration::from_millis(50));
+    let server = server(directory.path(), Duration::from_millis(50), usize::MAX);
     let (mut client, call, answer) = client_with_long_answers(&server);
     client.write_all(&call.repeat(CALLS)).unwrap();
     let begin = Instant::now();
@@ -100,8 +113,68 @@ fn a_client_that_takes_none_of_its_answers_is_let_go() {
 #[test]
 fn a_client_that_reads_late_gets_every_answer() {
     let directory = tempfile::tempdir().unwrap();
-    let server = server(directory.path(), LONG);
+    let server = server(directory.path(), LONG, usize::MAX);
     let (mut client, call, answer) = client_with_long_answers(&server);
     client.write_all(&call.repeat(CALLS)).unwrap();
     (0..CALLS).for_each(|_| assert_eq!(read_answer(&mut client), answer));
+}
+
+#[test]
+fn an_answer_that_would_take_the_memory_is_refused_and_a_shorter_one_is_given() {
+    const ROWS: usize = 8;
+    const MIB: usize = 1 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), LONG, MIB);
+    let mut client = TcpStream::connect(server.address()).unwrap();
+    let mut ask = |call: Vec<u8>| {
+        client.write_all(&call).unwrap();
+        let answer = answer_of(&mut client);
+        (answer.len(), String::from_utf8_lossy(&answer).into_owned())
+    };
+    ask(statement(
+        "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    ));
+    ask(statement("CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH COMPACT STORAGE"));
+    ask(call(Method::SetKeyspace, &args::OfKeyspace { keyspace: "k" }));
+    let value = "v".repeat(VALUE_BYTES);
+    for row in 0..2 * ROWS {
+        ask(statement(&format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, '{value}')", row % 2)));
+    }
+    let predicate = |count| SlicePredicate {
+        column_names: None,
+        slice_range: Some(SliceRange { start: b"", finish: b"", reversed: false, count }),
+    };
+    let column_parent = || ColumnParent { column_family: "t", super_column: None };
+    let level = ConsistencyLevel::One;
+    let slice = |count| {
+        let asked = args::GetSlice {
+            key: &[0; 4],
+            column_parent: column_parent(),
+            predicate: predicate(count),
+            consistency_level: level,
+        };
+        call(Method::GetSlice, &asked)
+    };
+    let range = |count| {
+        let asked = args::GetRangeSlices {
+            column_parent: column_parent(),
+            predicate: predicate(count),
+            range: KeyRange {
+                start_key: Some(b""),
+                end_key: Some(b""),
+                start_token: None,
+                end_token: None,
+                row_filter: None,
+                count: 10,
+            },
+            consistency_level: level,
+        };
+        call(Method::GetRangeSlices, &asked)
+    };
+    for too_much in [slice(100), range(3)] {
+        let (length, text) = ask(too_much);
+        assert!(length < 1000 && text.contains("longer than 1 MiB"), "{length} bytes: {text:.200}");
+    }
+    assert!(ask(slice(3)).0 > 3 * VALUE_BYTES);
+    assert!(ask(range(1)).0 > 2 * VALUE_BYTES);
 }

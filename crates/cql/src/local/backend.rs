@@ -72,6 +72,11 @@ impl LocalBackend {
         })
     }
 
+    /// Bytes that an answer without pages may have.
+    pub fn answer_bytes_max(&self) -> usize {
+        self.answer_bytes_max
+    }
+
     /// The database.
     pub fn database(&self) -> &Arc<Database> {
         &self.database

@@ -2,11 +2,12 @@
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
 //! schema, `maintenance` flushes in the background and closes, `details` tells all of one table, `progress` says how far opening is, `turns` keeps those
-//! apart who read before they write, `counting` is one of them: the updates of counters.
+//! apart who read before they write, `counting` is one of them: the updates of counters. `host_id` is the identity.
 
 mod counting;
 mod ddl;
 mod details;
+mod host_id;
 mod maintenance;
 mod open;
 mod options;

@@ -1,5 +1,6 @@
 //! Opening: lock, log, schema, tables, replay.
 
+use super::host_id::host_id;
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::progress::OpenProgress;
@@ -266,37 +267,6 @@ fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {
 }
 
 /// The server's identity, made once and kept in the directory.
-fn host_id(host: &Host, dir: &Path) -> Result<Uuid> {
-    let path = dir.join("host-id");
-    let disk = &host.disk;
-    if disk.exists(&path) {
-        let file = disk.open(&path).map_err(Error::io("open", &path))?;
-        let mut text = [0; 36];
-        file.read_exact_at(&mut text, 0).map_err(Error::io("read", &path))?;
-        if let Some(id) = std::str::from_utf8(&text).ok().and_then(|text| Uuid::try_parse(text).ok()) {
-            return Ok(id);
-        }
-        let source = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "it holds no UUID; remove it to get a new one",
-        );
-        return Err(Error::Io { action: "read", path, source });
-    }
-    let mut random = [0; 16];
-    host.random.fill(&mut random);
-    let id = uuid::Builder::from_random_bytes(random).into_uuid();
-    let new = dir.join("host-id.new");
-    if disk.exists(&new) {
-        disk.remove(&new).map_err(Error::io("remove", &new))?;
-    }
-    let file = disk.create(&new).map_err(Error::io("create", &new))?;
-    file.write_all_at(id.to_string().as_bytes(), 0).map_err(Error::io("write", &new))?;
-    file.sync().map_err(Error::io("sync", &new))?;
-    disk.rename(&new, &path).map_err(Error::io("rename", &new))?;
-    disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
-    Ok(id)
-}
-
 /// Where a record stands in the log.
 #[derive(Clone, Copy)]
 struct Place {

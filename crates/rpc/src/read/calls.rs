@@ -17,6 +17,15 @@ use parking_lot::Mutex;
 /// Columns that `get_multi_slice` gives at most unless it says so.
 const MULTI_SLICE_COUNT: i32 = 1000;
 
+/// A client of the interface names how much it wants, so it can ask for less. Cassandra 3.11 answers whatever fits its memory.
+#[cold]
+fn too_long(most: usize) -> Result<()> {
+    invalid(format!(
+        "The answer is longer than {} MiB, the most that is given at once: ask for fewer columns or rows",
+        most >> 20
+    ))
+}
+
 impl Rpc {
     /// What the engine is asked for rows by key.
     pub(crate) fn command(&self, family: &Family, keys: Vec<PartitionKey>, wanted: &Wanted) -> ReadCommand {
@@ -46,7 +55,12 @@ impl Rpc {
         manner.go_on()?;
         let view = self.database().view(&command.table)?;
         let mut probe = manner.probe.map(Mutex::lock);
-        let _complete = self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut())?;
+        slicer.bytes_max = self.backend().answer_bytes_max();
+        let read = self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut());
+        if slicer.is_too_long {
+            return too_long(slicer.bytes_max);
+        }
+        let _complete = read?;
         Ok(())
     }
 

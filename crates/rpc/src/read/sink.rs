@@ -36,6 +36,10 @@ pub(crate) struct Slicer<'a> {
     now_s: i64,
     envelope: Envelope,
     out: &'a mut Vec<u8>,
+    /// Bytes that `out` may have before another row is looked at.
+    pub(crate) bytes_max: usize,
+    /// It had more: that ended the read.
+    pub(crate) is_too_long: bool,
     /// Columns of the row at hand.
     pub(crate) given: u64,
     /// Rows so far.
@@ -71,6 +75,8 @@ impl<'a> Slicer<'a> {
             now_s,
             envelope,
             out,
+            bytes_max: usize::MAX,
+            is_too_long: false,
             given: 0,
             rows: 0,
             keys: None,
@@ -292,6 +298,10 @@ impl RowSink for Slicer<'_> {
 
     #[inline]
     fn row(&mut self, row: RowView<'_>) -> EngineResult<Taken> {
+        if self.out.len() > self.bytes_max {
+            self.is_too_long = true;
+            return Err(helenus_engine::Error::Cancelled);
+        }
         if self.is_full() {
             return Ok(Taken::EndPartition);
         }
