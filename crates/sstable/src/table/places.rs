@@ -56,9 +56,13 @@ impl Places {
 
     /// Pages for all keys if there is memory for them, else none at all.
     fn reserve(&self) -> Box<[OnceLock<Page>]> {
+        // A damaged file may say any number of keys.
+        if self.key_count > SLOTS_MAX {
+            return Box::default();
+        }
         let slots = self.key_count.max(PAGE_SLOTS as u64).next_power_of_two();
         let pages = slots as usize / PAGE_SLOTS;
-        if slots > SLOTS_MAX || !self.cache.reserve(bytes_of(pages)) {
+        if !self.cache.reserve(bytes_of(pages)) {
             return Box::default();
         }
         (0..pages).map(|_| OnceLock::new()).collect()
@@ -150,8 +154,10 @@ mod tests {
         places.put(&hash(3), (1 << POSITION_BITS) - 2);
         let found = [1, 2, 3].map(|key| places.get(&hash(key)));
         assert_eq!(found, [None, None, Some((1 << POSITION_BITS) - 2)]);
-        let without = Places::new(10, Arc::new(NoCache));
-        without.put(&hash(1), 5);
-        assert_eq!(without.get(&hash(1)), None);
+        let many = Places::new(u64::MAX, Arc::new(Bounded(AtomicU64::new(u64::MAX))));
+        for without in [Places::new(10, Arc::new(NoCache)), many] {
+            without.put(&hash(1), 5);
+            assert_eq!(without.get(&hash(1)), None);
+        }
     }
 }
