@@ -6,6 +6,7 @@
 
 use super::partition::{Bytes, Point, Version, row_at};
 use super::partition_map::{Entry, PartitionRef};
+use super::prefetch;
 use super::skiplist::{Node, NodeRef};
 use super::store::Memtable;
 use super::sync::AtomicPtr;
@@ -242,6 +243,9 @@ impl MemtableCursor {
     fn take_row(&mut self, node: NodeRef<'_, AtomicPtr<Version<Bytes>>>) -> bool {
         let next = if self.reversed { node.previous() } else { node.next() };
         self.row_at = next.map(NodeRef::as_ptr);
+        if let Some(next) = self.row_at {
+            prefetch::stride(node.as_ptr(), next);
+        }
         // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
         let Some(bytes) = (unsafe { row_at(node, self.sequence) }) else { return false };
         let row = &mut self.memory.row;

@@ -3,6 +3,8 @@
 //! A memtable's partitions lie where they were written, not where they stand in the ring: a walk in ring order waits for
 //! memory at every step, unless somebody has asked for the next places meanwhile.
 
+use std::ptr::NonNull;
+
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
@@ -17,4 +19,19 @@ pub(super) fn prefetch<T>(place: *const T, lines: usize) {
     }
     #[cfg(any(not(target_arch = "x86_64"), miri))]
     let _ = (place, lines, LINE_BYTES);
+}
+
+/// Asks for what lies where a walk from `from` to `to` comes to some steps later if its steps stay as long. Rows that were
+/// written in order lie so; others do not, and of them nothing is asked.
+#[inline(always)]
+pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
+    /// Steps that a walk takes while memory answers.
+    const STEPS: isize = 6;
+    /// Steps longer than a row of a few columns are no row next to another, and would ask for too much.
+    const STEP_BYTES_MAX: usize = 512;
+    let step = to.as_ptr() as isize - from.as_ptr() as isize;
+    let bytes = step.unsigned_abs();
+    if bytes <= STEP_BYTES_MAX {
+        prefetch(to.as_ptr().wrapping_byte_offset(STEPS * step), bytes.div_ceil(LINE_BYTES));
+    }
 }

@@ -11,12 +11,15 @@
 //! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
 
 use super::arena::Arena;
+use super::prefetch::prefetch;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
+/// Levels below its own on which a search asks for the next node before it needs it.
+const FORESEEN: usize = 2;
 
 /// An ordered map of arena nodes.
 pub struct SkipList<V> {
@@ -111,6 +114,16 @@ impl<'a, V> NodeRef<'a, V> {
         NodeRef { node, list: PhantomData }
     }
 
+    /// Asks for the nodes that a search which stands here on `level` comes to when it goes down: they and the one that
+    /// it looks at next arrive together.
+    #[inline(always)]
+    fn foresee(self, level: usize) {
+        for below in level.saturating_sub(FORESEEN)..level {
+            // SAFETY: a node has every level below one that it was found on.
+            prefetch(unsafe { Node::next(self.node, below) }.load(Ordering::Relaxed), 1);
+        }
+    }
+
     fn new(node: *mut Node<V>) -> Option<NodeRef<'a, V>> {
         NonNull::new(node).map(|node| NodeRef { node, list: PhantomData })
     }
@@ -164,7 +177,10 @@ impl<V> SkipList<V> {
                     Some(node) => unsafe { Node::next(node.node, level) }.load(Ordering::Acquire),
                 };
                 match NodeRef::new(next) {
-                    Some(next) if next.key() < key => found = Some(next),
+                    Some(next) if next.key() < key => {
+                        found = Some(next);
+                        next.foresee(level);
+                    }
                     _ => break,
                 }
             }
@@ -286,7 +302,10 @@ impl<V> SkipList<V> {
                 // SAFETY: `from` is the head or was found on this level or above.
                 let next = unsafe { self.link(from, level) }.load(Ordering::Acquire);
                 match NodeRef::new(next) {
-                    Some(next) if next.key() < key => found = Some(next),
+                    Some(next) if next.key() < key => {
+                        found = Some(next);
+                        next.foresee(level);
+                    }
                     _ => break,
                 }
             }
