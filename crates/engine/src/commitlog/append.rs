@@ -145,6 +145,12 @@ impl State {
         due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
     }
 
+    /// Takes a segment of this size that is needed no more.
+    fn take_used(&mut self, size: u32) -> Option<UsedSegment> {
+        let at = self.used.iter().position(|used| used.size() == size)?;
+        Some(self.used.swap_remove(at))
+    }
+
     /// A number that no segment has had, and that the spare worker does not use.
     fn number(&mut self) -> u32 {
         let number = self.making.map_or(self.next_number, |making| self.next_number.max(making + 1));
@@ -482,8 +488,7 @@ impl CommitLog {
         let (size, number, used) = {
             let mut state = self.state.lock();
             let Some(size) = state.wants_spare(self.options.segment_bytes) else { return Ok(()) };
-            let at = state.used.iter().position(|used| used.size() == size);
-            let used = at.map(|at| state.used.swap_remove(at));
+            let used = state.take_used(size);
             state.making = Some(state.next_number);
             (size, state.next_number, used)
         };
@@ -502,12 +507,15 @@ impl CommitLog {
     }
 
     fn make_segment(&self, size: u32, number: u32, used: Option<UsedSegment>) -> Result<Segment> {
-        let (disk, dir) = (&*self.host.disk, &self.options.dir);
-        let spare = match used {
-            Some(used) => Spare::reuse(disk, used)?,
-            None => Spare::create(disk, dir.join(SPARE_NAMES[0]), size)?,
-        };
-        spare.into_segment(disk, dir, number)
+        self.spare(size, SPARE_NAMES[0], used)?.into_segment(&*self.host.disk, &self.options.dir, number)
+    }
+
+    /// What a segment of this size is made of: one that is needed no more, else zeroes under a name.
+    fn spare(&self, size: u32, name: &str, used: Option<UsedSegment>) -> Result<Spare> {
+        match used {
+            Some(used) => Spare::reuse(&*self.host.disk, used),
+            None => Spare::create(&*self.host.disk, self.options.dir.join(name), size),
+        }
     }
 
     /// Removes a segment that was never used.
@@ -560,11 +568,8 @@ impl CommitLog {
                 if let Some(small) = ready {
                     self.discard(small)?;
                 }
-                let used = state.used.iter().position(|used| used.size() == size);
-                let spare = match used.map(|at| state.used.swap_remove(at)) {
-                    Some(used) => Spare::reuse(disk, used)?,
-                    None => self.told(state, Spare::create(disk, dir.join(SPARE_NAMES[1]), size))?,
-                };
+                let used = state.take_used(size);
+                let spare = self.told(state, self.spare(size, SPARE_NAMES[1], used))?;
                 let number = state.number();
                 spare.into_segment(disk, dir, number)?
             }
