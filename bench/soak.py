@@ -171,12 +171,6 @@ def verdict(rows, figures):
     return problems
 
 
-def wait_while_quiet():
-    """Somebody measures on this machine."""
-    while Path("/tmp/quiet").exists():
-        time.sleep(1)
-
-
 def soak(arguments, server):
     subprocess.run([server.binary, "stress", "insert", "--rows", str(arguments.rows), "--keyspace", "soak", "--host",
                     server.address, "--quiet"], check=True, stdout=subprocess.DEVNULL)
@@ -184,7 +178,6 @@ def soak(arguments, server):
     began, rows = time.monotonic(), []
     before = server.figures()
     while time.monotonic() - began < arguments.minutes * 60:
-        wait_while_quiet()
         turn = time.monotonic()
         outcome = results(run_loads(arguments, server, arguments.every), server.folder)
         if len(rows) % max(1, 600 // arguments.every) == 0:
