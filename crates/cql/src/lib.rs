@@ -15,6 +15,6 @@ pub mod virtual_table;
 pub use error::{CqlError, Result};
 pub use local::{
     ImportReport, ImportRequest, LocalBackend, LocalOptions, NewNames, RestoreJournal, RestorePart,
-    RestoreRequest,
+    RestoreRequest, seal_schema, unseal_schema,
 };
 pub use plan::batch::BatchLimits;

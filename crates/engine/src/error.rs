@@ -3,6 +3,24 @@
 use helenus_model::packed::Damaged;
 use std::path::PathBuf;
 
+/// What `--skip-damaged-log` loses at a damaged place of the commit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLoss {
+    /// One record: it can be told where the next begins.
+    Record,
+    /// The record and all behind it in its segment.
+    RestOfSegment,
+}
+
+impl std::fmt::Display for LogLoss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LogLoss::Record => "this record",
+            LogLoss::RestOfSegment => "this record and what follows it in the segment",
+        })
+    }
+}
+
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -31,7 +49,7 @@ pub enum Error {
     },
     /// The commit log holds a record that is not what was written.
     #[error(
-        "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose this record and what follows it in the segment",
+        "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose {loss}",
         path.display()
     )]
     LogDamaged {
@@ -41,6 +59,8 @@ pub enum Error {
         offset: u64,
         /// What is wrong.
         problem: &'static str,
+        /// What a start that skips it goes without.
+        loss: LogLoss,
     },
     /// A file or folder operation failed.
     #[error("{action} {}: {source}", path.display())]

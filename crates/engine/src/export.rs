@@ -55,7 +55,7 @@ impl Database {
         Ok(exported)
     }
 
-    /// Writes a text as a file that is not there: into a folder that `export` or `snapshot` made.
+    /// Writes a text as a file that is not there, durably, into a folder that `export` or `snapshot` made.
     ///
     /// # Errors
     /// Failures of the disk.
@@ -63,7 +63,8 @@ impl Database {
         let mut out = SequentialWriter::create(&*self.shared.host.disk, path, false)?;
         out.write(text.as_bytes())?;
         out.finish()?;
-        Ok(())
+        let folder = path.parent().unwrap_or(Path::new("."));
+        self.shared.host.disk.sync_dir(folder).map_err(Error::io("sync", folder))
     }
 }
 

@@ -35,7 +35,7 @@ pub use database::{
     Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
     ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
 };
-pub use error::{DiskTrouble, Error, Result};
+pub use error::{DiskTrouble, Error, LogLoss, Result};
 pub use export::Exported;
 pub use figures::{Distribution, Distributions, FigureSummaries, Figures, Span, Summary};
 pub use index::IndexBuildStatus;

@@ -35,7 +35,7 @@ fn rows_are_there_from_memory_from_disk_and_after_restarts() {
     // The process dies: what was handed to the system survives, and the log is replayed.
     let after = machine.crash_image(Survives::OnlySynced);
     machine.end_tasks();
-    std::mem::forget(database);
+    drop(database);
     let database = open(&after.host());
     assert_eq!(rows_of(&database, "t", "a"), expected);
     database.close().unwrap();
@@ -152,7 +152,7 @@ fn a_truncate_survives_a_crash_and_later_writes_do_too() {
     assert_eq!(rows_of(&database, "t", "a"), [(3, "after".to_string())]);
     let after = machine.crash();
     machine.end_tasks();
-    std::mem::forget(database);
+    drop(database);
     let database = open(&after.host());
     assert_eq!(rows_of(&database, "t", "a"), [(3, "after".to_string())]);
     database.close().unwrap();

@@ -69,8 +69,8 @@ fn a_flipped_byte_in_a_segment_used_again_is_still_refused() {
     assert!(set_aside(&machine) > 0);
     write(&database, (2000, 3500));
     let after = machine.crash_image(Survives::EverythingWritten);
-    std::mem::forget(database);
     machine.end_tasks();
+    drop(database);
     let host = after.host();
     let mut segments: Vec<_> = host.disk.list(Path::new("/db/commitlog")).unwrap();
     segments.retain(|path| path.to_string_lossy().contains("/helenus-"));

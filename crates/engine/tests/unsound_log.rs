@@ -5,7 +5,7 @@
 
 mod support;
 
-use helenus_engine::{Database, DatabaseOptions, Error, OpenReport};
+use helenus_engine::{Database, DatabaseOptions, Error, LogLoss, OpenReport};
 use helenus_host::sim::Machine;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_sstable::checksum::Crc32;
@@ -128,15 +128,16 @@ fn a_record_that_no_table_could_keep_is_refused_by_segment_and_offset_unless_tol
             content[at] = kind;
         });
         let refused = base.crash();
-        let Err(Error::LogDamaged { path, offset, problem }) = open_again(&refused, false) else {
-            panic!("kind {kind}: opened")
-        };
-        assert_eq!((path, offset), (segment.path.clone(), record.0 as u64), "kind {kind}: {problem}");
+        let Err(error) = open_again(&refused, false) else { panic!("kind {kind}: opened") };
+        let told = error.to_string();
+        assert!(told.ends_with("to lose this record"), "the others are read: {told}");
+        let Error::LogDamaged { path, offset, .. } = error else { panic!("kind {kind}: {told}") };
+        assert_eq!((path, offset), (segment.path.clone(), record.0 as u64), "kind {kind}: {told}");
         refused.end_tasks();
 
         let skipping = refused.crash();
         let (database, report) = open_again(&skipping, true).unwrap();
-        assert_eq!(report.skipped, [(segment.path.clone(), record.0 as u64)], "kind {kind}");
+        assert_eq!(report.skipped, [(segment.path.clone(), record.0 as u64, LogLoss::Record)], "kind {kind}");
         assert_eq!(present(&database, "t"), [0, 1, 3], "kind {kind}: the rows before and behind it");
         assert_eq!(present(&database, "other"), [0, 1, 2, 3], "kind {kind}: another table");
         // Once the table is flushed beyond it nobody needs to be told again.

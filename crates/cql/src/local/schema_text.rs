@@ -4,6 +4,7 @@
 //! the columns that were dropped from it, and its indexes. The keyspace is not in it.
 
 use super::backend::LocalBackend;
+use super::schema_seal::{seal_schema, unseal_schema};
 use crate::analysis::{Memo, Scope};
 use crate::error::{CqlError, Result};
 use crate::plan::ddl::DdlPlan;
@@ -32,9 +33,10 @@ impl LocalBackend {
     /// are left as they are if the statement says IF NOT EXISTS.
     ///
     /// # Errors
-    /// What is wrong with a statement, as the server would say it; statements that do not make a schema.
+    /// What is wrong with a statement, as the server would say it; statements that do not make a schema; a text that its
+    /// first line is not of.
     pub(super) fn read_schema(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
-        for statement in split_statements(text) {
+        for statement in split_statements(unseal_schema(text)?) {
             if is_view(statement) {
                 read.views.push(first_line(statement));
             } else {
@@ -77,7 +79,7 @@ impl LocalBackend {
     /// The schema that the statements of a text make.
     ///
     /// # Errors
-    /// What is wrong with a statement.
+    /// What is wrong with a statement; a text that its first line is not of.
     pub fn schema_of_text(&self, text: &str) -> Result<Schema> {
         let mut read = ReadSchema::new();
         self.read_schema(text, &mut read)?;
@@ -93,12 +95,13 @@ impl LocalBackend {
                 out.push_str("\n\n");
             }
         }
-        out
+        seal_schema(&out)
     }
 
     /// The statements that make one table again, with the types it uses: what a snapshot has as `schema.cql`.
     pub fn table_text(keyspace: &Keyspace, table: &Table) -> String {
-        statements_of_table(keyspace, table).iter().map(|statement| guarded(statement) + "\n\n").collect()
+        let statements = statements_of_table(keyspace, table);
+        seal_schema(&statements.iter().map(|statement| guarded(statement) + "\n\n").collect::<String>())
     }
 }
 

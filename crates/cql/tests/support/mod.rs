@@ -169,14 +169,19 @@ pub fn run_on(backend: &LocalBackend, query: &str) {
 
 /// The rows of a SELECT on a backend. One by an index that is being built is asked again.
 pub fn rows_of(backend: &LocalBackend, query: &str) -> Vec<Vec<Option<Vec<u8>>>> {
+    try_rows_of(backend, query).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// The same, or what is wrong.
+pub fn try_rows_of(backend: &LocalBackend, query: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>, CqlError> {
     let identity = Identity::default();
     let request = Request { keyspace: None, ..Request::plain(&identity, &[]) };
     loop {
         let mut out = Collected::default();
         match backend.query(query, &request, &mut out) {
-            Ok(_) => return out.rows,
+            Ok(_) => return Ok(out.rows),
             Err(error) if error.to_string().contains("is not yet available") => std::thread::yield_now(),
-            Err(error) => panic!("{query}: {error}"),
+            Err(error) => return Err(error),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::append::LeftOver;
 use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
 use crate::database::OpenProgress;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogLoss, Result};
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ pub struct Replay {
     pub records: Vec<(LogPosition, Record)>,
     /// Bytes of log read.
     pub bytes: u64,
-    /// Damage that was skipped: segment and offset.
-    pub skipped: Vec<(PathBuf, u64)>,
+    /// Damage that was skipped: segment, offset, and what was lost with it.
+    pub skipped: Vec<(PathBuf, u64, LogLoss)>,
 }
 
 /// Reads every segment of a folder. The records that must be applied are those of mutations beyond what their table
@@ -185,11 +185,12 @@ impl Log<'_> {
         replay: &mut Replay,
     ) -> Result<()> {
         let path = self.segments.get(index).map(|(_, path)| path.clone()).unwrap_or_default();
+        let loss = LogLoss::RestOfSegment;
         if options.skip_damaged {
-            replay.skipped.push((path, at as u64));
+            replay.skipped.push((path, at as u64, loss));
             return Ok(());
         }
-        Err(Error::LogDamaged { path, offset: at as u64, problem })
+        Err(Error::LogDamaged { path, offset: at as u64, problem, loss })
     }
 }
 

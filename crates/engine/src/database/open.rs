@@ -14,7 +14,7 @@ use crate::commitlog::{
     segment_path,
 };
 use crate::compaction::Compactions;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogLoss, Result};
 use crate::export::remove_exports;
 use crate::folder::make_folder;
 use crate::import::finish_imports;
@@ -52,8 +52,8 @@ pub struct OpenReport {
     pub replayed: u64,
     /// Bytes of log read.
     pub log_bytes: u64,
-    /// Damage that was skipped: segment and offset.
-    pub skipped: Vec<(std::path::PathBuf, u64)>,
+    /// Damage that was skipped: segment, offset, and what was lost with it.
+    pub skipped: Vec<(std::path::PathBuf, u64, LogLoss)>,
     /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and what is wrong where.
     pub unreadable: Vec<(String, String)>,
 }
@@ -358,13 +358,13 @@ impl Replayer<'_> {
     fn unsound(&self, place: Place, report: &mut OpenReport) -> Result<()> {
         let options = &self.shared.options;
         let path = segment_path(&options.dir.join("commitlog"), place.end.segment());
-        let offset = place.offset();
+        let (offset, loss) = (place.offset(), LogLoss::Record);
         if options.skip_damaged_log {
-            report.skipped.push((path, offset));
+            report.skipped.push((path, offset, loss));
             return Ok(());
         }
         let problem = "a record that no table could keep, though its checksum is right";
-        Err(Error::LogDamaged { path, offset, problem })
+        Err(Error::LogDamaged { path, offset, problem, loss })
     }
 }
 

@@ -262,9 +262,6 @@ impl Database {
             log.sync_up_to(log.position())?;
         }
         let done = adoption.directory.join(DONE);
-        self.add_to_export(&done, "adopted from a Cassandra node's directory\n")?;
-        let disk = &shared.host.disk;
-        disk.sync_dir(&adoption.directory).map_err(Error::io("sync", &adoption.directory))?;
-        Ok(())
+        Ok(self.add_to_export(&done, "adopted from a Cassandra node's directory\n")?)
     }
 }

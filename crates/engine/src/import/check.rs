@@ -26,7 +26,10 @@ pub(super) fn check_source(
     match missing_components(place) {
         Err(error) => return vec![error.to_string()],
         Ok(missing) if !missing.is_empty() => {
-            return vec![with_name(format!("components are missing: {}", missing.join(", ")))];
+            return vec![with_name(format!(
+                "components are missing that TOC.txt lists: {}",
+                missing.join(", ")
+            ))];
         }
         Ok(_) => {}
     }

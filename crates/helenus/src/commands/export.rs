@@ -7,8 +7,9 @@ use super::held::{hold, let_go, make_folder};
 use super::progress::{Progress, size};
 use super::rewrite::{Rewriting, rewrite};
 use super::sstable::Found;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
+use helenus_cql::{seal_schema, unseal_schema};
 use helenus_host::{Disk, Host};
 use helenus_server::admin::ExportedFiles;
 use helenus_sstable::component::Component;
@@ -303,7 +304,9 @@ fn schema_for(target: Target, text: &str) -> String {
 
 fn copy_schema(disk: &dyn Disk, target: Target, from: &Path, to: &Path) -> Result<()> {
     let bytes = read_whole(disk, from)?;
-    let text = schema_for(target, &String::from_utf8_lossy(&bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let text = unseal_schema(&text).map_err(|error| anyhow!("{}: {error}", from.display()))?;
+    let text = seal_schema(&schema_for(target, text));
     let write = || {
         let out = disk.create(to)?;
         out.write_all_at(text.as_bytes(), 0)?;

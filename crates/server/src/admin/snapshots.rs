@@ -9,19 +9,46 @@ use helenus_engine::{
 use helenus_model::schema::Table;
 use helenus_model::types::write_instant;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::answer::SnapshotLine;
 use super::desk::Desk;
 use super::request::Which;
+use crate::backup::hex;
 
 /// `manifest.json` (`SnapshotManifest`).
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     files: Vec<String>,
     created_at: Option<String>,
     expires_at: Option<String>,
     #[serde(default)]
     ephemeral: bool,
+    /// SHA-256 of the others in ours, which Cassandra passes over: a snapshot that a flipped bit makes older than it is must not be
+    /// removed for its age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+impl Manifest {
+    fn digest(&self) -> serde_json::Result<String> {
+        let bare = Manifest { sha256: None, ..self.clone() };
+        Ok(hex(&Sha256::digest(serde_json::to_vec(&bare)?)))
+    }
+
+    /// As its file has it.
+    fn text(self) -> serde_json::Result<String> {
+        let sha256 = Some(self.digest()?);
+        serde_json::to_string_pretty(&Manifest { sha256, ..self })
+    }
+
+    /// Reads a file; one that is damaged says nothing.
+    fn parse(text: &str) -> Option<Manifest> {
+        let manifest: Manifest = serde_json::from_str(text).ok()?;
+        let is_as_written =
+            manifest.sha256.is_none() || manifest.sha256.as_deref() == manifest.digest().ok().as_deref();
+        is_as_written.then_some(manifest)
+    }
 }
 
 /// Takes a snapshot of the tables that are named, or of all.
@@ -65,10 +92,9 @@ fn describe(database: &Database, taken: &TakenSnapshot, created_at: &str) -> Res
     let manifest = Manifest {
         files: taken.data_files.clone(),
         created_at: Some(created_at.to_owned()),
-        expires_at: None,
-        ephemeral: false,
+        ..Manifest::default()
     };
-    let manifest = serde_json::to_string_pretty(&manifest).map_err(|error| error.to_string())?;
+    let manifest = manifest.text().map_err(|error| error.to_string())?;
     let statements = LocalBackend::table_text(keyspace, &taken.table);
     let write = |name: &str, text: &str| {
         database.add_to_export(&taken.folder.join(name), text).map_err(|error| error.to_string())
@@ -84,7 +110,7 @@ pub(super) fn list(database: &Database) -> Result<Vec<SnapshotLine>, String> {
 }
 
 fn line(found: FoundSnapshot) -> SnapshotLine {
-    let manifest = found.manifest.as_deref().and_then(|text| serde_json::from_str::<Manifest>(text).ok());
+    let manifest = found.manifest.as_deref().and_then(Manifest::parse);
     let (created_at, expires_at) =
         manifest.map_or((None, None), |found| (found.created_at, found.expires_at));
     SnapshotLine {
@@ -137,4 +163,30 @@ fn milliseconds(text: &str) -> Option<i64> {
     use helenus_model::types::{CqlType, parse_text};
     let bytes = parse_text(&CqlType::Timestamp, text).ok()?;
     bytes.try_into().ok().map(i64::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_in_a_manifest_never_gives_a_snapshot_another_age() {
+        let created_at = Some("2026-11-22T10:00:00.000Z".to_owned());
+        let manifest =
+            Manifest { files: vec!["da-1-bti-Data.db".to_owned()], created_at, ..Manifest::default() };
+        let text = manifest.clone().text().unwrap();
+        assert_eq!(Manifest::parse(&text).unwrap().created_at, manifest.created_at);
+        for at in 0..text.len() * 8 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at / 8] ^= 1 << (at % 8);
+            let read = Manifest::parse(&String::from_utf8_lossy(&bytes));
+            let read = read.map(|read| (read.files, read.created_at, read.expires_at));
+            let right = (manifest.files.clone(), manifest.created_at.clone(), None);
+            assert!(read.is_none_or(|read| read == right), "bit {at}");
+        }
+        // One of Cassandra's.
+        let theirs =
+            r#"{"files": [], "created_at": "2020-01-01T00:00:00Z", "expires_at": null, "ephemeral": false}"#;
+        assert_eq!(Manifest::parse(theirs).unwrap().created_at.as_deref(), Some("2020-01-01T00:00:00Z"));
+    }
 }

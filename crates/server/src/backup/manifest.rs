@@ -80,7 +80,7 @@ pub fn digest_of(disk: &dyn Disk, path: &Path, read: &mut dyn FnMut(u64)) -> io:
 }
 
 /// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -177,7 +177,7 @@ impl BackupManifest {
             if !is_inside(&file.path) {
                 problems.push(format!("{}: a path of the manifest leads out of the backup", file.path));
             } else if !disk.exists(&path) {
-                problems.push(format!("{}: this file is missing", path.display()));
+                problems.push(format!("{}: this file is missing, and {MANIFEST} has it", path.display()));
             } else {
                 problems.extend(differs(disk, &path, file, progress));
             }
@@ -187,7 +187,9 @@ impl BackupManifest {
         list(disk, directory, &mut present)?;
         let strange =
             present.iter().filter(|path| !known.contains(*path) && **path != directory.join(MANIFEST));
-        problems.extend(strange.map(|path| format!("{}: not in the manifest; move it out", path.display())));
+        problems.extend(
+            strange.map(|path| format!("{}: not in the manifest, {MANIFEST}; move it out", path.display())),
+        );
         Ok(problems)
     }
 }
@@ -196,12 +198,15 @@ fn differs(disk: &dyn Disk, path: &Path, file: &BackedUpFile, progress: &ImportP
     match digest_of(disk, path, &mut |bytes| progress.add(bytes)) {
         Err(error) => Some(format!("{}: {error}", path.display())),
         Ok((_, bytes)) if bytes != file.bytes => Some(format!(
-            "{}: it has {bytes} bytes, and had {} when it was backed up",
+            "{}: it has {bytes} bytes, and had {} when it was backed up, says {MANIFEST}",
             path.display(),
             file.bytes
         )),
         Ok((digest, _)) if digest != file.sha256 => {
-            Some(format!("{}: its content is not what was backed up: its SHA-256 differs", path.display()))
+            let path = path.display();
+            Some(format!(
+                "{path}: its content is not what was backed up: its SHA-256 is not that of {MANIFEST}"
+            ))
         }
         Ok(_) => None,
     }

@@ -9,5 +9,6 @@ mod manifest;
 mod restore;
 
 pub use archive::ArchiveWriter;
+pub(crate) use manifest::hex;
 pub use manifest::{BackedUpFile, BackedUpTable, BackupManifest, MANIFEST, digest_of};
 pub use restore::{remove_all, restore};

@@ -105,7 +105,7 @@ impl SsTable {
         for number in 0..self.data.data_length().div_ceil(self.data.block_bytes() as u64) {
             self.data.block(number, cx)?;
         }
-        Err(data.corrupt(0, "the file's digest does not match"))
+        Err(data.corrupt(0, "the file's digest is not that of Digest.crc32"))
     }
 
     /// A summary that cannot be that of Index.db is made anew when a table is opened, and nobody would hear of it.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use helenus_model::types::{CqlType, UserType};
 use helenus_wire::native::*;
@@ -31,23 +31,27 @@ pub fn all_parameters(version: Version) -> QueryParameters<'static> {
     }
 }
 
+/// Those of a batch: as v3 knows them, and with a value that is unset, from v4 on.
+static STATEMENTS: LazyLock<[[BatchStatement<'static>; 3]; 2]> = LazyLock::new(|| {
+    let with_values = |values| {
+        [
+            BatchStatement { statement: StatementRef::Query("INSERT INTO t (k) VALUES (?)"), values },
+            BatchStatement { statement: StatementRef::Prepared(ID), values: Values::positional(POSITIONAL) },
+            BatchStatement {
+                statement: StatementRef::Query("DELETE FROM t WHERE k = 1"),
+                values: Values::NONE,
+            },
+        ]
+    };
+    [with_values(Values::positional(&POSITIONAL[..1])), with_values(Values::positional(WITH_UNSET))]
+});
+
 /// One request at least of every kind, by a name for messages of tests.
 pub fn requests(version: Version) -> Vec<(&'static str, Request<'static>)> {
     let plain = QueryParameters::default();
     let all = all_parameters(version);
     let v5 = version >= Version::V5;
-    let mut statements = vec![
-        BatchStatement {
-            statement: StatementRef::Query("INSERT INTO t (k) VALUES (?)"),
-            values: Values::positional(&POSITIONAL[..1]),
-        },
-        BatchStatement { statement: StatementRef::Prepared(ID), values: Values::positional(POSITIONAL) },
-        BatchStatement { statement: StatementRef::Query("DELETE FROM t WHERE k = 1"), values: Values::NONE },
-    ];
-    if version >= Version::V4 {
-        statements[0].values = Values::positional(WITH_UNSET);
-    }
-    let statements: &'static [BatchStatement<'static>] = statements.leak();
+    let statements: &'static [BatchStatement<'static>] = &STATEMENTS[usize::from(version >= Version::V4)];
     let batch = |kind, statements, parameters| Request::Batch(Batch { kind, statements, parameters });
     let batch_parameters = QueryParameters {
         values: Values::NONE,

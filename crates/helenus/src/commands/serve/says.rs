@@ -1,7 +1,7 @@
 //! What a server says of its start and end, and its log.
 
 use helenus_engine::import::Adoption;
-use helenus_engine::{OpenProgress, OpenReport, OpenStage};
+use helenus_engine::{LogLoss, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::AdminServer;
 use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
@@ -68,8 +68,13 @@ pub(super) fn say_without_effect(log: &Log, settings: &Settings) {
 }
 
 pub(super) fn say_opened(log: &Log, report: &OpenReport, took_ns: u64) {
-    for (segment, offset) in &report.skipped {
-        let text = format!("damaged log: {} from byte {offset} to its end", segment.display());
+    for (segment, offset, loss) in &report.skipped {
+        let text = match loss {
+            LogLoss::Record => format!("damaged log: {}, the record at byte {offset}", segment.display()),
+            LogLoss::RestOfSegment => {
+                format!("damaged log: {} from byte {offset} to its end", segment.display())
+            }
+        };
         log.say(
             &Entry::new("skipped", text).with("file", segment.display().to_string()).with("offset", *offset),
         );
