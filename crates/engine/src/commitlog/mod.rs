@@ -15,9 +15,9 @@ mod sync;
 mod ticket;
 
 pub use append::{CommitLog, LogOptions, SyncMode};
-pub use record::{LogPosition, Record};
+pub use record::LogPosition;
+pub(crate) use record::{LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
-pub(crate) use replay::{Replay, ReplayOptions, read_log};
-pub(crate) use segment::{SEGMENT_HEAD, segment_path};
+pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
 pub(crate) use ticket::Room;
 pub use ticket::Ticket;

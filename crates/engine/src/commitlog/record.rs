@@ -5,7 +5,7 @@
 //! of zeroes.
 
 use helenus_model::cell::ColumnId;
-use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::checksum::Crc32;
 use uuid::Uuid;
@@ -50,9 +50,9 @@ pub(super) const SYNCED_MAGIC: [u8; 8] = *b"\x03syncd\xA5\x5A";
 
 /// What a record says, read back.
 #[derive(Debug)]
-pub enum Record {
+pub enum Record<'a> {
     /// Updates to apply, tables by id.
-    Mutation(Vec<LoggedUpdate>),
+    Mutation(LoggedUpdates<'a>),
     /// The column numbers that records after this one use for a table.
     Layout(TableId, Vec<(ColumnId, String)>),
     /// Everything up to this offset of the segment was on disk when this was written.
@@ -67,15 +67,30 @@ pub enum Record {
     Continues(LogPosition),
 }
 
+/// The updates of a record, one after another: nothing is copied.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedUpdates<'a>(&'a [u8]);
+
 /// One partition's update as logged.
-#[derive(Debug)]
-pub struct LoggedUpdate {
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedUpdate<'a> {
     /// The table.
     pub table: TableId,
     /// Serialised partition key.
-    pub key: Vec<u8>,
-    /// Its changes; column numbers as of the last `Layout`.
-    pub changes: Changes,
+    pub key: &'a [u8],
+    /// Its changes (`Changes::from_bytes`); column numbers as of the last `Layout`.
+    pub changes: &'a [u8],
+}
+
+impl<'a> Iterator for LoggedUpdates<'a> {
+    type Item = LoggedUpdate<'a>;
+
+    fn next(&mut self) -> Option<LoggedUpdate<'a>> {
+        let mut input = Input(self.0);
+        let update = input.update();
+        self.0 = input.0;
+        update
+    }
 }
 
 /// Builds the content of a mutation record, behind `HEAD` bytes left free.
@@ -151,18 +166,15 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Reads a record's content; `None` if it is not one, though its checksum was right.
-pub(super) fn parse(content: &[u8]) -> Option<Record> {
+pub(super) fn parse(content: &[u8]) -> Option<Record<'_>> {
     let (&kind, rest) = content.split_first()?;
     let mut input = Input(rest);
     let record = match kind {
         MUTATION => {
             let count = input.u32()?;
-            let mut updates = Vec::new();
+            let updates = LoggedUpdates(input.0);
             for _ in 0..count {
-                let table = input.table()?;
-                let key = input.bytes()?.to_vec();
-                let changes = Changes::from_bytes(input.bytes()?.to_vec());
-                updates.push(LoggedUpdate { table, key, changes });
+                input.update()?;
             }
             Record::Mutation(updates)
         }
@@ -211,6 +223,10 @@ impl<'a> Input<'a> {
 
     fn table(&mut self) -> Option<TableId> {
         self.array().map(|bytes| TableId(Uuid::from_bytes(bytes)))
+    }
+
+    fn update(&mut self) -> Option<LoggedUpdate<'a>> {
+        Some(LoggedUpdate { table: self.table()?, key: self.bytes()?, changes: self.bytes()? })
     }
 
     fn bytes(&mut self) -> Option<&'a [u8]> {

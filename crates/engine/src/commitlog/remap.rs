@@ -64,24 +64,26 @@ impl Layouts {
         described.present = None;
     }
 
-    /// An update's changes with the numbers of `table`.
+    /// An update's changes with the numbers of `table`: a copy.
     ///
     /// # Errors
     /// Changes that are damaged, or that no SSTable of the table could hold.
-    pub(crate) fn renumber(&mut self, update: LoggedUpdate, table: &Arc<Table>) -> Result<Changes, Damaged> {
+    pub(crate) fn renumber(
+        &mut self,
+        update: &LoggedUpdate<'_>,
+        table: &Arc<Table>,
+    ) -> Result<Changes, Damaged> {
         let Described { names, present } = self.tables.entry(update.table).or_default();
         let present = match present {
             Some(known) if Arc::ptr_eq(&known.table, table) => known,
             outdated => outdated.insert(Present::new(table, names)),
         };
-        let update = if present.is_same {
-            update
-        } else {
-            let changes = renumbered(&update.changes, present)?;
-            LoggedUpdate { changes, ..update }
-        };
-        present.shapes.check(&update)?;
-        Ok(update.changes)
+        let mut changes = Changes::from_bytes(update.changes.to_vec());
+        if !present.is_same {
+            changes = renumbered(&changes, present)?;
+        }
+        present.shapes.check(update.key, &changes)?;
+        Ok(changes)
     }
 }
 

@@ -14,7 +14,7 @@ use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
 use crate::database::OpenProgress;
 use crate::error::{Error, LogLoss, Result};
-use helenus_host::Disk;
+use helenus_host::{Disk, File};
 use helenus_model::schema::TableId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,80 @@ pub struct ReplayOptions {
 /// Enough of a segment for its first record.
 const FRONT_BYTES: u64 = 128;
 
-/// What was read.
+/// What was found. The records themselves are read again, a segment at a time, when they are applied: a log may be larger
+/// than the memory there is.
 #[derive(Debug, Default)]
 pub struct Replay {
-    /// Records in order, with the position behind each.
-    pub records: Vec<(LogPosition, Record)>,
-    /// Bytes of log read.
+    /// Segments in order.
+    pub segments: Vec<SoundSegment>,
+    /// Records in all of them.
+    pub records: u64,
+    /// Bytes of records.
     pub bytes: u64,
     /// Damage that was skipped: segment, offset, and what was lost with it.
     pub skipped: Vec<(PathBuf, u64, LogLoss)>,
+}
+
+/// A segment of the last run, as far as it holds records.
+#[derive(Debug)]
+pub struct SoundSegment {
+    number: u32,
+    path: PathBuf,
+    end: usize,
+    /// Records in it.
+    pub records: u64,
+    /// The tables it has writes of, and the last position of each.
+    pub tables: BTreeMap<TableId, LogPosition>,
+}
+
+impl SoundSegment {
+    /// Gives each record to `each`, with its place; `memory` is for the segment's bytes.
+    ///
+    /// # Errors
+    /// `LogDamaged` where something else stands now than when it was looked at first.
+    pub fn read(
+        &self,
+        disk: &dyn Disk,
+        memory: &mut Vec<u8>,
+        mut each: impl FnMut(Place<'_>, Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = disk.open(&self.path).map_err(Error::io("open", &self.path))?;
+        let bytes = fill(&*file, self.end as u64, memory).map_err(Error::io("read", &self.path))?;
+        let reader = SegmentReader { number: self.number, path: self.path.clone(), bytes };
+        let mut at = SEGMENT_HEAD as usize;
+        while at < self.end {
+            let Found::Record(record, end) = reader.record_at(at) else {
+                return Err(Error::LogDamaged {
+                    path: self.path.clone(),
+                    offset: at as u64,
+                    problem: "another record than was read a moment ago",
+                    loss: LogLoss::RestOfSegment,
+                });
+            };
+            let end_position = LogPosition::new(self.number, end as u32);
+            each(Place { segment: &self.path, offset: at as u64, end: end_position }, record)?;
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+/// Where a record stands in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The segment's file.
+    pub segment: &'a Path,
+    /// Byte of it that the record begins at.
+    pub offset: u64,
+    /// Behind it.
+    pub end: LogPosition,
+}
+
+/// Reads the first `len` bytes of a file into memory that is used again.
+fn fill<'a>(file: &dyn File, len: u64, memory: &'a mut Vec<u8>) -> std::io::Result<&'a [u8]> {
+    memory.resize(len as usize, 0);
+    file.read_exact_at(memory, 0)?;
+    Ok(memory)
 }
 
 /// Reads every segment of a folder. The records that must be applied are those of mutations beyond what their table
@@ -66,8 +131,9 @@ pub(crate) fn read_log(
     let sizes = segments.iter().map(|(_, path)| size(disk, path)).collect::<Result<Vec<_>>>()?;
     OpenProgress::add(&progress.log_bytes, sizes.iter().sum());
     let log = Log { disk, dir, segments };
+    let mut memory = Vec::new();
     for (index, (number, path)) in log.segments.iter().enumerate() {
-        let reader = SegmentReader::open(disk, *number, path.clone())?;
+        let reader = SegmentReader::open(disk, (*number, path), &mut memory)?;
         let is_last = index + 1 == log.segments.len();
         let bytes = sizes.get(index).copied().unwrap_or_default();
         let continued = log.continued_by(index + 1)?;
@@ -77,12 +143,12 @@ pub(crate) fn read_log(
             OpenProgress::add(&progress.log_bytes_read, bytes);
             continue;
         }
-        let (mut records, mut stop) = reader.read(is_last)?;
+        let (noted, mut stop) = reader.read(is_last);
         if continued == Some(LogPosition::new(*number, stop.at as u32)) {
             // What follows is left of the file's life as an earlier segment.
             stop.problem = None;
         }
-        if let Some(hole) = hole_before(&records, left.end) {
+        if let Some(hole) = noted.hole_before(left.end) {
             // What is missing stood at the end of the segment before this one.
             let (hole_index, problem) = (index.saturating_sub(1), "records are missing at the segment's end");
             if !log.is_proven(hole_index)? {
@@ -104,9 +170,12 @@ pub(crate) fn read_log(
             }
         }
         replay.bytes += (stop.at as u64).saturating_sub(u64::from(SEGMENT_HEAD));
-        let dirty = note_records(&records, &mut left);
+        replay.records += noted.records;
+        let (path, end) = (path.clone(), stop.at);
+        let (records, tables) = (noted.records, noted.dirty.clone());
+        replay.segments.push(SoundSegment { number: *number, path, end, records, tables });
+        let dirty = noted.tell(&mut left);
         left.segments.push((*number, bytes, dirty));
-        replay.records.append(&mut records);
         OpenProgress::add(&progress.log_bytes_read, bytes);
         if stop.ends_log {
             break;
@@ -121,16 +190,6 @@ fn size(disk: &dyn Disk, path: &Path) -> Result<u64> {
     disk.open(path).and_then(|file| file.size()).map_err(Error::io("read", path))
 }
 
-/// The place in the segment before where records are missing, by what this segment's head says of it.
-fn hole_before(records: &[(LogPosition, Record)], before: Option<LogPosition>) -> Option<usize> {
-    let before = before?;
-    let continues = records.iter().find_map(|(_, record)| match record {
-        Record::Continues(end) => Some(*end),
-        _ => None,
-    })?;
-    (continues.segment() == before.segment() && continues > before).then_some(before.offset() as usize)
-}
-
 /// The segments of a log, in order.
 struct Log<'a> {
     disk: &'a dyn Disk,
@@ -142,8 +201,9 @@ impl Log<'_> {
     /// Whether a segment after this one proves that all of this one was synced. Read only when in doubt.
     fn is_proven(&self, index: usize) -> Result<bool> {
         for (number, path) in self.segments.iter().skip(index + 1) {
-            if SegmentReader::open(self.disk, *number, path.clone())?.was_synced_beyond(SEGMENT_HEAD as usize)
-            {
+            let mut memory = Vec::new();
+            let reader = SegmentReader::open(self.disk, (*number, path), &mut memory)?;
+            if reader.was_synced_beyond(SEGMENT_HEAD as usize) {
                 return Ok(true);
             }
         }
@@ -153,13 +213,12 @@ impl Log<'_> {
     /// Where a segment says that the one before it ended; `None` if there is no such segment, or nothing in it.
     fn continued_by(&self, index: usize) -> Result<Option<LogPosition>> {
         let Some((number, path)) = self.segments.get(index) else { return Ok(None) };
-        let read = Error::io("read", path);
         let file = self.disk.open(path).map_err(Error::io("open", path))?;
         let size = file.size().map_err(Error::io("read", path))?.min(FRONT_BYTES);
-        let mut bytes = vec![0; size as usize];
-        file.read_exact_at(&mut bytes, 0).map_err(read)?;
+        let mut memory = Vec::new();
+        let bytes = fill(&*file, size, &mut memory).map_err(Error::io("read", path))?;
         let front = SegmentReader { number: *number, path: path.clone(), bytes };
-        if !matches!(check_head(&front.bytes, *number), HeadState::Good) {
+        if !matches!(check_head(front.bytes, *number), HeadState::Good) {
             return Ok(None);
         }
         Ok(match front.record_at(SEGMENT_HEAD as usize) {
@@ -194,34 +253,57 @@ impl Log<'_> {
     }
 }
 
-/// Collects what the records say of flushes and timestamps, and the tables with writes.
-fn note_records(records: &[(LogPosition, Record)], left: &mut LeftOver) -> BTreeMap<TableId, LogPosition> {
-    let mut dirty = BTreeMap::new();
-    for (position, record) in records {
-        match record {
-            Record::Mutation(updates) => dirty.extend(updates.iter().map(|update| (update.table, *position))),
-            Record::Truncate(table) => {
-                dirty.insert(*table, *position);
-            }
-            Record::Flushed(tables) => {
-                for (table, flushed) in tables {
-                    let known = left.flushed.entry(*table).or_insert(LogPosition::START);
-                    *known = (*known).max(*flushed);
-                }
-            }
-            Record::TimestampReserve(reserve) => {
-                left.timestamp_reserve_us = left.timestamp_reserve_us.max(*reserve);
-            }
-            Record::Layout(..) | Record::Synced(_) | Record::Continues(_) => {}
-        }
-    }
-    dirty
+/// What the records of a segment say of flushes and timestamps, and the tables with writes.
+#[derive(Default)]
+struct Noted {
+    records: u64,
+    dirty: BTreeMap<TableId, LogPosition>,
+    flushed: Vec<(TableId, LogPosition)>,
+    timestamp_reserve_us: i64,
+    /// Where the segment before this one ended.
+    continues: Option<LogPosition>,
 }
 
-struct SegmentReader {
+impl Noted {
+    fn note(&mut self, position: LogPosition, record: Record<'_>) {
+        self.records += 1;
+        match record {
+            Record::Mutation(updates) => {
+                self.dirty.extend(updates.map(|update| (update.table, position)));
+            }
+            Record::Truncate(table) => {
+                self.dirty.insert(table, position);
+            }
+            Record::Flushed(tables) => self.flushed.extend(tables),
+            Record::TimestampReserve(reserve) => {
+                self.timestamp_reserve_us = self.timestamp_reserve_us.max(reserve);
+            }
+            Record::Continues(end) => self.continues = self.continues.or(Some(end)),
+            Record::Layout(..) | Record::Synced(_) => {}
+        }
+    }
+
+    /// The place in the segment before where records are missing, by what this segment's head says of it.
+    fn hole_before(&self, before: Option<LogPosition>) -> Option<usize> {
+        let (before, continues) = (before?, self.continues?);
+        (continues.segment() == before.segment() && continues > before).then_some(before.offset() as usize)
+    }
+
+    /// Adds to what is known of the log, and gives the tables with writes.
+    fn tell(self, left: &mut LeftOver) -> BTreeMap<TableId, LogPosition> {
+        for (table, flushed) in self.flushed {
+            let known = left.flushed.entry(table).or_insert(LogPosition::START);
+            *known = (*known).max(flushed);
+        }
+        left.timestamp_reserve_us = left.timestamp_reserve_us.max(self.timestamp_reserve_us);
+        self.dirty
+    }
+}
+
+struct SegmentReader<'a> {
     number: u32,
     path: PathBuf,
-    bytes: Vec<u8>,
+    bytes: &'a [u8],
 }
 
 /// Where the records of a segment end, and why, if not by zeroes.
@@ -231,34 +313,37 @@ struct Stop {
     ends_log: bool,
 }
 
-impl SegmentReader {
-    fn open(disk: &dyn Disk, number: u32, path: PathBuf) -> Result<SegmentReader> {
-        let file = disk.open_write(&path).map_err(Error::io("open", &path))?;
-        file.sync().map_err(Error::io("sync", &path))?;
-        let size = file.size().map_err(Error::io("read", &path))?;
-        let mut bytes = vec![0; size as usize];
-        file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
-        Ok(SegmentReader { number, path, bytes })
+impl<'a> SegmentReader<'a> {
+    fn open(
+        disk: &dyn Disk,
+        (number, path): (u32, &Path),
+        memory: &'a mut Vec<u8>,
+    ) -> Result<SegmentReader<'a>> {
+        let file = disk.open_write(path).map_err(Error::io("open", path))?;
+        file.sync().map_err(Error::io("sync", path))?;
+        let size = file.size().map_err(Error::io("read", path))?;
+        let bytes = fill(&*file, size, memory).map_err(Error::io("read", path))?;
+        Ok(SegmentReader { number, path: path.to_owned(), bytes })
     }
 
-    /// Reads the records up to the first place that holds none.
-    fn read(&self, is_last: bool) -> Result<(Vec<(LogPosition, Record)>, Stop)> {
-        let mut records = Vec::new();
-        match check_head(&self.bytes, self.number) {
+    /// Notes the records up to the first place that holds none.
+    fn read(&self, is_last: bool) -> (Noted, Stop) {
+        let mut noted = Noted::default();
+        match check_head(self.bytes, self.number) {
             HeadState::Good => {}
             HeadState::Unfinished if is_last && self.rest_is_zero(0) => {
-                return Ok((records, Stop { at: 0, problem: None, ends_log: true }));
+                return (noted, Stop { at: 0, problem: None, ends_log: true });
             }
             HeadState::Unfinished | HeadState::Bad => {
                 let problem = Some("the segment's head is not one");
-                return Ok((records, Stop { at: 0, problem, ends_log: false }));
+                return (noted, Stop { at: 0, problem, ends_log: false });
             }
         }
         let mut at = SEGMENT_HEAD as usize;
         let problem = loop {
             match self.record_at(at) {
                 Found::Record(record, end) => {
-                    records.push((LogPosition::new(self.number, end as u32), record));
+                    noted.note(LogPosition::new(self.number, end as u32), record);
                     at = end;
                 }
                 Found::End if self.rest_is_zero(at) => break None,
@@ -266,7 +351,7 @@ impl SegmentReader {
                 Found::Bad(problem) => break Some(problem),
             }
         };
-        Ok((records, Stop { at, problem, ends_log: false }))
+        (noted, Stop { at, problem, ends_log: false })
     }
 
     /// Cuts what no one was promised off the segment: later it would look like damage.
@@ -275,7 +360,7 @@ impl SegmentReader {
         file.set_size(end as u64).and_then(|()| file.sync()).map_err(Error::io("cut", &self.path))
     }
 
-    fn record_at(&self, at: usize) -> Found {
+    fn record_at(&self, at: usize) -> Found<'a> {
         let Some((head, rest)) = self.bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEAD>())
         else {
             return Found::End;
@@ -318,8 +403,8 @@ impl SegmentReader {
     }
 }
 
-enum Found {
-    Record(Record, usize),
+enum Found<'a> {
+    Record(Record<'a>, usize),
     End,
     Bad(&'static str),
 }

@@ -4,9 +4,8 @@
 //! stop each flush of its table: the writer of SSTables asserts what is looked at here. Called by `remap`, once for each update that
 //! is replayed: 1,214 instructions where that is a row of five columns, most of them for unpacking it.
 
-use super::record::LoggedUpdate;
 use helenus_model::cell::{Cell, ColumnId};
-use helenus_model::mutation::{Change, RangeBound};
+use helenus_model::mutation::{Change, Changes, RangeBound};
 use helenus_model::packed::{Damaged, unpack};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
@@ -27,6 +26,8 @@ pub(super) struct Shapes {
     columns: Vec<Option<Shape>>,
     /// Of clustering columns.
     clustering: Vec<Option<usize>>,
+    /// The row looked at last, for its memory.
+    row: RowBuf,
 }
 
 impl Shapes {
@@ -46,29 +47,35 @@ impl Shapes {
             }
         }
         let clustering = table.clustering.iter().map(|column| column.ty.fixed_length()).collect();
-        Shapes { columns, clustering }
+        Shapes { columns, clustering, row: RowBuf::default() }
     }
 
     /// Refuses an update that no SSTable could hold.
-    pub(super) fn check(&self, update: &LoggedUpdate) -> Result<(), Damaged> {
+    pub(super) fn check(&mut self, key: &[u8], changes: &Changes) -> Result<(), Damaged> {
+        let mut row = std::mem::take(&mut self.row);
+        let checked = self.check_with(&mut row, key, changes);
+        self.row = row;
+        checked
+    }
+
+    fn check_with(&self, row: &mut RowBuf, key: &[u8], changes: &Changes) -> Result<(), Damaged> {
         let wrong = Damaged { offset: 0 };
-        let mut row = RowBuf::default();
-        if update.key.len() > usize::from(u16::MAX) {
+        if key.len() > usize::from(u16::MAX) {
             return Err(wrong);
         }
-        for change in update.changes.iter() {
+        for change in changes.iter() {
             let is_sound = match change? {
                 Change::PartitionDeletion(deletion) => DeletionTimeBytes::new(deletion).is_some(),
                 Change::RangeDeletion { start, end, deletion } => {
                     !deletion.is_live() && self.is_bound(&start) && self.is_bound(&end)
                 }
                 Change::StaticRow(bytes) => {
-                    unpack(bytes, 0, &mut row)?;
-                    self.is_row(RowView { row: &row, data: bytes }, true)
+                    unpack(bytes, 0, row)?;
+                    self.is_row(RowView { row, data: bytes }, true)
                 }
                 Change::Row(bytes) => {
-                    unpack(bytes, self.clustering.len(), &mut row)?;
-                    self.is_row(RowView { row: &row, data: bytes }, false)
+                    unpack(bytes, self.clustering.len(), row)?;
+                    self.is_row(RowView { row, data: bytes }, false)
                 }
             };
             if !is_sound {
@@ -141,7 +148,6 @@ mod tests {
     use super::*;
     use helenus_model::cell::Span;
     use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
-    use helenus_model::mutation::Changes;
     use helenus_model::schema::{Column, ColumnKind, TableId};
     use helenus_model::types::CqlType;
     use std::sync::Arc;
@@ -160,9 +166,7 @@ mod tests {
     }
 
     fn is_sound(changes: Changes) -> bool {
-        let table = table();
-        let update = LoggedUpdate { table: table.id, key: b"k".to_vec(), changes };
-        Shapes::of(&table).check(&update).is_ok()
+        Shapes::of(&table()).check(b"k", &changes).is_ok()
     }
 
     type Written<'a> = (&'a str, Option<&'a [u8]>, &'a [u8]);

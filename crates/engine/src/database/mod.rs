@@ -13,6 +13,7 @@ mod open;
 mod options;
 mod progress;
 mod reading;
+mod replaying;
 mod shared;
 mod status;
 mod timeouts;

@@ -4,15 +4,13 @@ use super::host_id::host_id;
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::progress::OpenProgress;
+use super::replaying::Replayer;
 use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
 use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
-use crate::commitlog::{
-    CommitLog, Layouts, LogOptions, LogPosition, Record, Replay, ReplayOptions, SEGMENT_HEAD, read_log,
-    segment_path,
-};
+use crate::commitlog::{CommitLog, LogOptions, LogPosition, Replay, ReplayOptions, read_log};
 use crate::compaction::Compactions;
 use crate::error::{Error, LogLoss, Result};
 use crate::export::remove_exports;
@@ -31,15 +29,13 @@ use crate::work::Work;
 use arc_swap::ArcSwap;
 use helenus_host::{Disk, Host};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
-use helenus_model::mutation::PartitionUpdate;
 use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Schema, Table, TableId};
-use helenus_model::token::Token;
 use helenus_sstable::names::SsTableIds;
 use parking_lot::{Mutex, RwLock};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -128,30 +124,18 @@ impl Database {
             ..OpenReport::default()
         };
         self.open_stores()?;
-        let mut replayer = Replayer { shared, flushed, layouts: Layouts::default() };
-        let progress = &shared.options.progress;
-        // Each record is looked at twice, the second time only if the first left something of it.
-        OpenProgress::add(&progress.records, replay.records.len() as u64);
+        OpenProgress::add(&shared.options.progress.records, replay.records);
         // The schema's own tables first: the others can only be named once they are read.
-        let mut rest = Vec::new();
-        let mut begin = LogPosition::START;
-        for (position, record) in replay.records {
-            let place = Place { begin, end: position };
-            begin = position;
-            match replayer.schema_part(place, record, &mut report)? {
-                Some(record) => rest.push((place, record)),
-                None => OpenProgress::add(&progress.records_done, 1),
-            }
-        }
+        let first: HashSet<TableId> = shared.tables.load().keys().copied().collect();
+        let of_schema = |table: &TableId| first.contains(table);
+        Replayer::new(shared, flushed, &of_schema, false).run(&replay.segments, &mut report)?;
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
         finish_imports(shared, &schema)?;
         remove_exports(shared)?;
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
-        for (place, record) in rest {
-            replayer.apply(place, record, &mut report)?;
-            OpenProgress::add(&progress.records_done, 1);
-        }
+        Replayer::new(shared, flushed, &|table| !of_schema(table), true)
+            .run(&replay.segments, &mut report)?;
         report.unreadable = self.unreadable();
         if let Some(log) = &shared.log {
             log.keep_tables(|table| shared.table(table).is_some());
@@ -267,107 +251,6 @@ fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {
 }
 
 /// The server's identity, made once and kept in the directory.
-/// Where a record stands in the log.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Behind the record before it, which may be in another segment.
-    begin: LogPosition,
-    /// Behind it.
-    end: LogPosition,
-}
-
-impl Place {
-    /// Byte of the segment that it begins at.
-    fn offset(self) -> u64 {
-        let is_first = self.begin.segment() != self.end.segment();
-        u64::from(if is_first { SEGMENT_HEAD } else { self.begin.offset() })
-    }
-}
-
-/// Applies the records of the log that are not in SSTables yet.
-struct Replayer<'a> {
-    shared: &'a Shared,
-    flushed: &'a BTreeMap<TableId, LogPosition>,
-    layouts: Layouts,
-}
-
-impl Replayer<'_> {
-    /// Applies what concerns the schema's tables and gives back the rest of a record.
-    fn schema_part(
-        &mut self,
-        place: Place,
-        record: Record,
-        report: &mut OpenReport,
-    ) -> Result<Option<Record>> {
-        match record {
-            Record::Mutation(updates) => {
-                let (known, rest): (Vec<_>, Vec<_>) =
-                    updates.into_iter().partition(|update| self.shared.table(update.table).is_some());
-                self.apply(place, Record::Mutation(known), report)?;
-                Ok((!rest.is_empty()).then_some(Record::Mutation(rest)))
-            }
-            Record::Layout(table, columns) => {
-                self.layouts.note(table, &columns);
-                Ok(Some(Record::Layout(table, columns)))
-            }
-            record => Ok(Some(record)),
-        }
-    }
-
-    fn apply(&mut self, place: Place, record: Record, report: &mut OpenReport) -> Result<()> {
-        let is_flushed =
-            |table: &TableId| self.flushed.get(table).is_some_and(|flushed| place.end <= *flushed);
-        match record {
-            Record::Mutation(updates) => {
-                let mut sound = Vec::with_capacity(updates.len());
-                for update in updates.into_iter().filter(|update| !is_flushed(&update.table)) {
-                    // A table that is gone was dropped later in the log.
-                    let Some(store) = self.shared.table(update.table) else { continue };
-                    let table = store.table();
-                    let key = update.key.clone();
-                    match self.layouts.renumber(update, &table) {
-                        Ok(changes) => sound.push((store, PartitionUpdate { table, key, changes })),
-                        Err(_) => return self.unsound(place, report),
-                    }
-                }
-                for (store, update) in sound {
-                    let token = Token::of_key(&update.key);
-                    if store.view().current().apply(&update, token).is_err() {
-                        return self.unsound(place, report);
-                    }
-                    report.replayed += 1;
-                }
-            }
-            Record::Layout(table, columns) => self.layouts.note(table, &columns),
-            Record::Truncate(table) if !is_flushed(&table) => {
-                if let Some(store) = self.shared.table(table) {
-                    store.truncate_replayed(self.shared)?;
-                }
-            }
-            Record::Truncate(_)
-            | Record::Synced(_)
-            | Record::Flushed(_)
-            | Record::TimestampReserve(_)
-            | Record::Continues(_) => {}
-        }
-        Ok(())
-    }
-
-    /// A record that no write of ours can have left: refused, or passed over when told to.
-    #[cold]
-    fn unsound(&self, place: Place, report: &mut OpenReport) -> Result<()> {
-        let options = &self.shared.options;
-        let path = segment_path(&options.dir.join("commitlog"), place.end.segment());
-        let (offset, loss) = (place.offset(), LogLoss::Record);
-        if options.skip_damaged_log {
-            report.skipped.push((path, offset, loss));
-            return Ok(());
-        }
-        let problem = "a record that no table could keep, though its checksum is right";
-        Err(Error::LogDamaged { path, offset, problem, loss })
-    }
-}
-
 /// Collects rows as maps from column name to value.
 struct RowCollector<'a> {
     table: &'a Table,

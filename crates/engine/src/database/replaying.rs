@@ -1,0 +1,124 @@
+//! Replay: the records of the last run's log into the memtables.
+
+use super::open::OpenReport;
+use super::progress::OpenProgress;
+use super::shared::Shared;
+use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment};
+use crate::error::{Error, LogLoss, Result};
+use crate::table::TableStore;
+use helenus_model::mutation::PartitionUpdate;
+use helenus_model::schema::TableId;
+use helenus_model::token::Token;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Applies the records of the log that are not in SSTables yet, of some tables.
+pub(super) struct Replayer<'a> {
+    shared: &'a Shared,
+    flushed: &'a BTreeMap<TableId, LogPosition>,
+    is_for: &'a dyn Fn(&TableId) -> bool,
+    /// Whether nothing is left of a record after it: what progress counts.
+    is_last: bool,
+    layouts: Layouts,
+    /// The sound updates of the record in hand.
+    sound: Vec<(Arc<TableStore>, PartitionUpdate)>,
+}
+
+impl<'a> Replayer<'a> {
+    /// For the tables that `is_for` names, beyond what they have `flushed`.
+    pub(super) fn new(
+        shared: &'a Shared,
+        flushed: &'a BTreeMap<TableId, LogPosition>,
+        is_for: &'a dyn Fn(&TableId) -> bool,
+        is_last: bool,
+    ) -> Replayer<'a> {
+        Replayer { shared, flushed, is_for, is_last, layouts: Layouts::default(), sound: Vec::new() }
+    }
+
+    /// Applies what is theirs in these segments. One in which there is nothing is not read.
+    ///
+    /// # Errors
+    /// `LogDamaged` for a record that no table could keep, unless told to pass it over; files that cannot be read.
+    pub(super) fn run(mut self, segments: &[SoundSegment], report: &mut OpenReport) -> Result<()> {
+        let progress = &self.shared.options.progress;
+        let mut memory = Vec::new();
+        for segment in segments {
+            let mut tables = segment.tables.iter();
+            if tables.any(|(table, last)| (self.is_for)(table) && !self.is_flushed(table, *last)) {
+                segment.read(&*self.shared.host.disk, &mut memory, |place, record| {
+                    if self.is_last {
+                        OpenProgress::add(&progress.records_done, 1);
+                    }
+                    self.apply(place, record, report)
+                })?;
+            } else if self.is_last {
+                OpenProgress::add(&progress.records_done, segment.records);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_flushed(&self, table: &TableId, position: LogPosition) -> bool {
+        self.flushed.get(table).is_some_and(|flushed| position <= *flushed)
+    }
+
+    fn apply(&mut self, place: Place<'_>, record: Record<'_>, report: &mut OpenReport) -> Result<()> {
+        match record {
+            Record::Mutation(updates) => self.apply_updates(place, updates, report)?,
+            Record::Layout(table, columns) => self.layouts.note(table, &columns),
+            Record::Truncate(table) if (self.is_for)(&table) && !self.is_flushed(&table, place.end) => {
+                if let Some(store) = self.shared.table(table) {
+                    store.truncate_replayed(self.shared)?;
+                }
+            }
+            Record::Truncate(_)
+            | Record::Synced(_)
+            | Record::Flushed(_)
+            | Record::TimestampReserve(_)
+            | Record::Continues(_) => {}
+        }
+        Ok(())
+    }
+
+    /// All of them or none: they are looked at first.
+    fn apply_updates(
+        &mut self,
+        place: Place<'_>,
+        updates: LoggedUpdates<'_>,
+        report: &mut OpenReport,
+    ) -> Result<()> {
+        self.sound.clear();
+        for update in updates {
+            if !(self.is_for)(&update.table) || self.is_flushed(&update.table, place.end) {
+                continue;
+            }
+            // A table that is gone was dropped later in the log.
+            let Some(store) = self.shared.table(update.table) else { continue };
+            let table = store.table();
+            let Ok(changes) = self.layouts.renumber(&update, &table) else {
+                return self.unsound(place, report);
+            };
+            self.sound.push((store, PartitionUpdate { table, key: update.key.to_vec(), changes }));
+        }
+        for (store, update) in &self.sound {
+            let token = Token::of_key(&update.key);
+            if store.view().current().apply(update, token).is_err() {
+                return self.unsound(place, report);
+            }
+            report.replayed += 1;
+        }
+        Ok(())
+    }
+
+    /// A record that no write of ours can have left: refused, or passed over when told to.
+    #[cold]
+    fn unsound(&self, place: Place<'_>, report: &mut OpenReport) -> Result<()> {
+        let (path, offset, loss) = (place.segment.to_owned(), place.offset, LogLoss::Record);
+        if self.shared.options.skip_damaged_log {
+            report.skipped.push((path, offset, loss));
+            return Ok(());
+        }
+        let problem = "a record that no table could keep, though its checksum is right";
+        Err(Error::LogDamaged { path, offset, problem, loss })
+    }
+}
