@@ -19,5 +19,6 @@ pub use record::LogPosition;
 pub(crate) use record::{LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
+pub(crate) use segment::segment_path;
 pub(crate) use ticket::Room;
 pub use ticket::Ticket;

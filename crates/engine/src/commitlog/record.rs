@@ -149,9 +149,10 @@ pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
 
 /// The checksum of a record in a segment.
 pub(super) fn checksum(segment: u32, content: &[u8]) -> u32 {
+    let [a, b, c, d] = segment.to_le_bytes();
+    let [e, f, g, h] = (content.len() as u32).to_le_bytes();
     let mut crc = Crc32::default();
-    crc.update(&segment.to_le_bytes());
-    crc.update(&(content.len() as u32).to_le_bytes());
+    crc.update(&[a, b, c, d, e, f, g, h]);
     crc.update(content);
     crc.value()
 }

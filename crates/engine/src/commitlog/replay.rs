@@ -65,7 +65,7 @@ impl SoundSegment {
         &self,
         disk: &dyn Disk,
         memory: &mut Vec<u8>,
-        mut each: impl FnMut(Place<'_>, Record<'_>) -> Result<()>,
+        mut each: impl FnMut(Place, Record<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = disk.open(&self.path).map_err(Error::io("open", &self.path))?;
         let bytes = fill(&*file, self.end as u64, memory).map_err(Error::io("read", &self.path))?;
@@ -81,7 +81,7 @@ impl SoundSegment {
                 });
             };
             let end_position = LogPosition::new(self.number, end as u32);
-            each(Place { segment: &self.path, offset: at as u64, end: end_position }, record)?;
+            each(Place { offset: at as u64, end: end_position }, record)?;
             at = end;
         }
         Ok(())
@@ -90,10 +90,8 @@ impl SoundSegment {
 
 /// Where a record stands in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// The segment's file.
-    pub segment: &'a Path,
-    /// Byte of it that the record begins at.
+pub struct Place {
+    /// Byte of its segment that the record begins at.
     pub offset: u64,
     /// Behind it.
     pub end: LogPosition,

@@ -3,13 +3,13 @@
 use super::open::OpenReport;
 use super::progress::OpenProgress;
 use super::shared::Shared;
-use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment};
+use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment, segment_path};
 use crate::error::{Error, LogLoss, Result};
-use crate::table::TableStore;
+use crate::memtable::Memtable;
 use helenus_model::mutation::PartitionUpdate;
 use helenus_model::schema::TableId;
 use helenus_model::token::Token;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Applies the records of the log that are not in SSTables yet, of some tables.
@@ -20,9 +20,23 @@ pub(super) struct Replayer<'a> {
     /// Whether nothing is left of a record after it: what progress counts.
     is_last: bool,
     layouts: Layouts,
-    /// The sound updates of the record in hand.
-    sound: Vec<(Arc<TableStore>, PartitionUpdate)>,
+    /// The updates of the record in hand, as far as they are known to be sound.
+    sound: Vec<Sound>,
+    /// Those of records before it that are still to be applied.
+    waiting: VecDeque<Sound>,
 }
+
+/// An update that a table can keep.
+struct Sound {
+    place: Place,
+    memtable: Arc<Memtable>,
+    token: Token,
+    update: PartitionUpdate,
+}
+
+/// Updates between asking for a partition's memory and using it: partitions are written anywhere, and memory takes as long to
+/// answer as some of them take to be read.
+const AHEAD: usize = 8;
 
 impl<'a> Replayer<'a> {
     /// For the tables that `is_for` names, beyond what they have `flushed`.
@@ -32,7 +46,8 @@ impl<'a> Replayer<'a> {
         is_for: &'a dyn Fn(&TableId) -> bool,
         is_last: bool,
     ) -> Replayer<'a> {
-        Replayer { shared, flushed, is_for, is_last, layouts: Layouts::default(), sound: Vec::new() }
+        let (layouts, sound, waiting) = (Layouts::default(), Vec::new(), VecDeque::new());
+        Replayer { shared, flushed, is_for, is_last, layouts, sound, waiting }
     }
 
     /// Applies what is theirs in these segments. One in which there is nothing is not read.
@@ -55,18 +70,19 @@ impl<'a> Replayer<'a> {
                 OpenProgress::add(&progress.records_done, segment.records);
             }
         }
-        Ok(())
+        self.apply_waiting(0, report)
     }
 
     fn is_flushed(&self, table: &TableId, position: LogPosition) -> bool {
         self.flushed.get(table).is_some_and(|flushed| position <= *flushed)
     }
 
-    fn apply(&mut self, place: Place<'_>, record: Record<'_>, report: &mut OpenReport) -> Result<()> {
+    fn apply(&mut self, place: Place, record: Record<'_>, report: &mut OpenReport) -> Result<()> {
         match record {
             Record::Mutation(updates) => self.apply_updates(place, updates, report)?,
             Record::Layout(table, columns) => self.layouts.note(table, &columns),
             Record::Truncate(table) if (self.is_for)(&table) && !self.is_flushed(&table, place.end) => {
+                self.apply_waiting(0, report)?;
                 if let Some(store) = self.shared.table(table) {
                     store.truncate_replayed(self.shared)?;
                 }
@@ -83,7 +99,7 @@ impl<'a> Replayer<'a> {
     /// All of them or none: they are looked at first.
     fn apply_updates(
         &mut self,
-        place: Place<'_>,
+        place: Place,
         updates: LoggedUpdates<'_>,
         report: &mut OpenReport,
     ) -> Result<()> {
@@ -98,23 +114,35 @@ impl<'a> Replayer<'a> {
             let Ok(changes) = self.layouts.renumber(&update, &table) else {
                 return self.unsound(place, report);
             };
-            self.sound.push((store, PartitionUpdate { table, key: update.key.to_vec(), changes }));
+            let (memtable, token) = (store.view().current().clone(), Token::of_key(update.key));
+            memtable.foresee(token);
+            let update = PartitionUpdate { table, key: update.key.to_vec(), changes };
+            self.sound.push(Sound { place, memtable, token, update });
         }
-        for (store, update) in &self.sound {
-            let token = Token::of_key(&update.key);
-            if store.view().current().apply(update, token).is_err() {
-                return self.unsound(place, report);
+        self.waiting.extend(self.sound.drain(..));
+        self.apply_waiting(AHEAD, report)
+    }
+
+    /// Applies what waits, in its order, but for so many of the last.
+    fn apply_waiting(&mut self, kept: usize, report: &mut OpenReport) -> Result<()> {
+        while self.waiting.len() > kept
+            && let Some(Sound { place, memtable, token, update }) = self.waiting.pop_front()
+        {
+            match memtable.apply(&update, token) {
+                Ok(()) => report.replayed += 1,
+                Err(_) => self.unsound(place, report)?,
             }
-            report.replayed += 1;
         }
         Ok(())
     }
 
     /// A record that no write of ours can have left: refused, or passed over when told to.
     #[cold]
-    fn unsound(&self, place: Place<'_>, report: &mut OpenReport) -> Result<()> {
-        let (path, offset, loss) = (place.segment.to_owned(), place.offset, LogLoss::Record);
-        if self.shared.options.skip_damaged_log {
+    fn unsound(&self, place: Place, report: &mut OpenReport) -> Result<()> {
+        let options = &self.shared.options;
+        let path = segment_path(&options.dir.join("commitlog"), place.end.segment());
+        let (offset, loss) = (place.offset, LogLoss::Record);
+        if options.skip_damaged_log {
             report.skipped.push((path, offset, loss));
             return Ok(());
         }

@@ -102,6 +102,9 @@ struct Directory {
     rest: SkipList<Rest>,
 }
 
+/// Cache lines of a bucket.
+const BUCKET_LINES: usize = size_of::<Bucket>().div_ceil(64);
+
 #[repr(C, align(64))]
 #[derive(Default)]
 struct Bucket {
@@ -126,6 +129,13 @@ impl PartitionMap {
             return None;
         }
         directory.rest_from(token).take_while(|entry| entry.token == token).find(|entry| entry.key() == key)
+    }
+
+    /// Asks for the memory in which a partition of this token is looked for.
+    pub(super) fn foresee(&self, token: Token) {
+        if let Some(directory) = self.directory() {
+            prefetch(directory.bucket(directory.bucket_of(token)), BUCKET_LINES);
+        }
     }
 
     /// Adds a partition that is not there. The caller is the only writer until this returns; `arena` is always the same.

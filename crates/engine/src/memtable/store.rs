@@ -119,6 +119,11 @@ impl Memtable {
         })
     }
 
+    /// Asks for the memory in which a partition of this token is looked for, which will be applied to soon.
+    pub fn foresee(&self, token: Token) {
+        self.shards[shard_of(token)].partitions.foresee(token);
+    }
+
     /// Whether nothing was applied.
     pub fn is_empty(&self) -> bool {
         !self.stats.dirty.load(Ordering::Acquire)
