@@ -157,8 +157,9 @@ fn rpc_answer(socket: &mut TcpStream) -> usize {
 fn calls_of_the_old_interface_end_when_their_client_leaves() {
     // A connection has one call under way: many of them have many.
     const CLIENTS: u64 = 160;
-    /// Bytes of calls that half of them send behind the one under way: more than the server takes meanwhile.
-    const BEHIND_BYTES: usize = 100 << 10;
+    /// Bytes of calls that three of four send behind the one under way: more than the server reads meanwhile, 64 KiB, by what
+    /// the system takes for a socket that nobody reads.
+    const BEHIND_BYTES: usize = 112 << 10;
     // Two threads for calls that wait, beside each of those that serve.
     let configuration = "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n\
                          concurrent_reads: 2\n";
@@ -174,19 +175,18 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
         rpc_answer(&mut client);
     }
     let of_ten = (cpu_ticks(process) - before).max(1);
-    let behind = rpc_query(SCAN).repeat(BEHIND_BYTES / rpc_query(SCAN).len());
-    let leaving: Vec<TcpStream> = (0..CLIENTS)
-        .map(|number| {
+    let mut leaving: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
             let mut client = connect();
             client.write_all(&rpc_query(SCAN)).expect("sent");
-            if number % 2 == 1 {
-                client.write_all(&behind).expect("sent");
-            }
             client
         })
         .collect();
     // One of them has its answer: the others' calls run or wait for a thread.
-    rpc_answer(&mut leaving[0].try_clone().expect("a second handle"));
+    rpc_answer(&mut leaving[0]);
+    let behind = rpc_query(SCAN).repeat(BEHIND_BYTES / rpc_query(SCAN).len());
+    let with_more = leaving.iter_mut().enumerate().filter(|(number, _)| number % 4 != 0);
+    with_more.for_each(|(_, client)| client.write_all(&behind).expect("sent"));
     let before = cpu_ticks(process);
     drop(leaving);
     // As many as are sure to need each thread: their answers come behind whatever is left of the others' calls.
@@ -197,8 +197,9 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
     staying.iter_mut().for_each(|client| _ = rpc_answer(client));
     let spent = cpu_ticks(process) - before;
     let asked = of_ten * CLIENTS / 10;
-    println!("{spent} hundredths of a second after the clients left; all they had asked for takes {asked}");
-    assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
+    println!("{spent} hundredths of a second after the clients left; all they had under way takes {asked}");
+    // A twentieth of it is the calls of those that stay.
+    assert!(spent < asked / 5, "{spent} hundredths of a second of work for nobody, of {asked}");
     only_the_next_is_logged_as_failed(&server, &mut over_cql);
 }
 

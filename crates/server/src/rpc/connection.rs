@@ -328,15 +328,14 @@ impl Connection<'_> {
     }
 }
 
-/// Returns when the client has gone. What it sends meanwhile goes to `input`, about one read of it; beyond that the system keeps it,
-/// and tells of the end behind it as long as it has room for all: 64 KiB and more.
+/// Returns when the client has gone. What it sends meanwhile goes to `input`, one read of it; beyond that the system keeps it, and
+/// tells of the end behind it as long as it has room for all: 64 KiB and more.
 async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
-    let full = input.len() + READ_BYTES;
-    while input.len() < full {
+    input.reserve_exact(READ_BYTES);
+    while input.len() < input.capacity() {
         if stream.readable().await.is_err() {
             return;
         }
-        input.reserve(1);
         match stream.try_read_buf(input) {
             Ok(0) => return,
             Ok(_) => {}
