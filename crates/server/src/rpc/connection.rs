@@ -16,6 +16,7 @@ use helenus_engine::read::Probe;
 use helenus_rpc::{Done, Manner, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -327,14 +328,14 @@ impl Connection<'_> {
     }
 }
 
-/// Returns when the client has gone. What it sends meanwhile goes to `input`, about one read of it; beyond that nobody looks.
+/// Returns when the client has gone. What it sends meanwhile goes to `input`, one read of it; beyond that the system keeps it, and
+/// tells of the end behind it as long as it has room for all: 64 KiB and more.
 async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
-    let full = input.len() + READ_BYTES;
-    while input.len() < full {
+    input.reserve_exact(READ_BYTES);
+    while input.len() < input.capacity() {
         if stream.readable().await.is_err() {
             return;
         }
-        input.reserve(1);
         match stream.try_read_buf(input) {
             Ok(0) => return,
             Ok(_) => {}
@@ -342,7 +343,13 @@ async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
             Err(_) => return,
         }
     }
-    std::future::pending().await
+    loop {
+        // Nobody asked the system for urgent bytes: this waits for the end alone.
+        match stream.ready(Interest::PRIORITY).await {
+            Ok(ready) if !ready.is_read_closed() => tokio::task::yield_now().await,
+            Ok(_) | Err(_) => return,
+        }
+    }
 }
 
 fn arrival_time(bytes: u64) -> Duration {
