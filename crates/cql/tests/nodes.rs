@@ -78,6 +78,8 @@ fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) {
 
 fn assert_goes_on(database: &Database, backend: &LocalBackend, expected: &[String], what: &str) {
     assert_eq!(answered(backend, expected), expected, "{what}");
+    // An import has indexes built behind it.
+    database.wait_for_indexes();
     let indexed = support::rows_of(backend, "SELECT k FROM fx.indexed WHERE v = 'x'");
     assert_eq!(indexed.len(), 3, "{what}");
     support::run_on(backend, "UPDATE fx.counts SET n = n + 1 WHERE k = 'a'");
