@@ -1,7 +1,7 @@
 //! Cassandra's transaction log: the one commit point of a flush, a compaction, an import or a drop.
 //!
 //! A file in the table's folder, one line a record: `ADD:[<prefix>,0,<files>][<crc>]` before a new SSTable is written,
-//! `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for one that goes, then `COMMIT:[,0,0][<crc>]` or `ABORT:[,0,0][<crc>]`.
+//! `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for one that goes, then `COMMIT:[,0,0][<crc>]`, or Cassandra's `ABORT:[,0,0][<crc>]`.
 //! The prefix is the absolute path up to the component's name; the CRC32 is decimal and of one record. Each record
 //! is synced before the next, the folder with the first. After COMMIT the removed files go, else the added ones, then the
 //! log. Sources: `LogFile`, `LogRecord`, `LogReplica`, `LogTransaction`.
@@ -188,9 +188,12 @@ impl TransactionLog {
         self.append(Record::last(RecordKind::Commit))
     }
 
-    /// Makes the transaction not count.
-    pub fn abort(&mut self) -> Result<()> {
-        self.append(Record::last(RecordKind::Abort))
+    /// Undoes the transaction: removes its new files and the log. No ABORT is written, which would say nothing that the missing
+    /// COMMIT does not: torn by a cut, it could not be told from a damaged COMMIT where the old files are gone, as those of
+    /// a table are that was truncated meanwhile. After an error the rest is for `recover`.
+    pub fn abort(self) -> Result<()> {
+        assert!(!is_committed(&self.records), "what is committed counts");
+        self.finish()
     }
 
     /// Removes the old files of a committed transaction, or else the new ones, and the log. Nothing may hold those

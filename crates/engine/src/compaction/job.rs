@@ -209,9 +209,7 @@ impl Job {
     pub(super) fn abort(&mut self, shared: &Shared) {
         self.merging.outputs.abandon();
         let undone = match self.transaction.take() {
-            Some(mut transaction) if transaction.has_begun() => {
-                transaction.abort().and_then(|()| transaction.finish()).is_ok()
-            }
+            Some(transaction) if transaction.has_begun() => transaction.abort().is_ok(),
             _ => true,
         };
         if undone && self.store.is_dropped() {

@@ -233,12 +233,11 @@ impl TableStore {
             }
             Ok(false) => {
                 transaction.abort()?;
-                transaction.finish()?;
                 Ok(None)
             }
             Err(error) => {
                 // The writer's error says more than a failure to clean up after it, which `recover` makes good.
-                let _ = transaction.abort().and_then(|()| transaction.finish());
+                let _ = transaction.abort();
                 Err(error)
             }
         }

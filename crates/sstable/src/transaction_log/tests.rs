@@ -52,7 +52,10 @@ fn compact(disk: &Arc<dyn Disk>, commits: bool) {
     for old in [1, 2] {
         log.remove(&descriptor(old), 3, 1_700_000_000_123).unwrap();
     }
-    if commits { log.commit() } else { log.abort() }.unwrap();
+    if !commits {
+        return log.abort().unwrap();
+    }
+    log.commit().unwrap();
     log.finish().unwrap();
 }
 

@@ -283,7 +283,6 @@ fn one(
         Ok(scrubbed) => scrubbed,
         Err(error) => {
             log.abort()?;
-            log.finish()?;
             return Err(error.into());
         }
     };
