@@ -9,6 +9,7 @@
 mod disk;
 mod error;
 pub mod memory;
+mod prefetch;
 pub mod real;
 pub mod sim;
 mod tasks;
@@ -16,6 +17,7 @@ mod time;
 
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
+pub use prefetch::{prefetch, prefetch_lines};
 pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};
 pub use time::{Clock, Random};
 

@@ -14,9 +14,9 @@
 
 use super::arena::Arena;
 use super::partition::{Bytes, Partition, copy};
-use super::prefetch::prefetch;
 use super::skiplist::SkipList;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
+use helenus_host::prefetch_lines;
 use helenus_model::token::Token;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -120,7 +120,7 @@ impl PartitionMap {
     pub(super) fn get(&self, token: Token, key: &[u8]) -> Option<&Entry> {
         let directory = self.directory()?;
         let bucket = directory.bucket(directory.bucket_of(token));
-        prefetch(&bucket.entries, 1);
+        prefetch_lines(&bucket.entries, 1);
         let mut here = bucket.slots();
         if let Some((_, found)) = here.find(|(other, entry)| *other == token && entry.key() == key) {
             return Some(found);
@@ -134,7 +134,7 @@ impl PartitionMap {
     /// Asks for the memory in which a partition of this token is looked for.
     pub(super) fn foresee(&self, token: Token) {
         if let Some(directory) = self.directory() {
-            prefetch(directory.bucket(directory.bucket_of(token)), BUCKET_LINES);
+            prefetch_lines(directory.bucket(directory.bucket_of(token)), BUCKET_LINES);
         }
     }
 
@@ -246,7 +246,7 @@ impl Directory {
     /// Asks for the memory of a bucket's entries, for whoever walks there.
     fn foresee(&self, number: usize) {
         if number < self.buckets() {
-            self.bucket(number).slots().for_each(|(_, entry)| prefetch(entry, ENTRY_LINES));
+            self.bucket(number).slots().for_each(|(_, entry)| prefetch_lines(entry, ENTRY_LINES));
         }
     }
 

@@ -3,23 +3,11 @@
 //! A memtable's partitions lie where they were written, not where they stand in the ring: a walk in ring order waits for
 //! memory at every step, unless somebody has asked for the next places meanwhile.
 
+use helenus_host::prefetch_lines;
 use std::ptr::NonNull;
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
-
-/// Asks for so many cache lines from a place on. Nothing is read: any address will do.
-#[inline(always)]
-pub(super) fn prefetch<T>(place: *const T, lines: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..lines {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch has no effect but on caches, and no address makes it fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.wrapping_byte_add(line * LINE_BYTES).cast()) }
-    }
-    #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = (place, lines, LINE_BYTES);
-}
 
 /// Asks for what lies where a walk from `from` to `to` comes to some steps later if its steps stay as long. Rows that were
 /// written in order lie so; others do not, and of them nothing is asked.
@@ -32,6 +20,6 @@ pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
     let step = to.as_ptr() as isize - from.as_ptr() as isize;
     let bytes = step.unsigned_abs();
     if bytes <= STEP_BYTES_MAX {
-        prefetch(to.as_ptr().wrapping_byte_offset(STEPS * step), bytes.div_ceil(LINE_BYTES));
+        prefetch_lines(to.as_ptr().wrapping_byte_offset(STEPS * step), bytes.div_ceil(LINE_BYTES));
     }
 }

@@ -11,8 +11,8 @@
 //! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
 
 use super::arena::Arena;
-use super::prefetch::prefetch;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
+use helenus_host::prefetch_lines;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 
@@ -120,7 +120,7 @@ impl<'a, V> NodeRef<'a, V> {
     fn foresee(self, level: usize) {
         for below in level.saturating_sub(FORESEEN)..level {
             // SAFETY: a node has every level below one that it was found on.
-            prefetch(unsafe { Node::next(self.node, below) }.load(Ordering::Relaxed), 1);
+            prefetch_lines(unsafe { Node::next(self.node, below) }.load(Ordering::Relaxed), 1);
         }
     }
 
