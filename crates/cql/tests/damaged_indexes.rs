@@ -65,16 +65,6 @@ fn written() -> Machine {
     cut
 }
 
-/// The files below a folder.
-fn files_below(machine: &Machine, folder: &Path) -> Vec<PathBuf> {
-    let disk = machine.host().disk;
-    let of = |path: PathBuf| match disk.is_dir(&path) {
-        true => files_below(machine, &path),
-        false => vec![path],
-    };
-    disk.list(folder).unwrap().into_iter().flat_map(of).collect()
-}
-
 fn names(error: &CqlError, path: &Path) -> bool {
     error.to_string().contains(&*path.to_string_lossy())
 }
@@ -123,7 +113,7 @@ fn a_flipped_bit_in_an_index_is_named_by_its_searches_or_changes_nothing_and_the
     drop((database, backend));
     base.end_tasks();
     let base = base.crash();
-    let files = files_below(&base, Path::new("/db/data/ks"));
+    let files = base.files_below(Path::new("/db/data/ks")).unwrap();
     let files: Vec<_> =
         files.into_iter().filter(|path| path.to_string_lossy().contains("/.helenus-")).collect();
     for (index, _) in SEARCHES {

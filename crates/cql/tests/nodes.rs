@@ -110,6 +110,22 @@ fn a_directory_of_every_version_is_imported_and_answers_as_the_node_did() {
 }
 
 #[test]
+fn an_import_that_comes_into_the_build_of_an_index_has_it_begin_anew() {
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa/data");
+    let machine = Machine::new(7);
+    let (database, backend) = opened(machine.host(), DatabaseOptions::new("/db"));
+    let building = || database.index_builds().iter().any(|build| build.index == "by_v");
+    for _ in 0..3 {
+        import(&backend, &real::host().disk, &node).unwrap();
+        assert!(building(), "no step of the build has been taken");
+    }
+    database.wait_for_indexes();
+    assert!(!building());
+    assert_eq!(support::rows_of(&backend, "SELECT k FROM fx.indexed WHERE v = 'x'").len(), 3);
+    machine.end_tasks();
+}
+
+#[test]
 fn the_folder_of_one_table_makes_no_other() {
     let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa");
     let (database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));

@@ -271,7 +271,8 @@ impl Run {
             89..90 => self.database().compact(vec![table.id]).wait().unwrap(),
             90..94 => (0..random.below(12)).for_each(|_| _ = self.machine.step()),
             94..95 => self.database().truncate(&table).unwrap(),
-            95..97 => self.restart(random.chance(50)),
+            95..96 => self.restart(random.chance(50)),
+            96..97 => self.database().rebuild_indexes(&table).unwrap(),
             _ => self.machine.advance((1 + random.below(30) as u64) * 1_000_000_000),
         }
     }

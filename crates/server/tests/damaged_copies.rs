@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the run")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
@@ -112,16 +112,6 @@ fn written() -> Machine {
     cut
 }
 
-/// The files below a folder.
-fn files_below(machine: &Machine, folder: &Path) -> Vec<PathBuf> {
-    let disk = machine.host().disk;
-    let of = |path: PathBuf| match disk.is_dir(&path) {
-        true => files_below(machine, &path),
-        false => vec![path],
-    };
-    disk.list(folder).unwrap().into_iter().flat_map(of).collect()
-}
-
 /// Makes a manifest of an export and lets somebody add each file.
 fn manifest_of(
     machine: &Machine,
@@ -133,7 +123,7 @@ fn manifest_of(
         let sstables = if table == "t" { 2 } else { 0 };
         manifest.tables.push(BackedUpTable { keyspace: "ks".into(), table: table.into(), sstables });
     }
-    for path in files_below(machine, export) {
+    for path in machine.files_below(export).unwrap() {
         let name = path.strip_prefix(export).unwrap().to_string_lossy().into_owned();
         let (sha256, bytes) = add(&name, &path);
         manifest.files.push(BackedUpFile { path: name, bytes, sha256 });
@@ -234,7 +224,7 @@ fn a_flipped_bit_in_a_copy_of_tables_is_named_or_changes_neither_rows_nor_tables
     for copy in [&*exported, Path::new("/backup"), Path::new("/backup.tar")] {
         assert_eq!(content(&take(&machine, copy).unwrap()), Ok(expected.clone()), "{}", copy.display());
         let files = match machine.host().disk.is_dir(copy) {
-            true => files_below(&machine, copy),
+            true => machine.files_below(copy).unwrap(),
             false => vec![copy.to_owned()],
         };
         for path in files {
@@ -283,7 +273,7 @@ fn a_snapshot_with_a_flipped_bit_is_taken_back_rightly_or_refused_by_name() {
     machine.end_tasks();
     let bits = Bits::from_environment();
     let (mut told, mut wrong) = (BTreeMap::<String, (u64, u64)>::new(), Vec::new());
-    for path in files_below(&base, &snapshot) {
+    for path in base.files_below(&snapshot).unwrap() {
         let component = path.to_string_lossy().rsplit(['-', '/']).next().unwrap().to_owned();
         for (turn, (offset, bit)) in bits.of(&base, &path).into_iter().enumerate() {
             let how = ["TRUNCATE ks.t", "DROP TABLE ks.t"][turn % 2];

@@ -216,12 +216,12 @@ impl Database {
     /// Builds the indexes of a table anew, in the background. Reads through them are refused until it is done.
     ///
     /// # Errors
-    /// `UnknownTable`; `IndexNotAvailable` while one of them is being built; the errors of a write.
+    /// `UnknownTable`; the errors of a write, after which they are built anew all the same.
     pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
-        crate::index::forget_built(&self.shared, &store)?;
+        let forgotten = crate::index::forget_built(&self.shared, &store);
         crate::index::rebuild(&self.shared, &store);
-        Ok(())
+        forgotten
     }
 
     /// Whether a table holds nothing at all.

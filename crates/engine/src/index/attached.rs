@@ -38,6 +38,15 @@ impl AttachedIndex {
     }
 }
 
+/// Builds of the indexes of one table. Held while one of them is said to be whole, which no change may come between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passes {
+    /// Goes up whenever rows come that a build under way may have gone past: such a build begins anew.
+    pub(super) number: u64,
+    /// Changes under way that bring such rows, a build of everything following each.
+    pub(super) coming: u32,
+}
+
 /// The indexes of one table.
 pub(crate) type Attached = Vec<AttachedIndex>;
 

@@ -4,7 +4,7 @@
 //! flushed and a row of `system."IndexInfo"` says so. A build that was cut begins anew after a restart; the entries that it
 //! made meanwhile do no harm, since entries are added and never taken out by it. Writes of the meantime add theirs.
 
-use super::attached::{AttachedIndex, IndexBuilds};
+use super::attached::{AttachedIndex, IndexBuilds, Passes};
 use super::entries::{Entry, EntryWriter, entries_of};
 use crate::compaction::CompactionStatus;
 use crate::database::{Database, Shared};
@@ -120,12 +120,15 @@ impl IndexBuilds {
             let in_files: u64 = view.sstables.iter().map(|table| table.uncompressed_bytes()).sum();
             index.state.bytes.store(in_files + bytes as u64, Ordering::Relaxed);
         }
-        let mut job = Job { base, id, resume: None };
+        let mut job = Job::new(base, id);
         let is_small = is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX);
-        if is_small && job.run(shared).is_ok() {
+        if is_small && job.run(shared).is_ok_and(|end| end == Stepped::Done) {
             return;
         }
-        self.queue.lock().push((job.base, id));
+        let mut queue = self.queue.lock();
+        queue.retain(|(_, queued)| *queued != id);
+        queue.push((job.base, id));
+        drop(queue);
         self.wake();
     }
 
@@ -151,22 +154,23 @@ impl Worker for IndexBuilder {
         }
         if self.job.is_none() {
             let queue = shared.index_builds.queue.lock();
-            self.job = queue.first().map(|(base, id)| Job { base: base.clone(), id: *id, resume: None });
+            self.job = queue.first().map(|(base, id)| Job::new(base.clone(), *id));
         }
         let Some(job) = &mut self.job else { return Next::Wait };
         if shared.memory.bytes() >= shared.options.memory.memtables {
             return Next::WaitAtMost(PAUSE_NS);
         }
         match job.step(&shared) {
-            Ok(false) => Next::Again,
-            Ok(true) => {
+            Ok(Stepped::More) => Next::Again,
+            Ok(Stepped::Done) => {
                 shared.index_builds.forget(job.id);
                 self.job = None;
                 shared.announcer.announce();
                 Next::Again
             }
-            Err(_) => {
-                // The reason stands in what failed (a full disk, a damaged file); what is queued behind goes on.
+            // Whoever brings the rows asks for the build that sees them. Of a failure the reason stands in what failed (a
+            // full disk, a damaged file). What is queued behind goes on.
+            Ok(Stepped::Overtaken) | Err(_) => {
                 let id = job.id;
                 self.job = None;
                 let mut queue = shared.index_builds.queue.lock();
@@ -185,19 +189,45 @@ struct Job {
     base: Arc<TableStore>,
     id: TableId,
     resume: Option<Resume>,
+    /// As it was when this began.
+    passes: Passes,
+}
+
+/// How a step of a build ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stepped {
+    /// There are more rows.
+    More,
+    /// The index is built, or gone.
+    Done,
+    /// Rows came, or are about to, that this build does not see.
+    Overtaken,
 }
 
 impl Job {
-    fn run(&mut self, shared: &Shared) -> Result<()> {
-        while !self.step(shared)? {}
-        Ok(())
+    fn new(base: Arc<TableStore>, id: TableId) -> Job {
+        let passes = *base.passes.lock();
+        Job { base, id, resume: None, passes }
     }
 
-    /// Indexes a page of rows. True when the index is built, or gone.
-    fn step(&mut self, shared: &Shared) -> Result<bool> {
+    /// Builds the index whole, unless rows come meanwhile.
+    fn run(&mut self, shared: &Shared) -> Result<Stepped> {
+        loop {
+            match self.step(shared)? {
+                Stepped::More => {}
+                end => return Ok(end),
+            }
+        }
+    }
+
+    /// Indexes a page of rows.
+    fn step(&mut self, shared: &Shared) -> Result<Stepped> {
         let Some(index) = find(&self.base, self.id).filter(|_| !self.base.is_dropped()) else {
-            return Ok(true);
+            return Ok(Stepped::Done);
         };
+        if self.is_overtaken(&self.base.passes.lock()) {
+            return Ok(Stepped::Overtaken);
+        }
         let command = ReadCommand {
             table: self.base.table(),
             partitions: Partitions::Range(KeyRange::all()),
@@ -235,34 +265,45 @@ impl Job {
         match end {
             ReadEnd::Page(at) => {
                 self.resume = Some(at);
-                Ok(false)
+                Ok(Stepped::More)
             }
             ReadEnd::Complete => {
                 if shared.log.is_some() {
                     index.store.flush(shared)?;
+                }
+                let passes = self.base.passes.lock();
+                if self.is_overtaken(&passes) {
+                    return Ok(Stepped::Overtaken);
                 }
                 // Of rows that come at the next start it has no entries: then it is built anew, since nothing says it is.
                 if !self.base.expects_files() {
                     note_built(shared, &index.shape)?;
                 }
                 index.state.is_built.store(true, Ordering::Release);
-                Ok(true)
+                Ok(Stepped::Done)
             }
         }
     }
+
+    fn is_overtaken(&self, now: &Passes) -> bool {
+        now.coming > 0 || *now != self.passes
+    }
 }
 
-/// Says, durably, that no index of a table is whole any more: rows are about to come that nobody made entries of.
+/// Says, durably, that no index of a table is whole any more: rows are about to come that nobody made entries of. Builds
+/// under way wait. `rebuild` must follow, after a failure too.
 ///
 /// # Errors
-/// `IndexNotAvailable` while one of them is being built: that build would say that it is whole. Failures of the write.
+/// Failures of the write.
 pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
-    let indexes = base.indexes();
-    if let Some(index) = indexes.iter().find(|index| !index.is_built()) {
-        return Err(Error::IndexNotAvailable { index: index.shape.index.name.to_string() });
-    }
+    let indexes = {
+        let mut passes = base.passes.lock();
+        passes.coming += 1;
+        let indexes = base.indexes();
+        indexes.iter().for_each(|index| index.state.is_built.store(false, Ordering::Release));
+        indexes
+    };
     for index in indexes.iter() {
-        index.state.is_built.store(false, Ordering::Release);
         note(shared, &index.shape, &[])?;
     }
     if let Some(log) = shared.log.as_ref().filter(|_| !indexes.is_empty()) {
@@ -271,9 +312,16 @@ pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
     Ok(())
 }
 
-/// Has every index of a table built anew.
+/// Has every index of a table built anew, once all rows are there that were to come (`forget_built`).
 pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
-    let ids: Vec<TableId> = base.indexes().iter().map(|index| index.shape.index.id).collect();
+    let ids: Vec<TableId> = {
+        let mut passes = base.passes.lock();
+        passes.coming = passes.coming.saturating_sub(1);
+        passes.number += 1;
+        let indexes = base.indexes();
+        indexes.iter().for_each(|index| index.state.is_built.store(false, Ordering::Release));
+        indexes.iter().map(|index| index.shape.index.id).collect()
+    };
     ids.into_iter().for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false));
 }
 

@@ -20,7 +20,7 @@ mod observe;
 mod search;
 mod walk;
 
-pub(crate) use attached::{Attached, IndexBuilds, attach, stored_tables};
+pub(crate) use attached::{Attached, IndexBuilds, Passes, attach, stored_tables};
 pub use build::IndexBuildStatus;
 pub(crate) use build::{BUILT_TABLE, forget_built, is_noted, rebuild};
 pub(crate) use observe::derived;

@@ -1,7 +1,7 @@
-//! Asks the processor for memory ahead of its use.
+//! Asks for rows ahead of a walk through a partition of a memtable.
 //!
-//! A memtable's partitions lie where they were written, not where they stand in the ring: a walk in ring order waits for
-//! memory at every step, unless somebody has asked for the next places meanwhile.
+//! Rows written in order lie in memory one behind another at equal distances: where a walk comes to some steps later is
+//! known before it is there, and asking early hides the wait.
 
 use helenus_host::prefetch_lines;
 use std::ptr::NonNull;

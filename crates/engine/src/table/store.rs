@@ -8,7 +8,7 @@ use crate::compaction::CompactionState;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
-use crate::index::Attached;
+use crate::index::{Attached, Passes};
 use crate::journal::Event;
 use arc_swap::ArcSwap;
 use helenus_model::index::IndexShape;
@@ -37,6 +37,8 @@ pub struct TableStore {
     dropped: AtomicBool,
     /// An import failed on its way: the next start puts further SSTables here.
     expects_files: AtomicBool,
+    /// What decides whether a build of an index saw all there is.
+    pub(crate) passes: Mutex<Passes>,
 }
 
 /// What a change of the sources that failed has left to do.
@@ -96,6 +98,7 @@ impl TableStore {
             indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
             expects_files: AtomicBool::new(false),
+            passes: Mutex::default(),
         })
     }
 

@@ -11,7 +11,7 @@ use crate::memory::{MemoryDisk, Shared, Tree};
 use crate::{Clock, Host};
 use parking_lot::RwLock;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a crash leaves.
@@ -135,6 +135,22 @@ impl Machine {
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.shared.tree.read().space.used()
+    }
+
+    /// The files in a folder and in those below it.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn files_below(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let disk = self.host().disk;
+        let mut files = Vec::new();
+        for path in disk.list(folder)? {
+            match disk.is_dir(&path) {
+                true => files.append(&mut self.files_below(&path)?),
+                false => files.push(path),
+            }
+        }
+        Ok(files)
     }
 
     /// Inverts bit `bit` (0 to 7) of the byte at `offset`, as a failing medium does: no sync brings the old one back.
