@@ -8,6 +8,7 @@ mod support;
 use helenus_engine::read::{KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_host::sim::Machine;
+use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ fn single_reads_keep_their_blocks_while_scans_pass_by() {
     }
     database.flush(t.id).unwrap();
     let mut one = command(&database, "t", "b");
-    one.filter = Arc::new(helenus_model::filter::ClusteringFilter::Names(vec![row_key(&t, 500)]));
+    one.filter = Arc::new(ClusteringFilter::Names(vec![row_key(&t, 500)]));
     let first = read(&database, &one, WAITS, &mut Rows::default()).1.touched;
     assert!(first.blocks_read > 0);
     let mut scan = command(&database, "t", "a");
@@ -161,6 +162,47 @@ fn single_reads_keep_their_blocks_while_scans_pass_by() {
 }
 
 #[test]
+fn a_row_by_name_has_its_chunk_decompressed_up_to_it_and_longer_ones_are_read_whole() {
+    let machine = Machine::new(4);
+    for cache in [0, 64 << 20] {
+        let database = open_with(&machine.host(), |options| {
+            options.memory.cache = cache;
+            options.dir = format!("/cache-{cache}").into();
+        });
+        create(&database, vec![table("t", 1, false)]);
+        let t = table_of(&database, "t");
+        // Some behind the few kilobytes that are foreseen, some longer than a chunk.
+        let value = |c: i32| format!("{c} is the row of {}", "x".repeat((c * c % 311 * 70) as usize));
+        let write = |writes: Write, c| writes.insert(&t, c, &value(c), 10);
+        (0..300).fold(Write::default(), write).to(&database, "t", "a").wait().unwrap();
+        database.flush(t.id).unwrap();
+        let mut fewest = u64::MAX;
+        for round in 0..2 {
+            for c in (0..300).map(|at| at * 47 % 300) {
+                let mut one = command(&database, "t", "a");
+                one.filter = Arc::new(ClusteringFilter::Names(vec![row_key(&t, c)]));
+                one.reversed = (c + round) % 2 == 0;
+                let mut rows = Rows::default();
+                let (end, probe) = read(&database, &one, WAITS, &mut rows);
+                assert_eq!(end.unwrap(), ReadEnd::Complete);
+                let found: Vec<_> =
+                    rows.rows.iter().map(|row| (row.2, row.3.clone().unwrap_or_default())).collect();
+                assert_eq!(found, [(c, value(c))]);
+                let bytes = probe.touched.bytes_decompressed;
+                fewest = if bytes > 0 { fewest.min(bytes) } else { fewest };
+            }
+        }
+        assert!(fewest < 8 << 10, "no chunk was decompressed in part: {fewest}");
+        let mut rows = Rows::default();
+        read(&database, &command(&database, "t", "a"), WAITS, &mut rows).0.unwrap();
+        assert_eq!(rows.rows.len(), 300);
+        assert!(rows.rows.iter().all(|row| row.3.as_deref() == Some(&*value(row.2))));
+        database.close().unwrap();
+    }
+    machine.end_tasks();
+}
+
+#[test]
 fn a_first_try_never_waits_and_the_second_reads_only_what_the_first_missed() {
     let machine = Machine::new(5);
     let database = open(&machine.host());
@@ -170,8 +212,8 @@ fn a_first_try_never_waits_and_the_second_reads_only_what_the_first_missed() {
     database.flush(t.id).unwrap();
     let slice = |from: i32| {
         let mut slice = command(&database, "t", "a");
-        let bounds = helenus_model::filter::Slice { start: row_key(&t, from), end: row_key(&t, from + 100) };
-        slice.filter = Arc::new(helenus_model::filter::ClusteringFilter::Slices(vec![bounds]));
+        let bounds = Slice { start: row_key(&t, from), end: row_key(&t, from + 100) };
+        slice.filter = Arc::new(ClusteringFilter::Slices(vec![bounds]));
         slice
     };
     // In the page cache: the try reads the file without waiting.

@@ -1,5 +1,6 @@
 //! Reads Data.db chunk by chunk: the cache, else the file, the CRC, the decompression.
 
+use super::fronts::Fronts;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::crc32;
@@ -17,12 +18,13 @@ thread_local! {
 pub struct CompressedBlocks {
     file: BlockFile,
     info: CompressionInfo,
+    fronts: Fronts,
 }
 
 impl CompressedBlocks {
     /// Puts an open Data.db and its CompressionInfo together.
     pub fn new(file: BlockFile, info: CompressionInfo) -> CompressedBlocks {
-        CompressedBlocks { file, info }
+        CompressedBlocks { file, info, fronts: Fronts::default() }
     }
 
     /// The file.
@@ -35,23 +37,37 @@ impl CompressedBlocks {
         &self.info
     }
 
-    /// The decompressed chunk with this number. `WouldBlock` when it is not in memory and the read may not wait;
-    /// `Corrupt` with the chunk's place when its CRC or its length is wrong.
-    pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
+    /// The decompressed chunk with this number, at least up to its byte `wanted` (`usize::MAX` for all of it). `WouldBlock`
+    /// when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
+    /// wrong.
+    pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
         let cache = self.file.cache();
-        if let Some(block) = cache.get(self.file.number(), number) {
+        let cached = cache.get(self.file.number(), number);
+        if let Some(block) = cached.as_ref().filter(|block| self.has(block.len(), number, wanted)) {
             cx.touched.blocks_cached += 1;
             cx.touched.block_bytes += block.len() as u64;
-            return Ok(block);
+            return Ok(block.clone());
         }
-        let block = STORED.with_borrow_mut(|stored| self.load(number, stored, cx))?;
+        let wanted = match cached {
+            Some(short) => {
+                self.fronts.fell_short(short.len());
+                usize::MAX
+            }
+            None => wanted,
+        };
+        let block = STORED.with_borrow_mut(|stored| self.load(number, wanted, stored, cx))?;
         if cx.fill_cache {
             cache.put(self.file.number(), number, block.clone());
         }
         Ok(block)
     }
 
-    fn load(&self, number: u64, stored: &mut Vec<u8>, cx: &mut ReadContext) -> Result<Block> {
+    /// Whether so many bytes of a chunk are all that is wanted of it.
+    fn has(&self, bytes: usize, number: u64, wanted: usize) -> bool {
+        bytes >= wanted || self.info.chunk(number).is_some_and(|chunk| bytes == chunk.data_bytes)
+    }
+
+    fn load(&self, number: u64, wanted: usize, stored: &mut Vec<u8>, cx: &mut ReadContext) -> Result<Block> {
         let Some(chunk) = self.info.chunk(number) else {
             let offset = number.saturating_mul(u64::from(self.info.chunk_bytes));
             return Err(self.file.corrupt(offset, format!("there is no chunk {number}")));
@@ -68,9 +84,12 @@ impl CompressedBlocks {
         if crc != crc32(content).to_be_bytes() {
             return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
         }
-        let mut block: Block = std::iter::repeat_n(0, chunk.data_bytes).collect();
+        let is_plain = self.info.is_stored_plain(chunk.stored_bytes);
+        let has_front = !is_plain && self.info.compressor.has_fronts();
+        let bytes = if has_front { self.fronts.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };
+        let mut block: Block = std::iter::repeat_n(0, bytes).collect();
         let Some(out) = Arc::get_mut(&mut block) else { return Ok(block) };
-        if self.info.is_stored_plain(chunk.stored_bytes) {
+        if is_plain {
             let Some(plain) = content.get(..out.len()) else {
                 return Err(self.file.corrupt(chunk.offset, "the chunk is shorter than its content"));
             };
@@ -78,7 +97,7 @@ impl CompressedBlocks {
         } else {
             self.info
                 .compressor
-                .decompress(content, out)
+                .decompress_front(content, chunk.data_bytes, out)
                 .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
             cx.touched.blocks_decompressed += 1;
             cx.touched.bytes_decompressed += out.len() as u64;

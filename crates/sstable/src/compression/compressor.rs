@@ -104,6 +104,24 @@ impl Compressor {
         }
     }
 
+    /// Whether `decompress_front` does less than `decompress`.
+    pub fn has_fronts(self) -> bool {
+        matches!(self, Compressor::Lz4)
+    }
+
+    /// Decompresses the front of a chunk of `whole` bytes, as much of it as `out` takes.
+    pub fn decompress_front(
+        self,
+        input: &[u8],
+        whole: usize,
+        out: &mut [u8],
+    ) -> std::result::Result<(), CodecError> {
+        match self {
+            Compressor::Lz4 if out.len() < whole => lz4::decompress_front(input, whole, out),
+            _ => self.decompress(input, out),
+        }
+    }
+
     /// Decompresses a chunk that fills `out` exactly.
     pub fn decompress(self, input: &[u8], out: &mut [u8]) -> std::result::Result<(), CodecError> {
         match self {
@@ -148,6 +166,12 @@ mod tests {
                 let mut out = vec![0; sample.len()];
                 compressor.decompress(&packed[..len], &mut out).unwrap();
                 assert_eq!(out, sample, "{compressor:?}");
+                let fronts = (1..=sample.len()).step_by(97).filter(|_| compressor.has_fronts());
+                for front in fronts.chain([sample.len()]) {
+                    let mut out = vec![0; front];
+                    compressor.decompress_front(&packed[..len], sample.len(), &mut out).unwrap();
+                    assert_eq!(out, sample[..front], "{compressor:?}");
+                }
             }
         }
     }
@@ -166,6 +190,11 @@ mod tests {
             }
             assert!(compressor.decompress(&packed[..len / 2], &mut vec![0; 1000]).is_err());
             assert!(compressor.decompress(&[], &mut vec![0; 1000]).is_err());
+            if compressor.has_fronts() {
+                assert!(compressor.decompress_front(&packed[..len], 1001, &mut [0; 10]).is_err());
+                assert!(compressor.decompress_front(&[], 1000, &mut [0; 10]).is_err());
+                assert!(compressor.decompress_front(&packed[..len - 6], 1000, &mut vec![0; 999]).is_err());
+            }
         }
     }
 

@@ -9,7 +9,7 @@ const PREFIX_BYTES: usize = 4;
 
 /// Most bytes that `compress` appends for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
-    PREFIX_BYTES + lz4_flex::block::get_maximum_output_size(len)
+    PREFIX_BYTES + lzzzz::lz4::max_compressed_size(len)
 }
 
 pub(super) fn compress(input: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
@@ -17,21 +17,39 @@ pub(super) fn compress(input: &[u8], out: &mut [u8]) -> Result<usize, CodecError
         return Err(CodecError::OutputTooSmall);
     };
     *prefix = (input.len() as u32).to_le_bytes();
-    let written = lz4_flex::block::compress_into(input, rest).map_err(|_| CodecError::OutputTooSmall)?;
+    let fastest = lzzzz::lz4::ACC_LEVEL_DEFAULT;
+    let written = lzzzz::lz4::compress(input, rest, fastest).map_err(|_| CodecError::OutputTooSmall)?;
     Ok(PREFIX_BYTES + written)
 }
 
 pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
-    let Some((prefix, rest)) = input.split_first_chunk::<PREFIX_BYTES>() else {
-        return Err(CodecError::Malformed);
-    };
-    let declared = u32::from_le_bytes(*prefix) as usize;
-    if declared != out.len() {
-        return Err(CodecError::WrongLength { expected: out.len(), found: declared });
-    }
-    let found = lz4_flex::block::decompress_into(rest, out).map_err(|_| CodecError::Malformed)?;
+    let block = declaring(input, out.len())?;
+    let found = lzzzz::lz4::decompress(block, out).map_err(|_| CodecError::Malformed)?;
     if found != out.len() {
         return Err(CodecError::WrongLength { expected: out.len(), found });
     }
     Ok(())
+}
+
+/// The front of a chunk of `whole` bytes, as much of it as `out` takes. What is behind it is not looked at.
+pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
+    let block = declaring(input, whole)?;
+    let wanted = out.len();
+    let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;
+    if found != wanted {
+        return Err(CodecError::WrongLength { expected: wanted, found });
+    }
+    Ok(())
+}
+
+/// The block behind a prefix that says `whole`.
+fn declaring(input: &[u8], whole: usize) -> Result<&[u8], CodecError> {
+    let Some((prefix, block)) = input.split_first_chunk::<PREFIX_BYTES>() else {
+        return Err(CodecError::Malformed);
+    };
+    let declared = u32::from_le_bytes(*prefix) as usize;
+    if declared != whole {
+        return Err(CodecError::WrongLength { expected: whole, found: declared });
+    }
+    Ok(block)
 }

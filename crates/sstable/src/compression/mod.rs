@@ -9,6 +9,7 @@ mod compressor;
 mod data_blocks;
 mod data_writer;
 mod deflate;
+mod fronts;
 mod info;
 mod lz4;
 mod noop;

@@ -72,6 +72,12 @@ pub(super) struct PartitionFront {
 const SKIPPED_BYTES: usize = 1024;
 
 impl Cursor {
+    /// Says where the read that begins foresees that it ends; 0 if it does not.
+    #[inline]
+    pub(super) fn foresee(&mut self, reach: u64) {
+        self.window.foresee(reach);
+    }
+
     /// Decodes kind, position and sizes of the element at `position`.
     #[inline]
     pub(super) fn head(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {

@@ -75,6 +75,11 @@ pub struct SpareReaders {
     states: Vec<Box<ReaderState>>,
 }
 
+/// Bytes within which a row by its name lies from where the row index leads to it, in files written here: what an entry
+/// stands for at most, and a row (`docs/decisions/2026-11-21-row-index-granularity.md`). Partitions without an index are
+/// no longer.
+const NEAR_BYTES: u64 = (2 << 10) + 256;
+
 /// More than most reads have sources.
 const SPARE_READERS_MAX: usize = 16;
 
@@ -305,6 +310,8 @@ impl ReaderState {
 
     fn read_front(&mut self, table: &SsTable, with_static: bool, cx: &mut ReadContext) -> Result<()> {
         let rows = Rows { data: table.data(), layout: table.layout() };
+        let reach = if cx.fill_cache { self.start + NEAR_BYTES } else { 0 };
+        self.cursor.foresee(reach);
         let front = self.cursor.partition_front(rows, self.start, &mut self.key, cx)?;
         self.deletion = front.deletion;
         self.rows_start = front.next;
@@ -366,6 +373,10 @@ impl ReaderState {
             None => None,
         };
         self.forward.begin(block);
+        if self.index.is_some() {
+            let reach = if self.range.is_name { self.forward.position() + NEAR_BYTES } else { 0 };
+            self.cursor.foresee(reach);
+        }
         self.walk = Walk::Forward;
         Ok(None)
     }
@@ -380,6 +391,9 @@ impl ReaderState {
             self.walk = Walk::Between;
             return Ok(None);
         };
+        if self.index.is_some() {
+            self.cursor.foresee(if self.range.is_name { block.start + NEAR_BYTES } else { 0 });
+        }
         let rows = Rows { data: table.data(), layout: table.layout() };
         self.walk = Walk::Backward;
         self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)

@@ -15,6 +15,8 @@ pub(super) struct Window {
     joined: Vec<u8>,
     joined_start: u64,
     in_joined: bool,
+    /// Where in the data the read under way foresees that it ends; 0 if it does not.
+    reach: u64,
 }
 
 impl Window {
@@ -31,6 +33,12 @@ impl Window {
         self.load(data, position, cx)
     }
 
+    /// Says where in the data the read that begins foresees that it ends; 0 if it does not. Blocks may be had up to there.
+    #[inline]
+    pub(super) fn foresee(&mut self, reach: u64) {
+        self.reach = reach;
+    }
+
     #[cold]
     #[inline(never)]
     fn load(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<usize> {
@@ -40,8 +48,10 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         self.block = None;
-        self.block = Some(data.block(number, cx)?);
         self.block_start = number * block_bytes;
+        let wanted =
+            if position < self.reach { (self.reach - self.block_start) as usize } else { usize::MAX };
+        self.block = Some(data.block(number, wanted, cx)?);
         Ok((position - self.block_start) as usize)
     }
 
@@ -84,6 +94,7 @@ impl Window {
     pub(super) fn release(&mut self) {
         self.block = None;
         self.in_joined = false;
+        self.reach = 0;
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();
         }
