@@ -22,7 +22,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from servers import ROOT, Canned, Cassandra, Helenus, machine, memory_mib, removed, write_section
+from servers import ROOT, Canned, Cassandra, Helenus, cpu_seconds, machine, memory_mib, removed, write_section
 
 SLICES = [  # table, reversed, start
     ("asc", False, "first"), ("asc", False, "middle"), ("asc", False, "random"), ("asc", True, "first"),
@@ -32,6 +32,8 @@ SLICES = [  # table, reversed, start
 
 SCAN = ["slice", "--start", "random", "--limit", "5000"]
 WARM_ROUND = 10  # seconds
+SETTLED_WITHIN = 60  # seconds
+AT_REST = 0.1  # of a core
 STEPS = ["starts", "warm", "single_rows", "indexed_and_counters", "loads", "wide_reads", "restarts", "synced"]
 TIMEOUTS = {"READ_TIMEOUT", "WRITE_TIMEOUT", "OVERLOADED"}
 
@@ -94,6 +96,7 @@ class Comparison:
         """One run of the client; its figures."""
         command = [self.options.stress or self.options.binary, "stress", *args, "--host", server.address, "--json",
                    "--server-pid", str(server.pid), "--rows", str(rows or self.options.rows)]
+        self.settle()
         for attempts_left in (2, 1, 0):
             done = subprocess.run(command, stdout=subprocess.PIPE)
             figures = json.loads(done.stdout or "{}")
@@ -109,8 +112,18 @@ class Comparison:
               f"{figures['client_cpu_us_per_op']:.2f} us/op", file=sys.stderr, flush=True)
         return figures
 
+    def settle(self):
+        """Waits until no server flushes or compacts what the turn before has left: that would be in the next one's figures."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < SETTLED_WITHIN:
+            before = [cpu_seconds(server.pid) for server in self.loaded]
+            time.sleep(1)
+            if all(cpu_seconds(server.pid) - at < AT_REST for server, at in zip(self.loaded, before)):
+                return
+        print(f"  a server is still busy after {SETTLED_WITHIN} s", file=sys.stderr, flush=True)
+
     def seconds(self):
-        return ["--duration", str(self.options.seconds), "--warmup", str(self.options.seconds / 5)]
+        return ["--duration", str(self.options.seconds), "--warmup", str(max(1, self.options.seconds / 5))]
 
     def starts(self):
         """Starts on empty directories, and memory at rest."""
@@ -128,12 +141,12 @@ class Comparison:
         for server in self.sides:
             idle.add(server.name, memory_mib(server.pid)[0])
 
-    def until_steady(self, *args, rows=None):
-        """Loads Cassandra until its JIT has nothing left to gain: two rounds in a row that are not 3 % better than the
-        best before them, or the end of --warm."""
+    def until_steady(self, *args, server=None, rows=None):
+        """Loads a server, Cassandra unless another is named, until its JIT and its caches have nothing left to gain: two
+        rounds in a row that are not 3 % better than the best before them, or the end of --warm."""
         best, no_better, spent = 0.0, 0, 0
         while no_better < 2 and spent < self.options.warm:
-            rate = self.stress(self.theirs, *args, "--duration", str(WARM_ROUND), rows=rows)["ops_per_s"]
+            rate = self.stress(server or self.theirs, *args, "--duration", str(WARM_ROUND), rows=rows)["ops_per_s"]
             no_better = 0 if rate > best * 1.03 else no_better + 1
             best, spent = max(best, rate), spent + WARM_ROUND
 
@@ -145,6 +158,7 @@ class Comparison:
         self.stress(self.ours, "insert", "--duration", "40")
         for name in ("insert", "read"):
             self.until_steady(name)
+        self.until_steady("read", server=self.ours)
 
     def single_rows(self):
         """Inserts and reads by key."""

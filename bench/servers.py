@@ -70,6 +70,12 @@ def until_answered(address, process):
         time.sleep(0.000_5)
 
 
+def cpu_seconds(pid):
+    """CPU time that a process has used, the kernel's part included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def memory_mib(pid):
     """Resident memory now, and the most it was."""
     status = Path(f"/proc/{pid}/status").read_text()
