@@ -37,13 +37,17 @@ pub(super) fn run_chunk(input: &[u8]) {
     let compressor = ALL[usize::from(*number) % ALL.len()];
     let mut chunk = vec![0; usize::from(u16::from_be_bytes([*high, *low]))];
     let whole = compressor.decompress(stored, &mut chunk);
+    if whole.is_err() {
+        return;
+    }
     if compressor.has_fronts() {
         let mut front = vec![0; chunk.len() / 3];
         let had = compressor.decompress_front(stored, chunk.len(), &mut front);
-        assert!(whole.is_err() || (had.is_ok() && chunk.starts_with(&front)), "{compressor:?}: {had:?}");
-    }
-    if whole.is_err() {
-        return;
+        assert!(had.is_ok(), "{compressor:?}: {had:?}");
+        // The C library takes a match at distance 0, which there is none of, and gives anything for it. Another decoder does not.
+        let other = lz4_flex::block::decompress(stored.get(4..).unwrap_or_default(), chunk.len());
+        let is_sound = other.is_ok_and(|other| other == chunk);
+        assert!(!is_sound || chunk.starts_with(&front), "{compressor:?}: another front");
     }
     let mut out = vec![0; compressor.bound(chunk.len())];
     let length =

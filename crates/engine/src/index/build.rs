@@ -132,8 +132,11 @@ impl IndexBuilds {
         self.wake();
     }
 
-    fn forget(&self, id: TableId) {
-        self.queue.lock().retain(|(_, queued)| *queued != id);
+    /// Takes a build that is done from the queue, unless its index is to be built again by now.
+    fn forget(&self, base: &TableStore, id: TableId) {
+        let mut queue = self.queue.lock();
+        let is_wanted = !base.is_dropped() && find(base, id).is_some_and(|index| !index.is_built());
+        queue.retain(|(_, queued)| *queued != id || is_wanted);
     }
 }
 
@@ -163,7 +166,7 @@ impl Worker for IndexBuilder {
         match job.step(&shared) {
             Ok(Stepped::More) => Next::Again,
             Ok(Stepped::Done) => {
-                shared.index_builds.forget(job.id);
+                shared.index_builds.forget(&job.base, job.id);
                 self.job = None;
                 shared.announcer.announce();
                 Next::Again

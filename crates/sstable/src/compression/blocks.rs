@@ -50,7 +50,10 @@ impl CompressedBlocks {
         }
         let wanted = match cached {
             Some(short) => {
-                self.fronts.fell_short(short.len());
+                // A scan, which keeps nothing, comes by chance.
+                if cx.fill_cache {
+                    self.fronts.fell_short(short.len());
+                }
                 usize::MAX
             }
             None => wanted,

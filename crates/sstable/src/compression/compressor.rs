@@ -154,7 +154,7 @@ mod tests {
         };
         let random: Vec<u8> = (0..16384).map(|_| noise()).collect();
         let text: Vec<u8> = b"the quick brown fox ".iter().copied().cycle().take(16384).collect();
-        vec![vec![0], vec![7; 16384], text, random]
+        vec![vec![], vec![0], vec![7; 16384], text, random]
     }
 
     #[test]

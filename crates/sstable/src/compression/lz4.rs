@@ -17,6 +17,11 @@ pub(super) fn compress(input: &[u8], out: &mut [u8]) -> Result<usize, CodecError
         return Err(CodecError::OutputTooSmall);
     };
     *prefix = (input.len() as u32).to_le_bytes();
+    if input.is_empty() {
+        // A token without literals; the library writes nothing.
+        *rest.first_mut().ok_or(CodecError::OutputTooSmall)? = 0;
+        return Ok(PREFIX_BYTES + 1);
+    }
     let fastest = lzzzz::lz4::ACC_LEVEL_DEFAULT;
     let written = lzzzz::lz4::compress(input, rest, fastest).map_err(|_| CodecError::OutputTooSmall)?;
     Ok(PREFIX_BYTES + written)
