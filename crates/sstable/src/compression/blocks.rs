@@ -42,13 +42,12 @@ impl CompressedBlocks {
     /// wrong.
     pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
         let cache = self.file.cache();
-        let cached = cache.get(self.file.number(), number);
-        if let Some(block) = cached.as_ref().filter(|block| self.has(block.len(), number, wanted)) {
-            cx.touched.blocks_cached += 1;
-            cx.touched.block_bytes += block.len() as u64;
-            return Ok(block.clone());
-        }
-        let wanted = match cached {
+        let wanted = match cache.get(self.file.number(), number) {
+            Some(block) if self.has(block.len(), number, wanted) => {
+                cx.touched.blocks_cached += 1;
+                cx.touched.block_bytes += block.len() as u64;
+                return Ok(block);
+            }
             Some(short) => {
                 // A scan, which keeps nothing, comes by chance.
                 if cx.fill_cache {
@@ -67,7 +66,8 @@ impl CompressedBlocks {
 
     /// Whether so many bytes of a chunk are all that is wanted of it.
     fn has(&self, bytes: usize, number: u64, wanted: usize) -> bool {
-        bytes >= wanted || self.info.chunk(number).is_some_and(|chunk| bytes == chunk.data_bytes)
+        bytes >= wanted.min(self.info.chunk_bytes as usize)
+            || self.info.chunk(number).is_some_and(|chunk| bytes == chunk.data_bytes)
     }
 
     fn load(&self, number: u64, wanted: usize, stored: &mut Vec<u8>, cx: &mut ReadContext) -> Result<Block> {

@@ -30,8 +30,8 @@ impl DataBlocks {
         }
     }
 
-    /// The block with this number, from the cache or the file, at least up to its byte `wanted` (`usize::MAX` for all of it). `WouldBlock` when the read may not wait and would,
-    /// `Corrupt` when a checksum or a length is wrong or there is no such block.
+    /// The block with this number, from the cache or the file, at least up to its byte `wanted` (`usize::MAX` for all of it).
+    /// `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
     pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
         match self {
             DataBlocks::Compressed(blocks) => blocks.block(number, wanted, cx),

@@ -25,7 +25,7 @@ impl Fronts {
         if wanted >= whole || self.again.load(Ordering::Relaxed) > spared + TRIAL_BYTES {
             return whole;
         }
-        self.spared.store(spared + (whole - wanted) as u64, Ordering::Relaxed);
+        self.spared.fetch_add((whole - wanted) as u64, Ordering::Relaxed);
         wanted
     }
 

@@ -353,6 +353,13 @@ impl ReaderState {
         true
     }
 
+    /// Says how far the slice in `range` is foreseen to go from where the row index leads.
+    fn foresee(&mut self, from: u64) {
+        if self.index.is_some() {
+            self.cursor.foresee(if self.range.is_name { from + NEAR_BYTES } else { 0 });
+        }
+    }
+
     /// Begins the slice in `range`; `Some` if it begins with a made marker.
     fn begin(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         if self.selection.reversed {
@@ -373,10 +380,7 @@ impl ReaderState {
             None => None,
         };
         self.forward.begin(block);
-        if self.index.is_some() {
-            let reach = if self.range.is_name { self.forward.position() + NEAR_BYTES } else { 0 };
-            self.cursor.foresee(reach);
-        }
+        self.foresee(self.forward.position());
         self.walk = Walk::Forward;
         Ok(None)
     }
@@ -391,9 +395,7 @@ impl ReaderState {
             self.walk = Walk::Between;
             return Ok(None);
         };
-        if self.index.is_some() {
-            self.cursor.foresee(if self.range.is_name { block.start + NEAR_BYTES } else { 0 });
-        }
+        self.foresee(block.start);
         let rows = Rows { data: table.data(), layout: table.layout() };
         self.walk = Walk::Backward;
         self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)
