@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use end_to_end::raw::{RESULT, Raw};
@@ -242,6 +244,7 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     rpc.set_read_timeout(Some(SOON)).expect("a socket option");
     let slow = statement("SELECT k FROM k.t WHERE v = 'secret-3' ALLOW FILTERING");
     soon("a slow call with its probe", &server, || {
+        forget_pages(&server);
         call(&mut rpc, "execute_cql3_query", &slow);
         entries(&server).iter().any(|entry| {
             entry["event"] == "slow_statement"
@@ -268,16 +271,27 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     assert!(!server.log().contains("secret"), "no value is logged: {}", server.log());
 }
 
-/// Turns a byte of the table's data.
-fn damage(server: &Server) {
+/// The data of the table's first SSTable.
+fn data_file(server: &Server) -> PathBuf {
     let folders = fs::read_dir(server.tables().join("k")).expect("the keyspace's folder");
     let folder = folders.map(|folder| folder.expect("an entry").path()).next().expect("the table's");
-    let data = files::tables(&folder);
-    let path = data.first().expect("an SSTable");
-    let mut bytes = fs::read(path).expect("its data");
+    files::tables(&folder).first().expect("an SSTable").clone()
+}
+
+/// Has the system forget what it keeps of the table's data, so that a read waits for the disk.
+fn forget_pages(server: &Server) {
+    let file = format!("if={}", data_file(server).display());
+    let dd = Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]).status();
+    assert!(dd.expect("dd is there").success());
+}
+
+/// Turns a byte of the table's data.
+fn damage(server: &Server) {
+    let path = data_file(server);
+    let mut bytes = fs::read(&path).expect("its data");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x40;
-    fs::write(path, bytes).expect("written back");
+    fs::write(&path, bytes).expect("written back");
 }
 
 #[test]

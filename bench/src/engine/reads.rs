@@ -3,11 +3,14 @@
 use crate::content::{COLUMNS, key, name, value, wide_value};
 use crate::tables::wide_key;
 use anyhow::{Result, ensure};
-use helenus_engine::read::{KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::read::{
+    KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, RunSink, Taken,
+};
 use helenus_engine::{Database, ReadRequest};
 use helenus_model::byte_comparable;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Limits, Slice};
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 use helenus_model::schema::Table;
 use std::sync::Arc;
 
@@ -48,8 +51,23 @@ impl RowSink for Answer {
         Ok(Taken::Counted)
     }
 
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        Some(self)
+    }
+
     fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
         Ok(Taken::Skipped)
+    }
+}
+
+impl RunSink for Answer {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+        self.cut();
+        for row in run.rows() {
+            row.iter().for_each(|value| put(&mut self.bytes, run.bytes(value)));
+        }
+        self.rows += run.len() as u64;
+        Ok(())
     }
 }
 

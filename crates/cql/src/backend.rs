@@ -7,6 +7,7 @@ use crate::error::CqlError;
 pub use helenus_engine::read::Probe;
 use helenus_engine::read::Stage;
 use helenus_engine::{Database, SchemaChange, Ticket};
+use helenus_model::run::{RowRun, RunColumn};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
@@ -385,6 +386,18 @@ pub trait RowsOut {
     }
     /// The row is complete.
     fn end_row(&mut self);
+    /// Whole rows, all of a run: of each the cells that `columns` take out of it.
+    fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+        for row in run.rows() {
+            for column in columns {
+                self.cell(match *column {
+                    RunColumn::Value(place) => row.get(place).map(|value| run.bytes(value)),
+                    RunColumn::Fixed(value) => value,
+                });
+            }
+            self.end_row();
+        }
+    }
     /// Bytes so far, for cutting pages.
     fn bytes(&self) -> usize;
     /// Forgets everything, for a second run.

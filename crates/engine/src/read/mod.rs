@@ -22,4 +22,4 @@ pub use helenus_sstable::stopwatch::{Stage, StageTimes};
 pub use probe::{Probe, SkipReason, TABLES_SEEN_MAX, TableSeen};
 pub use scratch::ReadScratch;
 pub(crate) use scratch::ScratchPool;
-pub use sink::{ReadEnd, RowSink, Taken, TombstoneLimit};
+pub use sink::{ReadEnd, RowSink, RunSink, Taken, TombstoneLimit};

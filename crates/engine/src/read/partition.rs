@@ -3,10 +3,13 @@
 use super::command::{ReadCommand, Resume};
 use super::scratch::ReadScratch;
 use super::sink::{RowSink, Taken, TombstoneLimit};
+use super::source::AnySource;
 use crate::error::{Error, Result};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
+use helenus_model::merge::Merge;
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
@@ -116,15 +119,23 @@ impl Progress<'_> {
         self.look(None, &mut pace, sink)?;
         if let Some(merge) = merge {
             loop {
+                match self.runs(merge, key, &mut pace, sink, cx)? {
+                    ControlFlow::Continue(()) => {}
+                    ControlFlow::Break(None) => break,
+                    ControlFlow::Break(Some(end)) => return Ok(end),
+                }
                 // Rows that one source alone has, and nothing hides, pass the merge by.
                 if let Some(source) = merge.sole() {
                     let flow = source.plain_rows(cx, |row, cx| {
                         Ok(match self.offer(Unfiltered::Row(row), &mut pace, sink, cx)? {
                             After::GoOn => ControlFlow::Continue(()),
                             After::Leave => ControlFlow::Break(None),
-                            After::End(end) => {
-                                ControlFlow::Break(Some(self.ended(end, key, Unfiltered::Row(row), &pace)))
-                            }
+                            After::End(end) => ControlFlow::Break(Some(self.ended(
+                                end,
+                                key,
+                                || self.position(Unfiltered::Row(row)),
+                                &pace,
+                            ))),
                         })
                     })?;
                     match flow {
@@ -139,7 +150,9 @@ impl Progress<'_> {
                 match self.offer(merge.current(), &mut pace, sink, cx)? {
                     After::GoOn => {}
                     After::Leave => break,
-                    After::End(end) => return Ok(self.ended(end, key, merge.current(), &pace)),
+                    After::End(end) => {
+                        return Ok(self.ended(end, key, || self.position(merge.current()), &pace));
+                    }
                 }
             }
         }
@@ -163,6 +176,41 @@ impl Progress<'_> {
             return Ok(PartitionEnd::Page(self.resume(key, None, 0)));
         }
         Ok(PartitionEnd::Finished)
+    }
+
+    /// Gives rows that one source alone has, and nothing hides, to the sink many at a time, as long as both can; whether the
+    /// read of the partition ends there.
+    fn runs(
+        &mut self,
+        merge: &mut Merge<AnySource>,
+        key: &[u8],
+        pace: &mut Pace,
+        sink: &mut dyn RowSink,
+        cx: &mut ReadContext,
+    ) -> Result<ControlFlow<Option<PartitionEnd>>> {
+        loop {
+            let Some(runs) = sink.runs() else { break };
+            let Some(source) = merge.sole() else { break };
+            let Some(run) = source.run(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else { break };
+            let merging = cx.enter(Stage::Sink);
+            runs.rows(&run)?;
+            cx.leave(merging);
+            let rows = run.len() as u64;
+            pace.counted += rows;
+            pace.left -= rows;
+            if pace.left > 0 && (self.command.page_rows.is_none() || !sink.is_full()) {
+                continue;
+            }
+            match self.look(None, pace, sink)? {
+                After::GoOn => {}
+                After::Leave => return Ok(ControlFlow::Break(None)),
+                After::End(end) => {
+                    let last = || self.position_of_last(&run);
+                    return Ok(ControlFlow::Break(Some(self.ended(end, key, last, pace))));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Gives an element to the sink if it is alive; whether the read goes on behind it.
@@ -258,11 +306,11 @@ impl Progress<'_> {
     }
 
     #[cold]
-    fn ended(&self, ends: EndsAt, key: &[u8], at: Unfiltered<'_>, pace: &Pace) -> PartitionEnd {
+    fn ended(&self, ends: EndsAt, key: &[u8], at: impl FnOnce() -> Vec<u8>, pace: &Pace) -> PartitionEnd {
         let position = match ends {
             EndsAt::Limit => return PartitionEnd::LimitReached,
-            EndsAt::PageBefore => self.before(self.position(at)),
-            EndsAt::PageBehind => self.position(at),
+            EndsAt::PageBefore => self.before(at()),
+            EndsAt::PageBehind => at(),
         };
         PartitionEnd::Page(self.resume(key, Some(position), pace.given))
     }
@@ -284,12 +332,25 @@ impl Progress<'_> {
         if let Unfiltered::Row(row) = element
             && position.is_empty()
         {
-            let table = &self.command.table;
-            let values = (0..table.clustering.len()).map(|index| row.clustering(index));
-            let encoded = clustering_key(values, &table.clustering, &mut position);
-            assert!(encoded.is_ok(), "a page ends at a row whose clustering has no ordered form");
+            self.encode(
+                (0..self.command.table.clustering.len()).map(|index| row.clustering(index)),
+                &mut position,
+            );
         }
         position
+    }
+
+    /// The ordered position of the last row of a run.
+    fn position_of_last(&self, run: &RowRun<'_>) -> Vec<u8> {
+        let mut position = Vec::new();
+        let last = run.rows().next_back().unwrap_or_default();
+        self.encode(last.iter().take(run.clustering).map(|value| Some(run.bytes(value))), &mut position);
+        position
+    }
+
+    fn encode<'v>(&self, values: impl Iterator<Item = Option<&'v [u8]>>, position: &mut Vec<u8>) {
+        let encoded = clustering_key(values, &self.command.table.clustering, position);
+        assert!(encoded.is_ok(), "a page ends at a row whose clustering has no ordered form");
     }
 
     fn page_ends(&self, sink: &dyn RowSink) -> bool {

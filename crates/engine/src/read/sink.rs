@@ -3,6 +3,7 @@
 use super::command::Resume;
 use crate::error::Result;
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 
 /// What a sink did with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,11 @@ pub trait RowSink {
     /// A row of it.
     fn row(&mut self, row: RowView<'_>) -> Result<Taken>;
 
+    /// Itself, if it takes rows many at a time now, which it may say anew before each time.
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        None
+    }
+
     /// The partition is finished; `rows` of it were looked at, those of earlier pages included. Lets a sink add the
     /// row that a static row alone makes.
     fn partition_end(&mut self, rows: u64) -> Result<Taken>;
@@ -52,6 +58,13 @@ pub trait RowSink {
     fn is_full(&self) -> bool {
         false
     }
+}
+
+/// Takes rows many at a time where they hold nothing but values, which spares most of what a row costs. It is given other rows
+/// one by one, in their order among these.
+pub trait RunSink {
+    /// Rows of the partition; all of them are part of the answer.
+    fn rows(&mut self, run: &RowRun<'_>) -> Result<()>;
 }
 
 /// How a read ended.

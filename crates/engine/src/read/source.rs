@@ -14,6 +14,7 @@ use helenus_model::filter::ClusteringFilter;
 use helenus_model::packed;
 use helenus_model::reconcile::{filter_row, merge_rows};
 use helenus_model::row::{RowBuf, RowView};
+use helenus_model::run::RowRun;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
@@ -57,6 +58,16 @@ impl AnySource {
             AnySource::Table(reader) => reader.plain_rows(cx, each),
             AnySource::Scan(scan) => scan.plain_rows(cx, each),
         }
+    }
+
+    /// Moves on over up to `most` rows at once, where they hold nothing but values; `None` where none such comes next, which
+    /// is for `plain_rows` and `advance`.
+    pub(super) fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
+        Ok(match self {
+            AnySource::Memtable(_) => None,
+            AnySource::Table(reader) => reader.run(most, cx)?,
+            AnySource::Scan(scan) => scan.run(most, cx)?,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::backend::{ResultColumns, RowsOut};
+use helenus_model::run::{RowRun, RunColumn};
 use helenus_wire::WireError;
 use helenus_wire::native::{
     BodyCodec, ColumnSource, Flags, HEADER_LENGTH, Opcode, ResponseHead, RowsMetadata, RowsWriter, Version,
@@ -114,6 +115,12 @@ impl RowsOut for RowsAnswer<'_> {
     fn end_row(&mut self) {
         if let Some((writer, _)) = &mut self.writer {
             writer.end_row();
+        }
+    }
+
+    fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+        if let Some((writer, _)) = &mut self.writer {
+            writer.run(run, columns);
         }
     }
 

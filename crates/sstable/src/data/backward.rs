@@ -8,6 +8,7 @@
 
 use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
+use super::run::RunRows;
 use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
@@ -170,6 +171,39 @@ impl Backward {
         self.reached_start = true;
     }
 
+    /// Goes on, against the order, over up to `most` rows at once, as `Forward::run` does.
+    pub(super) fn run(
+        &mut self,
+        (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
+        most: usize,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if range.with_keys {
+            return Ok(false);
+        }
+        let (Some(run), Some(first)) = (RunRows::of(rows.layout), self.next_at()) else { return Ok(false) };
+        cursor.hold(rows.data, first, cx)?;
+        for _ in 0..cursor.begin_rows(&run, most) {
+            let Some(at) = self.next_at() else { break };
+            let Some((end, row)) = cursor.next_row(&run, at) else { break };
+            if !pass((&mut self.by_size, &mut self.offsets), self.block, (at, end, row.back)) {
+                break;
+            }
+            cursor.keep_row();
+        }
+        Ok(cursor.count_rows(&run, cx))
+    }
+
+    /// Where the next element of the block stands.
+    #[inline(always)]
+    fn next_at(&self) -> Option<u64> {
+        match (&self.by_size, self.offsets.last()) {
+            (Some(place), _) => Some(place.at),
+            (None, Some(offset)) => Some(self.block.start + u64::from(*offset)),
+            (None, None) => None,
+        }
+    }
+
     /// Goes on, against the order, row by row of the block as long as they are plain, where rows need no keys, and gives
     /// each to `each`, which may break off behind it. What stops the run otherwise is for `step`, which finds it as it was.
     pub(super) fn plain_rows<B, E: From<Error>>(
@@ -184,24 +218,14 @@ impl Backward {
         // Where the rows lie was settled when their offsets were taken down, or the block entered.
         let Some(run) = cursor.begin_run(rows, &self.anywhere) else { return Ok(ControlFlow::Continue(())) };
         loop {
-            let at = match (&self.by_size, self.offsets.last()) {
-                (Some(place), _) => place.at,
-                (None, Some(offset)) => self.block.start + u64::from(*offset),
-                (None, None) => break,
-            };
+            let Some(at) = self.next_at() else { break };
             let mut next = at;
             let Plain::Row { back } = cursor.next_plain_row(&run, rows.data, &mut next, cx)? else { break };
             if cursor.row_view().is_empty() {
                 break;
             }
-            if let Some(place) = self.by_size {
-                let before = before(self.block, at, back);
-                if next != place.end || (before.is_none() && at != self.block.start) {
-                    break;
-                }
-                self.by_size = before;
-            } else {
-                self.offsets.pop();
+            if !pass((&mut self.by_size, &mut self.offsets), self.block, (at, next, back)) {
+                break;
             }
             let flow = each(cursor.row_view(), cx)?;
             if flow.is_break() {
@@ -322,6 +346,25 @@ impl Backward {
     fn offset(&self, rows: Rows<'_>, position: u64) -> Result<u32> {
         offset(rows, position, self.block.start)
     }
+}
+
+/// Goes on to the element before the one at `at`; `false`, and it does not, where the sizes do not fit.
+#[inline(always)]
+fn pass(
+    (by_size, offsets): (&mut Option<Before>, &mut Vec<u32>),
+    block: IndexBlock,
+    (at, end, back): (u64, u64, u64),
+) -> bool {
+    if let Some(place) = *by_size {
+        let before = before(block, at, back);
+        if end != place.end || (before.is_none() && at != block.start) {
+            return false;
+        }
+        *by_size = before;
+    } else {
+        offsets.pop();
+    }
+    true
 }
 
 /// The element before the one at `position`, which stands `back` before it; `None` where that is not in the block.

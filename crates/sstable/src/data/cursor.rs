@@ -4,15 +4,19 @@ use super::decode::{Head, HeadKind};
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
 use super::plain::{PlainRow, PlainRows};
+use super::run::{RunRow, RunRows};
 use super::skip::BoundValues;
 use super::window::Window;
 use crate::block::ReadContext;
 use crate::compression::DataBlocks;
 use crate::deletion_time::{DeletionTimeBytes, DeletionTimeForm};
 use crate::error::{Error, Result};
+use helenus_model::cell::Span;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
+use helenus_model::run::{RowRun, RunBuf};
+use std::cmp::Ordering;
 
 /// First length that is joined when a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
@@ -36,6 +40,7 @@ pub(super) struct Cursor {
     window: Window,
     pub(super) row: RowBuf,
     pub(super) marker: MarkerBuf,
+    run: RunBuf,
 }
 
 /// A head and where what follows it starts.
@@ -131,6 +136,84 @@ impl Cursor {
     /// Makes the row ready for a run of plain ones; `None` where none of the file's is plain.
     pub(super) fn begin_run<'a>(&mut self, rows: Rows<'a>, bound: &'a BoundValues) -> Option<PlainRows<'a>> {
         PlainRows::begin(rows.layout, bound, &mut self.row)
+    }
+
+    /// Begins a run of up to `most` rows; how many there is room for.
+    pub(super) fn begin_rows(&mut self, rows: &RunRows<'_>, most: usize) -> usize {
+        self.run.begin(rows.stride(), most)
+    }
+
+    /// Decodes the row at `position` as the next of the run, if it is of one and lies where those before it do; where it ends.
+    /// It belongs to the run when `keep_row` says so.
+    #[inline(always)]
+    pub(super) fn next_row(&mut self, rows: &RunRows<'_>, position: u64) -> Option<(u64, RunRow)> {
+        let (bytes, at) = self.window.at(position)?;
+        let row = rows.decode(bytes, at, self.run.next()?)?;
+        Some((position + (row.end - at) as u64, row))
+    }
+
+    /// See `next_row`.
+    #[inline(always)]
+    pub(super) fn keep_row(&mut self) {
+        self.run.push();
+    }
+
+    /// Counts the rows of the run as decoded; whether there are any.
+    pub(super) fn count_rows(&self, rows: &RunRows<'_>, cx: &mut ReadContext) -> bool {
+        let count = self.run.len() as u64;
+        cx.touched.rows_decoded += count;
+        cx.touched.cells_decoded += count * rows.cells() as u64;
+        count > 0
+    }
+
+    /// Has the block that holds `position` in hand.
+    pub(super) fn hold(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<()> {
+        if self.window.at(position).is_none() {
+            self.window.seek(data, position, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Drops the rows from the first on that does not certainly lie before the bound, if there is one. Returns where in the
+    /// data it stands, and whether it certainly lies behind; `from` is where the first of the run does.
+    pub(super) fn cut_rows(
+        &mut self,
+        rows: &RunRows<'_>,
+        bound: &BoundValues,
+        from: u64,
+    ) -> Option<(u64, bool)> {
+        if bound.is_after_all() {
+            return None;
+        }
+        let bytes = self.window.bytes();
+        let order = |values| rows.compare(bound, bytes, values);
+        let mut decoded = self.run.values().chunks_exact(rows.stride());
+        if decoded.clone().next_back().is_none_or(|last| order(last) == Some(Ordering::Less)) {
+            return None;
+        }
+        // A row ends where its last value does.
+        let (mut kept, mut end) = (0, from);
+        for values in decoded.by_ref() {
+            let order = order(values);
+            if order != Some(Ordering::Less) {
+                self.run.truncate(kept);
+                return Some((end, order.is_some()));
+            }
+            kept += 1;
+            let last = values.last().map_or(Span::EMPTY, |last| last.value);
+            end = self.window.start() + u64::from(last.start) + u64::from(last.len);
+        }
+        None
+    }
+
+    /// The run decoded last.
+    pub(super) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowRun<'a> {
+        RowRun {
+            values: self.run.values(),
+            data: self.window.bytes(),
+            clustering: layout.clustering.len(),
+            columns: &layout.regulars.plain_ids,
+        }
     }
 
     /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.

@@ -2,6 +2,7 @@
 
 use super::cursor::{Cursor, Found, Plain, Rows};
 use super::decode::HeadKind;
+use super::run::RunRows;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
@@ -17,7 +18,13 @@ pub(super) struct Forward {
     /// Deletion that is open there.
     open: DeletionTime,
     phase: Phase,
+    /// Rows that the next run of a slice with an end has at most: runs grow with the slice, so that few rows behind it are
+    /// decoded in vain.
+    run_rows: usize,
 }
+
+/// Rows of the first run of a slice with an end.
+const FIRST_RUN_ROWS: usize = 8;
 
 enum Phase {
     /// Elements before the slice are to be passed.
@@ -33,7 +40,7 @@ enum Phase {
 impl Forward {
     /// A walk from an element.
     pub(super) fn at(position: u64, open: DeletionTime) -> Forward {
-        Forward { position, open, phase: Phase::Done }
+        Forward { position, open, phase: Phase::Done, run_rows: FIRST_RUN_ROWS }
     }
 
     /// The next element.
@@ -49,6 +56,41 @@ impl Forward {
             (self.position, self.open) = (position, open);
         }
         self.phase = Phase::Before;
+        self.run_rows = FIRST_RUN_ROWS;
+    }
+
+    /// Goes on over up to `most` rows at once, where rows need no keys, which are the cursor's run then; whether there are
+    /// any. What ends the run is for `plain_rows` and `step`.
+    pub(super) fn run(
+        &mut self,
+        (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
+        most: usize,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden || range.is_name {
+            return Ok(false);
+        }
+        let Some(run) = RunRows::of(rows.layout) else { return Ok(false) };
+        let mut most = most;
+        if !range.end_values.is_after_all() {
+            most = most.min(self.run_rows);
+            self.run_rows *= 2;
+        }
+        cursor.hold(rows.data, self.position, cx)?;
+        let mut position = self.position;
+        for _ in 0..cursor.begin_rows(&run, most) {
+            let Some((end, _)) = cursor.next_row(&run, position) else { break };
+            cursor.keep_row();
+            position = end;
+        }
+        if let Some((end, is_behind)) = cursor.cut_rows(&run, &range.end_values, self.position) {
+            position = end;
+            if is_behind {
+                self.phase = Phase::Closing;
+            }
+        }
+        self.position = position;
+        Ok(cursor.count_rows(&run, cx))
     }
 
     /// Goes on row by row as long as they are plain, where rows need no keys, and gives each to `each`, which may break off

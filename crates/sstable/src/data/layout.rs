@@ -44,6 +44,8 @@ pub struct ColumnSet {
     pub(super) ascending: bool,
     /// The columns once more if all are plain: of one cell each, in the table, never dropped, in order.
     pub(super) plain: Option<Vec<PlainColumn>>,
+    /// The numbers of the columns, if all are plain.
+    pub(super) plain_ids: Vec<ColumnId>,
 }
 
 /// A column of which every cell is kept.
@@ -62,7 +64,8 @@ impl ColumnSet {
             Some(PlainColumn { id, fixed: column.fixed })
         };
         let plain = columns.iter().map(plain).collect::<Option<Vec<_>>>().filter(|_| ascending);
-        ColumnSet { columns, ascending, plain }
+        let plain_ids = plain.iter().flatten().map(|column| column.id).collect();
+        ColumnSet { columns, ascending, plain, plain_ids }
     }
 
     /// Whether there are none.

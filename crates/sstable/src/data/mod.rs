@@ -17,6 +17,7 @@ mod partition;
 mod plain;
 mod position;
 mod quick;
+mod run;
 mod scan;
 mod skip;
 mod slice;

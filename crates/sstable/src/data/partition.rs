@@ -16,6 +16,7 @@ use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
 use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
+use helenus_model::run::RowRun;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -241,6 +242,20 @@ impl PartitionReader {
             Walk::Backward => state.backward.plain_rows(at, cx, each),
             Walk::Between => Ok(ControlFlow::Continue(())),
         }
+    }
+
+    /// Moves on over up to `most` rows at once, as long as they hold nothing but values and lie in one block; `None` where no
+    /// such row comes next. What stops the run is for `plain_rows` and `advance`, and `current` is nothing until then.
+    pub fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
+        let state = &mut *self.state;
+        let layout = self.table.layout();
+        let at = (&mut state.cursor, Rows { data: self.table.data(), layout }, &state.range);
+        let is_there = match state.walk {
+            Walk::Forward => state.forward.run(at, most, cx)?,
+            Walk::Backward => state.backward.run(at, most, cx)?,
+            Walk::Between => false,
+        };
+        Ok(is_there.then(|| state.cursor.row_run(layout)))
     }
 
     /// Where the walk stands if it is forward and has been begun.

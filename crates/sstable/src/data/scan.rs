@@ -14,6 +14,7 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 use helenus_model::token::{KeyHash, Token};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
@@ -215,6 +216,11 @@ impl Scan {
         each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
     ) -> std::result::Result<ControlFlow<B>, E> {
         if self.next.is_some() { Ok(ControlFlow::Continue(())) } else { self.reader.plain_rows(cx, each) }
+    }
+
+    /// As [`PartitionReader::run`].
+    pub fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
+        if self.next.is_some() { Ok(None) } else { self.reader.run(most, cx) }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::analysis::selection::{Leaf, Selected, Selection, Shape, Source};
 use crate::backend::RowsOut;
 use helenus_model::cell::ColumnId;
 use helenus_model::row::RowView;
+use helenus_model::run::{RowRun, RunColumn};
 use helenus_model::schema::Table;
 
 /// The output columns, if each is a value as it stands.
@@ -23,6 +24,9 @@ enum DirectColumn {
 
 /// Cells that go to the answer at once.
 const CELLS: usize = 8;
+
+/// Columns that are taken out of runs of rows.
+const RUN_COLUMNS: usize = 16;
 
 impl DirectColumns {
     /// `None` if anything of the selection has to be computed.
@@ -43,6 +47,28 @@ impl DirectColumns {
             })
         };
         selection.columns.iter().map(column).collect::<Option<Vec<_>>>().map(DirectColumns)
+    }
+
+    /// Whether rows of a run can be written.
+    #[inline]
+    pub(super) fn takes_runs(&self) -> bool {
+        self.0.len() <= RUN_COLUMNS
+    }
+
+    /// Writes the rows of a run of a partition, which `at` knows. There are no more than `RUN_COLUMNS` columns.
+    pub(super) fn write_run(&self, run: &RowRun<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
+        let mut columns = [RunColumn::Fixed(None); RUN_COLUMNS];
+        for (taken, column) in columns.iter_mut().zip(&self.0) {
+            *taken = match *column {
+                DirectColumn::Clustering(index) => RunColumn::Value(index),
+                DirectColumn::Cell(id, near) => {
+                    run.place_of(id, near).map_or(RunColumn::Fixed(None), RunColumn::Value)
+                }
+                DirectColumn::Key(index) => RunColumn::Fixed(at.key_part(index)),
+                DirectColumn::Static(id) => RunColumn::Fixed(at.static_value(id)),
+            };
+        }
+        out.rows(run, columns.get(..self.0.len()).unwrap_or(&columns));
     }
 
     /// Writes a row; `at` makes what is asked for columns of its partition.

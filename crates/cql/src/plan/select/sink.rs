@@ -13,8 +13,9 @@ use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{Leaf, Selected, Selection};
 use crate::backend::RowsOut;
 use crate::error::{CqlError, Result};
-use helenus_engine::read::{RowSink, Taken, TombstoneLimit};
+use helenus_engine::read::{RowSink, RunSink, Taken, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
+use helenus_model::run::RowRun;
 use helenus_model::types::write_json;
 
 /// Bytes of an answer after which a page ends.
@@ -210,6 +211,12 @@ impl RowSink for SelectSink<'_> {
         self.emit(Some(row))
     }
 
+    #[inline]
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        let is_direct = self.direct.is_some_and(DirectColumns::takes_runs);
+        if is_direct && !self.partition.is_refused { Some(self) } else { None }
+    }
+
     fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
         let partition = &self.partition;
         if rows > 0 || partition.is_refused || !partition.has_statics || !self.shows_statics_alone {
@@ -228,5 +235,14 @@ impl RowSink for SelectSink<'_> {
 
     fn is_full(&self) -> bool {
         matches!(self.target, Target::Answer) && self.out.bytes() >= PAGE_BYTES
+    }
+}
+
+impl RunSink for SelectSink<'_> {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+        let Some(direct) = self.direct else { return Ok(()) };
+        let at = self.partition.row_at(None, (self.key_columns, self.now_s));
+        direct.write_run(run, &at, self.out);
+        self.check_length().map_err(|error| self.end_with(error))
     }
 }

@@ -10,6 +10,8 @@ use crate::WireError;
 use crate::native::primitives::{Put, Reader, patch_int};
 use crate::native::types::{Columns, one_table, put_columns};
 use crate::native::{BodyCodec, ColumnSpec, HEADER_LENGTH, Opcode, OpenEnvelope, Version};
+use helenus_model::cell::Span;
+use helenus_model::run::{RowRun, RunColumn};
 
 use super::ResponseHead;
 use super::ResultKind;
@@ -190,6 +192,38 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row += values.len();
     }
 
+    /// Appends the rows of a run, of each the cells that `columns` take out of it.
+    ///
+    /// # Panics
+    /// If these are not as many as there are columns, or a row is under way.
+    pub fn run(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+        assert_eq!(
+            (self.cells_in_row, columns.len()),
+            (0, self.columns),
+            "a row must have a cell for each column"
+        );
+        let start = self.out.len();
+        self.out.resize(start + run_bytes(run, columns) + ROOM, 0);
+        let mut out = self.out.get_mut(start..).unwrap_or_default();
+        let room = out.len();
+        for row in run.rows() {
+            for column in columns {
+                match *column {
+                    RunColumn::Value(place) => {
+                        let Some(value) = row.get(place) else { continue };
+                        out = put(out, run.data, value.value);
+                    }
+                    RunColumn::Fixed(None) => out = put_whole(out, -1, &[]),
+                    RunColumn::Fixed(Some(value)) => out = put_whole(out, value.len() as i32, value),
+                }
+            }
+        }
+        let written = room - out.len();
+        self.out.truncate(start + written);
+        self.rows += run.len() as i32;
+        self.row_start = self.out.len();
+    }
+
     /// Appends a cell that `write` writes straight into the response, for values that are put together only now.
     #[inline]
     pub fn cell_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -283,6 +317,42 @@ impl Drop for RowsWriter<'_> {
     fn drop(&mut self) {
         self.take_back();
     }
+}
+
+/// Bytes that values up to as many are copied as, whatever their length, and room for that behind the last.
+const ROOM: usize = 32;
+
+/// Bytes of the cells that `columns` take out of a run.
+fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
+    let values =
+        |place: usize| run.rows().filter_map(move |row| row.get(place)).map(|v| v.value.len as usize);
+    let column = |column: &RunColumn<'_>| match *column {
+        RunColumn::Value(place) => values(place).sum(),
+        RunColumn::Fixed(value) => run.len() * value.map_or(0, <[u8]>::len),
+    };
+    4 * run.len() * columns.len() + columns.iter().map(column).sum::<usize>()
+}
+
+/// Writes a value with its length, and maybe what lies behind it, where the next is written over it; what is left of `out`.
+#[inline(always)]
+fn put<'o>(out: &'o mut [u8], data: &[u8], value: Span) -> &'o mut [u8] {
+    let (start, len) = (value.start as usize, value.len as usize);
+    let whole = data.get(start..).and_then(|data| data.first_chunk::<ROOM>()).filter(|_| len <= ROOM);
+    let Some(whole) = whole else { return put_whole(out, value.len as i32, value.bytes(data)) };
+    let (head, rest) = out.split_at_mut(4);
+    head.copy_from_slice(&value.len.to_be_bytes());
+    let (place, _) = rest.split_at_mut(ROOM);
+    place.copy_from_slice(whole);
+    rest.get_mut(len..).unwrap_or_default()
+}
+
+/// Writes a cell; what is left of `out`, in which there is room for it.
+fn put_whole<'o>(out: &'o mut [u8], length: i32, value: &[u8]) -> &'o mut [u8] {
+    let (head, rest) = out.split_at_mut(4);
+    head.copy_from_slice(&length.to_be_bytes());
+    let (place, rest) = rest.split_at_mut(value.len());
+    place.copy_from_slice(value);
+    rest
 }
 
 /// The metadata of a result as a client reads it.
