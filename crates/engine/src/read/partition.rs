@@ -7,6 +7,7 @@ use super::source::AnySource;
 use crate::error::{Error, Result};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
+use helenus_model::filter::ClusteringFilter;
 use helenus_model::merge::Merge;
 use helenus_model::row::RowView;
 use helenus_model::run::RowRun;
@@ -117,12 +118,17 @@ impl Progress<'_> {
         cx.leave(merging);
         let mut pace = Pace { given: before, ..Pace::default() };
         self.look(None, &mut pace, sink)?;
+        // A file opened before a column was dropped still has its values, which make no row alive. Rows by name come alone.
+        let is_sliced = matches!(*self.command.filter, ClusteringFilter::Slices(_));
+        let in_runs = is_sliced && table.dropped.is_empty();
         if let Some(merge) = merge {
             loop {
-                match self.runs(merge, key, &mut pace, sink, cx)? {
-                    ControlFlow::Continue(()) => {}
-                    ControlFlow::Break(None) => break,
-                    ControlFlow::Break(Some(end)) => return Ok(end),
+                if in_runs {
+                    match self.runs(merge, key, &mut pace, sink, cx)? {
+                        ControlFlow::Continue(()) => {}
+                        ControlFlow::Break(None) => break,
+                        ControlFlow::Break(Some(end)) => return Ok(end),
+                    }
                 }
                 // Rows that one source alone has, and nothing hides, pass the merge by.
                 if let Some(source) = merge.sole() {

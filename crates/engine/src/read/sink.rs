@@ -63,7 +63,7 @@ pub trait RowSink {
 /// Takes rows many at a time where they hold nothing but values, which spares most of what a row costs. It is given other rows
 /// one by one, in their order among these.
 pub trait RunSink {
-    /// Rows of the partition; all of them are part of the answer.
+    /// Rows of the partition, of columns that the table has; all of them are part of the answer.
     fn rows(&mut self, run: &RowRun<'_>) -> Result<()>;
 }
 

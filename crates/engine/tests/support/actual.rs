@@ -4,15 +4,18 @@ use super::judge::{
     Ask, Bound, CellWrite, Change, FoundPartition, FoundRow, Kind, NEVER, RingBound, STRATEGIES, Select,
     Shape, Timed, Values, Version,
 };
-use helenus_engine::read::{KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::read::{
+    KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, RunSink, Taken,
+};
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_model::byte_comparable;
-use helenus_model::cell::{Cell, Span};
+use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, PartitionUpdate};
 use helenus_model::packed::RowWriter;
 use helenus_model::row::RowView;
+use helenus_model::run::{RowRun, RunValue};
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
 use helenus_model::token::Token;
 use helenus_model::types::CqlType;
@@ -251,6 +254,10 @@ impl RowSink for Collector<'_> {
         Ok(Taken::Counted)
     }
 
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        if self.ask.filtered { None } else { Some(self) }
+    }
+
     fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
         let statics = self.found.last().is_some_and(|partition| !partition.statics.is_empty());
         if rows == 0 && statics && !self.ask.filtered {
@@ -258,6 +265,34 @@ impl RowSink for Collector<'_> {
             return Ok(Taken::Counted);
         }
         Ok(Taken::Skipped)
+    }
+}
+
+impl RunSink for Collector<'_> {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+        let version = |value: &RunValue, bytes: &[u8]| Version {
+            timestamp_us: value.timestamp_us,
+            ttl_s: 0,
+            ends_s: NEVER,
+            value: bytes.to_vec(),
+        };
+        for row in run.rows() {
+            let (clustering, cells) = row.split_at(run.clustering);
+            let marker = clustering.first().filter(|value| value.timestamp_us != i64::MIN);
+            let cell = |(id, value): (&ColumnId, &RunValue)| {
+                let name = &*self.table.column_by_id(*id).expect("cells of known columns").name;
+                let name = ["v", "w"].into_iter().find(|known| *known == name).expect("a column of one cell");
+                ((name, None), version(value, run.bytes(value)))
+            };
+            let mut cells: Vec<_> = run.columns.iter().zip(cells).map(cell).collect();
+            cells.sort_by(|a, b| a.0.cmp(&b.0));
+            let clustering_values = clustering.iter().map(|value| run.bytes(value).to_vec()).collect();
+            let marker = marker.map(|value| version(value, &[]));
+            let found = FoundRow { clustering: clustering_values, marker, cells };
+            self.found.last_mut().unwrap().rows.push(found);
+            self.counted += 1;
+        }
+        Ok(())
     }
 }
 

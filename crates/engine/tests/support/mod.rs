@@ -6,7 +6,7 @@ pub mod actual;
 pub mod judge;
 pub mod random;
 
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, RunSink, Taken};
 use helenus_engine::{Database, DatabaseOptions, ReadRequest, Ticket};
 use helenus_host::Host;
 use helenus_model::byte_comparable;
@@ -15,6 +15,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
@@ -181,11 +182,26 @@ impl RowSink for Rows {
         Ok(Taken::Counted)
     }
 
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        Some(self)
+    }
+
     fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
         if rows == 0 && self.partition.1.is_some() {
             self.empty.push(self.partition.clone());
         }
         Ok(Taken::Skipped)
+    }
+}
+
+impl RunSink for Rows {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+        for row in run.rows() {
+            let c = row.first().and_then(|c| run.bytes(c).first_chunk::<4>()).map(|c| i32::from_be_bytes(*c));
+            let v = row.get(run.clustering).map(|value| text(run.bytes(value)));
+            self.rows.push((self.partition.0.clone(), self.partition.1.clone(), c.unwrap(), v));
+        }
+        Ok(())
     }
 }
 

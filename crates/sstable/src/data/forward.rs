@@ -74,7 +74,7 @@ impl Forward {
         let mut most = most;
         if !range.end_values.is_after_all() {
             most = most.min(self.run_rows);
-            self.run_rows *= 2;
+            self.run_rows = self.run_rows.saturating_mul(2);
         }
         cursor.hold(rows.data, self.position, cx)?;
         let mut position = self.position;

@@ -1,5 +1,7 @@
 //! Responses the server encodes are those a client decodes.
 
+use helenus_model::cell::{ColumnId, Span};
+use helenus_model::run::{RowRun, RunColumn, RunValue};
 use helenus_model::types::CqlType;
 use helenus_wire::native::*;
 use uuid::Uuid;
@@ -144,6 +146,51 @@ fn rows_are_cassandras() {
     rows.end_row();
     rows.finish(None).unwrap();
     assert_eq!(out, sent);
+}
+
+#[test]
+fn rows_of_a_run_are_written_as_their_cells_one_by_one() {
+    let columns = columns();
+    let metadata = RowsMetadata { columns: ColumnSource::Specs(&columns), skip: false, changed_id: None };
+    let head = ResponseHead::new(Version::V5, 1);
+    // Values of every length around that up to which they are copied whole; the last end with the data.
+    let lengths = [0_u32, 1, 4, 31, 32, 33, 100, 32, 31, 0, 2, 1];
+    let mut start = 0;
+    let value = |len: &u32| {
+        let value = Span { start, len: *len };
+        start += len;
+        RunValue { value, timestamp_us: 1 }
+    };
+    let values: Vec<RunValue> = lengths.iter().map(value).collect();
+    let data: Vec<u8> = (0..start).map(|byte| byte as u8).collect();
+    let ids = [ColumnId(3), ColumnId(7)];
+    let run = RowRun { values: &values, data: &data, clustering: 1, columns: &ids };
+    let pick =
+        [RunColumn::Value(2), RunColumn::Fixed(Some(b"key")), RunColumn::Fixed(None), RunColumn::Value(0)];
+    let picked: Vec<RunColumn<'_>> = (0..columns.len()).map(|column| pick[column % pick.len()]).collect();
+
+    let mut in_runs = vec![9];
+    let mut writer = RowsWriter::begin(&mut in_runs, &head, &metadata, None);
+    writer.run(&run, &picked);
+    writer.run(&RowRun { values: &[], ..run }, &picked);
+    writer.run(&run, &picked);
+    assert_eq!(writer.rows(), 8);
+    writer.finish(None).unwrap();
+
+    let mut by_cells = vec![9];
+    let mut writer = RowsWriter::begin(&mut by_cells, &head, &metadata, None);
+    for row in run.rows().chain(run.rows()) {
+        for column in &picked {
+            match *column {
+                RunColumn::Value(place) => writer.cell(run.bytes(&row[place])),
+                RunColumn::Fixed(Some(value)) => writer.cell(value),
+                RunColumn::Fixed(None) => writer.null(),
+            }
+        }
+        writer.end_row();
+    }
+    writer.finish(None).unwrap();
+    assert_eq!(in_runs, by_cells);
 }
 
 #[test]
