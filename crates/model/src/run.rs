@@ -43,12 +43,12 @@ impl RunBuf {
 
     /// Where the values of the next row go; `None` if there is no room for it. It counts when `push` is called.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<&mut [RunValue]> {
+    pub fn room(&mut self) -> Option<&mut [RunValue]> {
         let start = self.rows * self.stride;
         self.values.get_mut(start..start + self.stride)
     }
 
-    /// The row whose values were put where `next` said belongs to the run.
+    /// The row whose values were put where `room` said belongs to the run.
     #[inline(always)]
     pub fn push(&mut self) {
         self.rows += 1;

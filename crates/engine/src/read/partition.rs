@@ -194,8 +194,7 @@ impl Progress<'_> {
         sink: &mut dyn RowSink,
         cx: &mut ReadContext,
     ) -> Result<ControlFlow<Option<PartitionEnd>>> {
-        loop {
-            let Some(runs) = sink.runs() else { break };
+        while let Some(runs) = sink.runs() {
             let Some(source) = merge.sole() else { break };
             let Some(run) = source.run(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else { break };
             let merging = cx.enter(Stage::Sink);

@@ -217,8 +217,7 @@ impl Backward {
         }
         // Where the rows lie was settled when their offsets were taken down, or the block entered.
         let Some(run) = cursor.begin_run(rows, &self.anywhere) else { return Ok(ControlFlow::Continue(())) };
-        loop {
-            let Some(at) = self.next_at() else { break };
+        while let Some(at) = self.next_at() {
             let mut next = at;
             let Plain::Row { back } = cursor.next_plain_row(&run, rows.data, &mut next, cx)? else { break };
             if cursor.row_view().is_empty() {

@@ -148,7 +148,7 @@ impl Cursor {
     #[inline(always)]
     pub(super) fn next_row(&mut self, rows: &RunRows<'_>, position: u64) -> Option<(u64, RunRow)> {
         let (bytes, at) = self.window.at(position)?;
-        let row = rows.decode(bytes, at, self.run.next()?)?;
+        let row = rows.decode(bytes, at, self.run.room()?)?;
         Some((position + (row.end - at) as u64, row))
     }
 
