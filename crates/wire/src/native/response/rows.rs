@@ -210,8 +210,10 @@ impl<'b> RowsWriter<'b> {
             for column in columns {
                 match *column {
                     RunColumn::Value(place) => {
-                        let Some(value) = row.get(place) else { continue };
-                        out = put(out, run.data, value.value);
+                        out = match row.get(place) {
+                            Some(value) => put(out, run.data, value.value),
+                            None => put_whole(out, -1, &[]),
+                        };
                     }
                     RunColumn::Fixed(None) => out = put_whole(out, -1, &[]),
                     RunColumn::Fixed(Some(value)) => out = put_whole(out, value.len() as i32, value),
