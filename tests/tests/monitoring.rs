@@ -235,7 +235,8 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     let (rpc, http) = (address("rpc"), address("http"));
     let mut client = Raw::ready(server.address(), 4);
     table(&mut client);
-    let filler = "f".repeat(300);
+    // 30 MB to decompress: more than a tick of the clock, however fast the machine.
+    let filler = "f".repeat(10_000);
     for row in 0..3_000 {
         client.run(&format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, 'secret-{filler}')", row % 50));
     }
