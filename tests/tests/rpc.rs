@@ -6,7 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Client, Server, root};
+use end_to_end::{Client, Cql, Server, files, root};
+use helenus_wire::thrift::{
+    Column, ColumnParent, ConsistencyLevel, Field, Method, SlicePredicate, SliceRange, args, begin_call,
+    end_message,
+};
 use serde_json::Value;
 
 /// A server with the interface, and where it serves it.
@@ -204,5 +208,152 @@ fn an_unknown_call_and_missing_arguments_are_answered_with_the_protocols_own_exc
         assert_eq!(answer[..4], [0x80, 1, 0, 3], "an exception");
         let text = String::from_utf8_lossy(&answer);
         assert!(text.contains(expected), "{text}");
+    }
+}
+
+/// A connection that sends calls as bytes and takes answers as bytes.
+struct Calls(TcpStream);
+
+impl Calls {
+    fn connect(address: &str) -> Calls {
+        let socket = TcpStream::connect(address).expect("connect");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        Calls(socket)
+    }
+
+    /// The whole answer to a call, which is no exception.
+    fn answer<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
+        let mut message = Vec::new();
+        let at = begin_call(method, 1, &mut message);
+        asked.write(&mut message);
+        end_message(at, &mut message);
+        self.0.write_all(&message).expect("write");
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).expect("a frame");
+        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut answer).expect("its message");
+        // A reply, its name and number, and a struct whose first field is 0, the result, or nothing.
+        let result = &answer[12 + method.name().len()..];
+        let is_result = answer[3] == 2 && (result == [0] || result[1..3] == [0, 0]);
+        assert!(is_result, "{method:?}: {}", String::from_utf8_lossy(&answer));
+        answer
+    }
+}
+
+/// Columns of a row in the families of the next test.
+const COLUMNS: i64 = 700;
+
+/// Rows with columns of all kinds in each family, most of them plain.
+fn fill_families(cql: &Cql, calls: &mut Calls) {
+    cql.run("CREATE KEYSPACE doors WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    for (family, columns) in [
+        ("ascending", "n text, value blob, PRIMARY KEY (key, n)) WITH COMPACT STORAGE"),
+        (
+            "descending",
+            "n text, value blob, PRIMARY KEY (key, n)) WITH COMPACT STORAGE AND CLUSTERING ORDER BY (n DESC)",
+        ),
+        ("composite", "n text, m bigint, value blob, PRIMARY KEY (key, n, m)) WITH COMPACT STORAGE"),
+        ("declared", "n0100 blob, n0300 blob, PRIMARY KEY (key)) WITH COMPACT STORAGE"),
+        ("counting", "n text, value counter, PRIMARY KEY (key, n)) WITH COMPACT STORAGE"),
+    ] {
+        cql.run(&format!("CREATE TABLE doors.{family} (key blob, {columns}"));
+    }
+    calls.answer(Method::SetKeyspace, &args::OfKeyspace { keyspace: "doors" });
+    for column in 0..COLUMNS {
+        let name = format!("n{column:04}");
+        let value = "ab".repeat([5, 0, 16, 17, 60][column as usize % 5]);
+        let mut using = format!("USING TIMESTAMP {}", 1_000 + column);
+        if column % 97 == 3 {
+            using += " AND TTL 864000";
+        }
+        for family in ["ascending", "descending"] {
+            cql.run(&format!(
+                "INSERT INTO doors.{family} (key, n, value) VALUES (0x01, '{name}', 0x{value}) {using}"
+            ));
+        }
+        cql.run(&format!(
+            "INSERT INTO doors.composite (key, n, m, value) VALUES (0x01, 'n{:03}', {column}, 0x{value}) {using}",
+            column / 10
+        ));
+        cql.run(&format!(
+            "UPDATE doors.counting SET value = value + {column} WHERE key = 0x01 AND n = '{name}'"
+        ));
+        let inserted = Column {
+            name: name.as_bytes(),
+            value: Some(value.as_bytes()),
+            timestamp: Some(1_000 + column),
+            ttl: None,
+        };
+        let column_parent = ColumnParent { column_family: "declared", super_column: None };
+        let consistency_level = ConsistencyLevel::One;
+        let insert = args::Insert { key: &[1], column_parent, column: inserted, consistency_level };
+        calls.answer(Method::Insert, &insert);
+    }
+    for family in ["ascending", "descending", "composite"] {
+        cql.run(&format!("DELETE FROM doors.{family} WHERE key = 0x01 AND n = 'n0055'"));
+    }
+}
+
+/// Every answer about those families, and about a row that is not there.
+fn asked(calls: &mut Calls) -> Vec<(String, Vec<u8>)> {
+    let composite: [&[u8]; 2] = [b"\0\x04n005\0", b"\0\x04n040\x01"];
+    let ranges: [[&[u8]; 2]; 4] = [[b"", b""], [b"n0050", b"n0400"], [b"n0400", b"n0050"], [b"n0301", b""]];
+    let mut answers = Vec::new();
+    for family in ["ascending", "descending", "composite", "declared", "counting"] {
+        for range in ranges {
+            for (reversed, count) in [(false, 10_000), (false, 100), (true, 100), (true, 10_000), (false, 1)]
+            {
+                let [start, finish] = match (family, range) {
+                    ("composite", [_, b""]) => [&b""[..]; 2],
+                    ("composite", [b"n0050", _]) => composite,
+                    ("composite", [finish, start]) if finish > start => [composite[1], composite[0]],
+                    (_, range) => range,
+                };
+                let is_backwards = !start.is_empty() && !finish.is_empty() && start > finish;
+                if is_backwards != (reversed ^ (family == "descending")) && range[1] != b"" {
+                    continue;
+                }
+                let slice_range = Some(SliceRange { start, finish, reversed, count });
+                let predicate = SlicePredicate { column_names: None, slice_range };
+                let column_parent = ColumnParent { column_family: family, super_column: None };
+                let consistency_level = ConsistencyLevel::One;
+                let one = args::GetSlice {
+                    key: &[1],
+                    column_parent: column_parent.clone(),
+                    predicate: predicate.clone(),
+                    consistency_level,
+                };
+                let keys: Vec<&[u8]> = vec![&[1], &[2]];
+                let many = args::MultigetSlice { keys, column_parent, predicate, consistency_level };
+                let call = format!("{family} {start:?} {finish:?} {reversed} {count}");
+                for method in [Method::GetSlice, Method::GetCount] {
+                    answers.push((format!("{method:?} {call}"), calls.answer(method, &one)));
+                }
+                for method in [Method::MultigetSlice, Method::MultigetCount] {
+                    answers.push((format!("{method:?} {call}"), calls.answer(method, &many)));
+                }
+            }
+        }
+    }
+    answers
+}
+
+#[test]
+fn columns_are_answered_in_the_same_bytes_from_memory_and_from_files() {
+    let (server, address) = server();
+    let cql = Cql::connect(server.address());
+    let mut calls = Calls::connect(&address);
+    fill_families(&cql, &mut calls);
+    let from_memory = asked(&mut calls);
+    assert!(from_memory.len() > 200, "{} answers", from_memory.len());
+    let longest = from_memory.iter().map(|(_, answer)| answer.len()).max();
+    assert!(longest > Some(40_000), "no answer has all columns: {longest:?}");
+    for settle in [&["flush"][..], &["compact", "doors"]] {
+        server.admin(settle);
+        let folder = files::table_folder(&server.tables(), &cql, "doors", "ascending");
+        assert_eq!(files::tables(&folder).len(), 1, "{settle:?}");
+        for ((call, from_memory), (_, from_files)) in from_memory.iter().zip(asked(&mut calls)) {
+            assert!(*from_memory == from_files, "{call} after {settle:?}: other bytes");
+        }
     }
 }

@@ -61,13 +61,13 @@ impl RowSink for Answer {
 }
 
 impl RunSink for Answer {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
         self.cut();
         for row in run.rows() {
             row.iter().for_each(|value| put(&mut self.bytes, run.bytes(value)));
         }
         self.rows += run.len() as u64;
-        Ok(())
+        Ok(true)
     }
 }
 

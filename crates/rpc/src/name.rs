@@ -216,6 +216,9 @@ impl Comparator {
     }
 }
 
+/// Bytes around a component of a composite: its length before it, its end behind it.
+pub(crate) const COMPONENT_BYTES: usize = 3;
+
 /// Appends a component of a composite.
 pub(crate) fn put_component(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(value.len() as u16).to_be_bytes());

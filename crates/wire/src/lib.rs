@@ -11,6 +11,8 @@
 
 mod error;
 pub mod native;
+mod room;
 pub mod thrift;
 
 pub use error::{SegmentPart, WireError};
+pub use room::{Room, append};

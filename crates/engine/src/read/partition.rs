@@ -198,10 +198,10 @@ impl Progress<'_> {
             let Some(source) = merge.sole() else { break };
             let Some(run) = source.run(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else { break };
             let merging = cx.enter(Stage::Sink);
-            runs.rows(&run)?;
+            let is_counted = runs.rows(&run)?;
             cx.leave(merging);
             let rows = run.len() as u64;
-            pace.counted += rows;
+            *if is_counted { &mut pace.counted } else { &mut pace.skipped } += rows;
             pace.left -= rows;
             if pace.left > 0 && (self.command.page_rows.is_none() || !sink.is_full()) {
                 continue;

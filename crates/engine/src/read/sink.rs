@@ -63,8 +63,8 @@ pub trait RowSink {
 /// Takes rows many at a time where they hold nothing but values, which spares most of what a row costs. It is given other rows
 /// one by one, in their order among these.
 pub trait RunSink {
-    /// Rows of the partition, of columns that the table has; all of them are part of the answer.
-    fn rows(&mut self, run: &RowRun<'_>) -> Result<()>;
+    /// Rows of the partition, of columns that the table has. Whether they count against the limits: all of them or none.
+    fn rows(&mut self, run: &RowRun<'_>) -> Result<bool>;
 }
 
 /// How a read ended.

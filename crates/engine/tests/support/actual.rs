@@ -269,7 +269,7 @@ impl RowSink for Collector<'_> {
 }
 
 impl RunSink for Collector<'_> {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
         let version = |value: &RunValue, bytes: &[u8]| Version {
             timestamp_us: value.timestamp_us,
             ttl_s: 0,
@@ -292,7 +292,7 @@ impl RunSink for Collector<'_> {
             self.found.last_mut().unwrap().rows.push(found);
             self.counted += 1;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -195,13 +195,13 @@ impl RowSink for Rows {
 }
 
 impl RunSink for Rows {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
         for row in run.rows() {
             let c = row.first().and_then(|c| run.bytes(c).first_chunk::<4>()).map(|c| i32::from_be_bytes(*c));
             let v = row.get(run.clustering).map(|value| text(run.bytes(value)));
             self.rows.push((self.partition.0.clone(), self.partition.1.clone(), c.unwrap(), v));
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Columns in an answer, byte by byte: the form of `wire::thrift`'s structs without making one.
 
 use crate::family::{Family, Shape};
-use crate::name::put_component;
+use crate::name::{COMPONENT_BYTES, put_component};
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
+use helenus_wire::append;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_i64};
 
 /// What a column holds.
@@ -53,19 +55,69 @@ pub(crate) fn put_named_column(counts: bool, name: &[u8], found: &Found<'_>, out
     if counts || found.ttl_s != 0 {
         return put_held_column(counts, |out| put_binary(name, out), found, out);
     }
-    // The same bytes in few steps: most columns are of this kind. Three heads of fields and a length, name, head and length,
-    // value, head, timestamp and the ends of two structs.
+    // The same bytes in few steps: most columns are of this kind.
+    out.reserve(COLUMN_BYTES + name.len() + found.value.len());
+    out.extend_from_slice(&before_name(name.len()));
+    out.extend_from_slice(name);
+    out.extend_from_slice(&before_value(found.value.len()));
+    out.extend_from_slice(found.value);
+    out.extend_from_slice(&behind_value(found.timestamp_us));
+}
+
+/// Bytes of a column without TTL that are neither its name nor its value.
+const COLUMN_BYTES: usize = 30;
+
+/// The heads of the column's field in its holder and of its name's, and the length of the name.
+#[inline(always)]
+fn before_name(length: usize) -> [u8; 10] {
     const STRUCT: u8 = Type::Struct as u8;
     const STRING: u8 = Type::String as u8;
-    let [a, b, c, d] = (name.len() as u32).to_be_bytes();
-    out.reserve(30 + name.len() + found.value.len());
-    out.extend_from_slice(&[STRUCT, 0, 1, STRING, 0, 1, a, b, c, d]);
-    out.extend_from_slice(name);
-    let [a, b, c, d] = (found.value.len() as u32).to_be_bytes();
-    out.extend_from_slice(&[STRING, 0, 2, a, b, c, d]);
-    out.extend_from_slice(found.value);
-    let [a, b, c, d, e, f, g, h] = found.timestamp_us.to_be_bytes();
-    out.extend_from_slice(&[Type::I64 as u8, 0, 3, a, b, c, d, e, f, g, h, 0, 0]);
+    let [a, b, c, d] = (length as u32).to_be_bytes();
+    [STRUCT, 0, 1, STRING, 0, 1, a, b, c, d]
+}
+
+/// The head and the length of the value.
+#[inline(always)]
+fn before_value(length: usize) -> [u8; 7] {
+    let [a, b, c, d] = (length as u32).to_be_bytes();
+    [Type::String as u8, 0, 2, a, b, c, d]
+}
+
+/// The timestamp, with its head, and the ends of the column and of its holder.
+#[inline(always)]
+fn behind_value(timestamp_us: i64) -> [u8; 13] {
+    let [a, b, c, d, e, f, g, h] = timestamp_us.to_be_bytes();
+    [Type::I64 as u8, 0, 3, a, b, c, d, e, f, g, h, 0, 0]
+}
+
+/// Appends the columns that the rows of a run stand for, as `put_row` does each. `place` is that of their value.
+pub(crate) fn put_run(family: &Family, run: &RowRun<'_>, place: usize, out: &mut Vec<u8>) {
+    let is_composite = family.shape == Shape::Composite;
+    // Around a component stand its length and the byte behind it.
+    let around = COLUMN_BYTES + if is_composite { COMPONENT_BYTES * run.clustering } else { 0 };
+    let bytes: usize = run.values.iter().map(|value| value.value.len as usize).sum();
+    append(out, bytes + run.len() * around, |out| {
+        for row in run.rows() {
+            let (names, _) = row.split_at(run.clustering);
+            if is_composite {
+                let length = names.iter().map(|name| COMPONENT_BYTES + name.value.len as usize).sum();
+                out.put_array(before_name(length));
+                for name in names {
+                    out.put_array((name.value.len as u16).to_be_bytes());
+                    out.put_span(run.data, name.value);
+                    out.put_array([0]);
+                }
+            } else if let [name, ..] = names {
+                out.put_array(before_name(name.value.len as usize));
+                out.put_span(run.data, name.value);
+            }
+            if let Some(value) = row.get(place) {
+                out.put_array(before_value(value.value.len as usize));
+                out.put_span(run.data, value.value);
+                out.put_array(behind_value(value.timestamp_us));
+            }
+        }
+    });
 }
 
 /// Appends a `ColumnOrSuperColumn` that holds a column.

@@ -3,14 +3,15 @@
 //! Declared columns of a static family come from the static row and stand among the others in the order of names
 //! (`ThriftResultsMerger`): they wait until a row behind them comes.
 
-use super::column::{Found, put_column, put_named_column, put_row};
+use super::column::{Found, put_column, put_named_column, put_row, put_run};
 use super::predicate::Wanted;
 use crate::family::{Family, Shape};
 use helenus_engine::Result as EngineResult;
-use helenus_engine::read::{RowSink, Taken};
+use helenus_engine::read::{RowSink, RunSink, Taken};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::row::RowView;
+use helenus_model::run::RowRun;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list};
 use std::ops::Range;
 
@@ -319,9 +320,30 @@ impl RowSink for Slicer<'_> {
         })
     }
 
+    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+        // The engine counts columns where rows of the table are columns, and no declared ones stand among them.
+        let counts = !matches!(self.envelope, Envelope::KeySlice) && self.family.shape != Shape::Super;
+        (counts && self.wanted.declared.is_empty() && !self.family.counts).then_some(self)
+    }
+
     fn partition_end(&mut self, _rows: u64) -> EngineResult<Taken> {
         self.give_waiting(None);
         self.end();
         Ok(if self.envelope == Envelope::KeySlice { Taken::Counted } else { Taken::Skipped })
+    }
+}
+
+impl RunSink for Slicer<'_> {
+    fn rows(&mut self, run: &RowRun<'_>) -> EngineResult<bool> {
+        if self.out.len() > self.bytes_max {
+            self.is_too_long = true;
+            return Err(helenus_engine::Error::Cancelled);
+        }
+        let Some(value) = run.place_of(self.family.value, 0) else { return Ok(false) };
+        if self.writes() {
+            put_run(self.family, run, value, self.out);
+        }
+        self.given += run.len() as u64;
+        Ok(true)
     }
 }

@@ -239,10 +239,11 @@ impl RowSink for SelectSink<'_> {
 }
 
 impl RunSink for SelectSink<'_> {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<()> {
-        let Some(direct) = self.direct else { return Ok(()) };
+    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
+        let Some(direct) = self.direct else { return Ok(false) };
         let at = self.partition.row_at(None, (self.key_columns, self.now_s));
         direct.write_run(run, &at, self.out);
-        self.check_length().map_err(|error| self.end_with(error))
+        self.check_length().map_err(|error| self.end_with(error))?;
+        Ok(true)
     }
 }

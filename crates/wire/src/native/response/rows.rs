@@ -7,10 +7,10 @@
 //! the other way round and is used by no driver.
 
 use crate::WireError;
+use crate::append;
 use crate::native::primitives::{Put, Reader, patch_int};
 use crate::native::types::{Columns, one_table, put_columns};
 use crate::native::{BodyCodec, ColumnSpec, HEADER_LENGTH, Opcode, OpenEnvelope, Version};
-use helenus_model::cell::Span;
 use helenus_model::run::{RowRun, RunColumn};
 
 use super::ResponseHead;
@@ -202,26 +202,26 @@ impl<'b> RowsWriter<'b> {
             (0, self.columns),
             "a row must have a cell for each column"
         );
-        let start = self.out.len();
-        self.out.resize(start + run_bytes(run, columns) + ROOM, 0);
-        let mut out = self.out.get_mut(start..).unwrap_or_default();
-        let room = out.len();
-        for row in run.rows() {
-            for column in columns {
-                match *column {
-                    RunColumn::Value(place) => {
-                        out = match row.get(place) {
-                            Some(value) => put(out, run.data, value.value),
-                            None => put_whole(out, -1, &[]),
-                        };
+        append(self.out, run_bytes(run, columns), |out| {
+            for row in run.rows() {
+                for column in columns {
+                    match *column {
+                        RunColumn::Value(place) => match row.get(place) {
+                            Some(value) => {
+                                out.put_array(value.value.len.to_be_bytes());
+                                out.put_span(run.data, value.value);
+                            }
+                            None => out.put_array((-1_i32).to_be_bytes()),
+                        },
+                        RunColumn::Fixed(None) => out.put_array((-1_i32).to_be_bytes()),
+                        RunColumn::Fixed(Some(value)) => {
+                            out.put_array((value.len() as i32).to_be_bytes());
+                            out.put(value);
+                        }
                     }
-                    RunColumn::Fixed(None) => out = put_whole(out, -1, &[]),
-                    RunColumn::Fixed(Some(value)) => out = put_whole(out, value.len() as i32, value),
                 }
             }
-        }
-        let written = room - out.len();
-        self.out.truncate(start + written);
+        });
         self.rows += run.len() as i32;
         self.row_start = self.out.len();
     }
@@ -321,9 +321,6 @@ impl Drop for RowsWriter<'_> {
     }
 }
 
-/// Bytes that values up to as many are copied as, whatever their length, and room for that behind the last.
-const ROOM: usize = 32;
-
 /// Bytes of the cells that `columns` take out of a run.
 fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
     let values =
@@ -333,28 +330,6 @@ fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
         RunColumn::Fixed(value) => run.len() * value.map_or(0, <[u8]>::len),
     };
     4 * run.len() * columns.len() + columns.iter().map(column).sum::<usize>()
-}
-
-/// Writes a value with its length, and maybe what lies behind it, where the next is written over it; what is left of `out`.
-#[inline(always)]
-fn put<'o>(out: &'o mut [u8], data: &[u8], value: Span) -> &'o mut [u8] {
-    let (start, len) = (value.start as usize, value.len as usize);
-    let whole = data.get(start..).and_then(|data| data.first_chunk::<ROOM>()).filter(|_| len <= ROOM);
-    let Some(whole) = whole else { return put_whole(out, value.len as i32, value.bytes(data)) };
-    let (head, rest) = out.split_at_mut(4);
-    head.copy_from_slice(&value.len.to_be_bytes());
-    let (place, _) = rest.split_at_mut(ROOM);
-    place.copy_from_slice(whole);
-    rest.get_mut(len..).unwrap_or_default()
-}
-
-/// Writes a cell; what is left of `out`, in which there is room for it.
-fn put_whole<'o>(out: &'o mut [u8], length: i32, value: &[u8]) -> &'o mut [u8] {
-    let (head, rest) = out.split_at_mut(4);
-    head.copy_from_slice(&length.to_be_bytes());
-    let (place, rest) = rest.split_at_mut(value.len());
-    place.copy_from_slice(value);
-    rest
 }
 
 /// The metadata of a result as a client reads it.

@@ -1,0 +1,100 @@
+//! Room at the end of an answer for many values at once: made in one go, written from front to back.
+
+use helenus_model::cell::Span;
+
+/// Bytes that short values are copied as, whatever their length.
+const COPIED: usize = 32;
+
+/// Room that is written from its front.
+pub struct Room<'o>(&'o mut [u8]);
+
+/// Appends what `write` puts, which is `most` bytes or fewer.
+///
+/// # Panics
+/// If it puts more.
+#[inline]
+pub fn append(out: &mut Vec<u8>, most: usize, write: impl FnOnce(&mut Room<'_>)) {
+    let start = out.len();
+    out.resize(start + most + COPIED, 0);
+    let mut room = Room(out.get_mut(start..).unwrap_or_default());
+    write(&mut room);
+    let left = room.0.len();
+    out.truncate(out.len() - left);
+}
+
+impl Room<'_> {
+    /// Writes bytes.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    #[inline(always)]
+    pub fn put(&mut self, bytes: &[u8]) {
+        let (place, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
+        place.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+
+    /// Writes as many bytes as are known to be.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    #[inline(always)]
+    pub fn put_array<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.put(&bytes);
+    }
+
+    /// Writes a value that lies in `data`, and maybe what lies behind it there, where the next is written over it.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    #[inline(always)]
+    pub fn put_span(&mut self, data: &[u8], value: Span) {
+        let (start, len) = (value.start as usize, value.len as usize);
+        let whole = data.get(start..).and_then(|data| data.first_chunk::<COPIED>());
+        let Some(whole) = whole.filter(|_| len <= COPIED) else { return self.put(value.bytes(data)) };
+        let room = std::mem::take(&mut self.0);
+        if let Some(place) = room.first_chunk_mut::<COPIED>() {
+            *place = *whole;
+        }
+        let (_, rest) = room.split_at_mut(len);
+        self.0 = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_one_another_wherever_they_lie_and_nothing_of_what_lies_behind_them_stays() {
+        let data: Vec<u8> = (0..100).collect();
+        let mut out = vec![7];
+        let spans = [(0, 3), (98, 2), (10, 32), (20, 33), (5, 0), (100, 0), (60, 40)];
+        let length: u32 = spans.iter().map(|(_, len)| len).sum();
+        append(&mut out, length as usize + 2, |room| {
+            for (start, len) in spans {
+                room.put_span(&data, Span { start, len });
+            }
+            room.put_array([1, 2]);
+        });
+        let mut expected = vec![7];
+        for (start, len) in spans {
+            expected.extend_from_slice(&data[start as usize..][..len as usize]);
+        }
+        expected.extend_from_slice(&[1, 2]);
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn room_that_is_not_used_goes_back() {
+        let mut out = vec![1];
+        append(&mut out, 10, |room| room.put(b"ab"));
+        assert_eq!(out, b"\x01ab");
+    }
+
+    #[test]
+    #[should_panic(expected = "mid > len")]
+    fn more_than_there_is_room_for_is_a_bug_of_who_writes_it() {
+        append(&mut Vec::new(), 1, |room| room.put(&[0; 34]));
+    }
+}
