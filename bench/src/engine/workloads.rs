@@ -106,7 +106,9 @@ impl Bench<'_> {
             target,
         );
         self.point_reads("memtable", rows)?;
-        database.flush(single.id)?;
+        let mut samples = Samples::default();
+        samples.time(|| Ok(database.flush(single.id)?))?;
+        self.report.row("flush of 5 columns, partitions of one row", samples, (rows as f64, "rows"), Target::None);
         self.point_reads("SSTable", rows)
     }
 

@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
 use crate::version::Version;
+use helenus_host::prefetch;
 use std::path::Path;
 
 /// Bits beyond those that the chance asks for (`FilterFactory.BITSET_EXCESS`).
@@ -58,9 +59,12 @@ impl Filter {
         self.bits.len()
     }
 
-    /// Adds a key by both halves of its Murmur3 hash.
-    pub fn add(&mut self, h1: i64, h2: i64) {
-        for index in indexes(h1, h2, self.hash_count, self.bits.len()) {
+    fn indexes(&self, (h1, h2): (i64, i64)) -> impl Iterator<Item = usize> + use<> {
+        indexes(h1, h2, self.hash_count, self.bits.len())
+    }
+
+    fn set(&mut self, halves: (i64, i64)) {
+        for index in self.indexes(halves) {
             if let Some(byte) = self.bits.get_mut(index / 8) {
                 *byte |= 1 << (index % 8);
             }
@@ -69,7 +73,7 @@ impl Filter {
 
     /// Whether the key with these halves may have been added.
     pub fn may_contain(&self, h1: i64, h2: i64) -> bool {
-        indexes(h1, h2, self.hash_count, self.bits.len())
+        self.indexes((h1, h2))
             .all(|index| self.bits.get(index / 8).is_some_and(|byte| byte & 1 << (index % 8) != 0))
     }
 
@@ -108,6 +112,46 @@ impl Filter {
             words.iter_mut().for_each(|word| word.reverse());
         }
         Ok(Filter { hash_count: hash_count as u32, bits })
+    }
+}
+
+/// Makes a filter. The bits of a key lie all over it: they are asked for when the key comes and set some keys later, when
+/// they are there.
+pub struct FilterBuilder {
+    filter: Filter,
+    /// The last keys, each by its halves, in the places that their numbers have modulo as many.
+    waiting: [(i64, i64); KEYS_WAITING],
+    keys: usize,
+}
+
+/// Keys whose bits are on their way.
+const KEYS_WAITING: usize = 4;
+
+impl FilterBuilder {
+    /// A builder of an empty filter.
+    pub fn new(filter: Filter) -> FilterBuilder {
+        FilterBuilder { filter, waiting: [(0, 0); KEYS_WAITING], keys: 0 }
+    }
+
+    /// Adds a key by both halves of its Murmur3 hash.
+    pub fn add(&mut self, h1: i64, h2: i64) {
+        for index in self.filter.indexes((h1, h2)) {
+            prefetch(self.filter.bits.get(index / 8..=index / 8).unwrap_or_default());
+        }
+        let Some(place) = self.waiting.get_mut(self.keys % KEYS_WAITING) else { return };
+        let before = std::mem::replace(place, (h1, h2));
+        if self.keys >= KEYS_WAITING {
+            self.filter.set(before);
+        }
+        self.keys += 1;
+    }
+
+    /// The filter of all keys.
+    pub fn finish(mut self) -> Filter {
+        for halves in self.waiting.into_iter().take(self.keys) {
+            self.filter.set(halves);
+        }
+        self.filter
     }
 }
 
@@ -220,6 +264,18 @@ mod tests {
         assert!(!open.is_informative() && open.may_contain(1, 2));
         assert!(closed.is_informative() && !closed.may_contain(1, 2));
         assert_eq!(closed.memory_bytes(), 16);
+    }
+
+    #[test]
+    fn every_key_that_was_added_is_contained_however_many_they_are() {
+        let hash = |key: i64| (key.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed()), !key << 40);
+        for keys in 0..20 {
+            let mut builder = FilterBuilder::new(Filter::with_capacity(20, 0.01));
+            (0..keys).map(hash).for_each(|(h1, h2)| builder.add(h1, h2));
+            let filter = builder.finish();
+            assert!((0..keys).map(hash).all(|(h1, h2)| filter.may_contain(h1, h2)), "{keys}");
+            assert_eq!(filter.bits.iter().all(|byte| *byte == 0), keys == 0);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::component::Component;
 use crate::compression::DataWriter;
 use crate::data::{Encoder, RowLayout};
 use crate::error::{Error, Result};
-use crate::filter::{Filter, hash_byte};
+use crate::filter::{Filter, FilterBuilder, hash_byte};
 use crate::names::Descriptor;
 use crate::statistics::{
     CommitLogPosition, EncodingStats, Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics,
@@ -136,7 +136,7 @@ pub struct SsTableWriter {
     data: DataWriter,
     index: IndexWriter,
     times: Times,
-    filter: Filter,
+    filter: FilterBuilder,
     statistics: StatisticsCollector,
     /// Whether the table holds counters.
     counts: bool,
@@ -203,7 +203,7 @@ impl SsTableWriter {
             data,
             index,
             times: Times::new(version, options.beyond_2038),
-            filter: Filter::with_capacity(options.estimated_keys.max(1), fp_chance),
+            filter: FilterBuilder::new(Filter::with_capacity(options.estimated_keys.max(1), fp_chance)),
             statistics: StatisticsCollector::default(),
             counts: options.table.is_counter(),
             encoder: Encoder::new(layout),
@@ -377,6 +377,7 @@ impl SsTableWriter {
         let data = data.finish()?;
         let first_key = self.first_key.unwrap_or_default();
         index.finish(&mut files, &first_key, &partition.key)?;
+        let filter = filter.finish();
         if filter.is_informative() {
             let mut out = files.create(Component::Filter)?;
             filter.write(descriptor.version, &mut out)?;

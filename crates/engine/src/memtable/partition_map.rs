@@ -25,8 +25,8 @@ use std::ptr::NonNull;
 const BUCKET_ENTRIES: usize = 7;
 /// Entries for each bucket, on average, beyond which the directory doubles: one bucket in a hundred is then full.
 const ENTRIES_PER_BUCKET_MAX: usize = 3;
-/// Cache lines that an entry and the first row behind it fill, about.
-const ENTRY_LINES: usize = 7;
+/// Cache lines that an entry and the first row behind it fill, about: the row's node comes last.
+const ENTRY_LINES: usize = 9;
 /// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
@@ -148,7 +148,7 @@ impl PartitionMap {
         });
         // SAFETY: just placed; lives as long as the arena, which outlives the map.
         let entry = unsafe { entry.as_ref() };
-        self.with_room(arena).add(arena, entry);
+        self.with_room(arena).add(arena, token, entry);
         entry
     }
 
@@ -196,9 +196,9 @@ impl PartitionMap {
         let new = Directory::new(arena, bits);
         if let Some(old) = old {
             for number in 0..old.buckets() {
-                old.bucket(number).slots().for_each(|(_, entry)| new.add(arena, entry));
+                old.bucket(number).slots().for_each(|(token, entry)| new.add(arena, token, entry));
             }
-            old.rest_from(Token::MIN).for_each(|entry| new.add(arena, entry));
+            old.rest_from(Token::MIN).for_each(|entry| new.add(arena, entry.token, entry));
         }
         let new = arena.place(new);
         self.directory.store(new.as_ptr(), Ordering::Release);
@@ -250,14 +250,15 @@ impl Directory {
         }
     }
 
-    /// Adds an entry; the caller is the only writer.
-    fn add(&self, arena: &Arena, entry: &Entry) {
-        let bucket = self.bucket(self.bucket_of(entry.token));
+    /// Adds an entry of a token; the caller is the only writer. The entry's own memory is not touched: a directory that
+    /// grows would wait for that of each.
+    fn add(&self, arena: &Arena, token: Token, entry: &Entry) {
+        let bucket = self.bucket(self.bucket_of(token));
         let count = bucket.count.load(Ordering::Relaxed);
-        if let (Some(token), Some(slot)) =
+        if let (Some(place), Some(slot)) =
             (bucket.tokens.get(count as usize), bucket.entries.get(count as usize))
         {
-            token.store(entry.token.0, Ordering::Relaxed);
+            place.store(token.0, Ordering::Relaxed);
             slot.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
             bucket.count.store(count + 1, Ordering::Release);
         } else {

@@ -155,6 +155,10 @@ impl<V> SkipList<V> {
 
     /// The first node whose key is not below `key`.
     pub fn at_or_after(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        // Nothing lies below an empty key, and no node need be looked at to know it.
+        if key.is_empty() {
+            return self.first();
+        }
         match self.before(key) {
             None => self.first(),
             Some(node) => node.next(),

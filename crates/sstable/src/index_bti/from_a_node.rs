@@ -6,7 +6,7 @@ use super::{
 };
 use crate::block::{Block, BlockCache, BlockFile, PAGE_BYTES, ReadContext};
 use crate::error::{Error, Result};
-use crate::filter::{Filter, hash_byte};
+use crate::filter::{Filter, FilterBuilder, hash_byte};
 use crate::sequential_writer::SequentialWriter;
 use crate::trie::test_file::{MemoryFile, block_file, blocking};
 use crate::version::Version;
@@ -87,7 +87,7 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
     let (index, keys) = (index(), keys());
     let file = MemoryFile::empty();
     let mut builder = PartitionIndexBuilder::new(SequentialWriter::on(file.clone(), Path::new("p"), true));
-    let mut filter = Filter::with_capacity(keys.len() as u64, 0.01);
+    let mut filter = FilterBuilder::new(Filter::with_capacity(keys.len() as u64, 0.01));
     for key in &keys {
         let hash_byte = hash_byte(key.halves.1);
         let position = index.lookup(&key.decorated, hash_byte, &mut blocking()).unwrap().unwrap();
@@ -99,7 +99,7 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
 
     let file = MemoryFile::empty();
     let mut out = SequentialWriter::on(file.clone(), Path::new("f"), false);
-    filter.write(Version::Da, &mut out).unwrap();
+    filter.finish().write(Version::Da, &mut out).unwrap();
     out.finish().unwrap();
     assert!(file.bytes() == FILTER);
 
