@@ -108,7 +108,12 @@ impl Bench<'_> {
         self.point_reads("memtable", rows)?;
         let mut samples = Samples::default();
         samples.time(|| Ok(database.flush(single.id)?))?;
-        self.report.row("flush of 5 columns, partitions of one row", samples, (rows as f64, "rows"), Target::None);
+        self.report.row(
+            "flush of 5 columns, partitions of one row",
+            samples,
+            (rows as f64, "rows"),
+            Target::None,
+        );
         self.point_reads("SSTable", rows)
     }
 

@@ -8,6 +8,7 @@
 
 mod disk;
 mod error;
+mod huge_pages;
 pub mod memory;
 mod prefetch;
 pub mod real;
@@ -17,6 +18,7 @@ mod time;
 
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
+pub use huge_pages::{HUGE_PAGE_BYTES, gather};
 pub use prefetch::{prefetch, prefetch_lines};
 pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};
 pub use time::{Clock, Random};

@@ -136,6 +136,9 @@ impl Worker for Flusher {
             return Next::Done;
         }
         let Some(store) = shared.due() else {
+            if shared.memory.gather() {
+                return Next::Again;
+            }
             shared.memory.trim();
             return Next::WaitAtMost(LOOK_NS);
         };

@@ -5,6 +5,7 @@
 //! let go of it.
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
+use helenus_host::{HUGE_PAGE_BYTES, gather};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 const ALIGN: usize = 8;
 /// First chunk: a table that is hardly written costs little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Chunks double up to this size.
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Chunks double up to this size: a huge page.
+const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
 /// Memory that all memtables of a database use together, and chunks of flushed ones that wait for their next use: a page
 /// that the system hands out anew has to be cleared, which costs a write more than all else it does in memory.
@@ -27,6 +28,8 @@ struct Account {
     /// Chunks of `CHUNK_BYTES_MAX`.
     spare: parking_lot::Mutex<Vec<Chunk>>,
     spare_max: usize,
+    /// Whether a chunk was asked for lately.
+    is_in_use: std::sync::atomic::AtomicBool,
 }
 
 impl MemoryAccount {
@@ -40,13 +43,35 @@ impl MemoryAccount {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives one spare chunk back to the system: called now and then, so that a server at rest becomes small again.
+    /// Gives one spare chunk back to the system if none was asked for since the last call: called now and then, so that a
+    /// server at rest becomes small again.
     pub fn trim(&self) {
-        let chunk = self.0.spare.lock().pop();
-        drop(chunk);
+        if !self.0.is_in_use.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            let chunk = self.0.spare.lock().pop();
+            drop(chunk);
+        }
+    }
+
+    /// Puts a spare chunk into huge pages, if there is one that is not; whether there was. A write looks for its partition
+    /// at random places, and a flush reads rows at random. For who may wait: where a huge page is touched first, the writer
+    /// waits for two megabytes to be cleared.
+    pub fn gather(&self) -> bool {
+        let Some(mut chunk) = self.scattered() else { return false };
+        chunk.is_gathered = true;
+        gather(chunk.memory.as_ptr(), chunk.size);
+        self.0.spare.lock().push(chunk);
+        true
+    }
+
+    /// A spare chunk for which the system was not asked yet.
+    fn scattered(&self) -> Option<Chunk> {
+        let mut spare = self.0.spare.lock();
+        let place = spare.iter().position(|chunk| !chunk.is_gathered)?;
+        Some(spare.swap_remove(place))
     }
 
     fn chunk(&self, size: usize) -> Chunk {
+        self.0.is_in_use.store(true, std::sync::atomic::Ordering::Relaxed);
         let spare = if size == CHUNK_BYTES_MAX { self.0.spare.lock().pop() } else { None };
         spare.unwrap_or_else(|| Chunk::new(size))
     }
@@ -75,6 +100,8 @@ struct Chunk {
     memory: NonNull<u8>,
     size: usize,
     used: AtomicUsize,
+    /// Whether the system was asked to put it into huge pages.
+    is_gathered: bool,
 }
 
 // SAFETY: a chunk's memory is handed out in disjoint pieces (fetch_add), and the list of chunks is behind a lock.
@@ -170,11 +197,12 @@ impl Chunk {
         // SAFETY: the layout is not of size zero: chunks have at least `CHUNK_BYTES_MIN` bytes.
         let memory = unsafe { std::alloc::alloc(layout) };
         let Some(memory) = NonNull::new(memory) else { std::alloc::handle_alloc_error(layout) };
-        Chunk { memory, size, used: AtomicUsize::new(0) }
+        Chunk { memory, size, used: AtomicUsize::new(0), is_gathered: false }
     }
 
     fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size, ALIGN)
+        let align = if size == CHUNK_BYTES_MAX { HUGE_PAGE_BYTES } else { ALIGN };
+        Layout::from_size_align(size, align)
             .unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
     }
 
@@ -211,6 +239,35 @@ mod tests {
             let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr(), len) };
             assert_eq!(bytes, n.to_be_bytes().repeat(1 + n as usize % 7));
         }
+    }
+
+    #[test]
+    fn spare_chunks_are_gathered_once_and_used_again() {
+        let account = MemoryAccount::keeping(4 * CHUNK_BYTES_MAX);
+        let places = || -> Vec<usize> {
+            let arena = Arena::new(account.clone());
+            let pieces = (0..6 * CHUNK_BYTES_MAX / CHUNK_BYTES_MIN).map(|_| arena.allocate(CHUNK_BYTES_MIN));
+            pieces.map(|piece| piece.addr().get()).collect()
+        };
+        let gathered = || account.0.spare.lock().iter().filter(|chunk| chunk.is_gathered).count();
+        let first = places();
+        assert_eq!(
+            (gathered(), account.0.spare.lock().len()),
+            (0, 4),
+            "four chunks of a dropped arena are spare"
+        );
+        assert!((0..4).all(|_| account.gather()) && !account.gather());
+        assert_eq!(gathered(), 4);
+        let second = places();
+        assert!(
+            second.iter().filter(|place| first.contains(place)).count()
+                >= 4 * CHUNK_BYTES_MAX / CHUNK_BYTES_MIN
+        );
+        assert_eq!(gathered(), 4, "the same chunks come back");
+        account.trim();
+        assert_eq!(gathered(), 4, "who has just used them may soon do so again");
+        account.trim();
+        assert_eq!(gathered(), 3, "and gives them back at rest");
     }
 
     #[test]

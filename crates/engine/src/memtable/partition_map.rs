@@ -25,8 +25,10 @@ use std::ptr::NonNull;
 const BUCKET_ENTRIES: usize = 7;
 /// Entries for each bucket, on average, beyond which the directory doubles: one bucket in a hundred is then full.
 const ENTRIES_PER_BUCKET_MAX: usize = 3;
-/// Cache lines that an entry and the first row behind it fill, about: the row's node comes last.
-const ENTRY_LINES: usize = 9;
+/// Cache lines that an entry fills, with its key before it and the first row behind it, about: the row's node comes last.
+const ENTRY_LINES: usize = 10;
+/// How far before an entry its key lies, about.
+const KEY_BYTES: usize = 64;
 /// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
@@ -246,7 +248,9 @@ impl Directory {
     /// Asks for the memory of a bucket's entries, for whoever walks there.
     fn foresee(&self, number: usize) {
         if number < self.buckets() {
-            self.bucket(number).slots().for_each(|(_, entry)| prefetch_lines(entry, ENTRY_LINES));
+            self.bucket(number).slots().for_each(|(_, entry)| {
+                prefetch_lines(std::ptr::from_ref(entry).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
+            });
         }
     }
 
