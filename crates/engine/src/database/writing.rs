@@ -13,6 +13,9 @@ use helenus_model::token::Token;
 use helenus_sstable::index_bti::DeletionTimeBytes;
 use std::sync::atomic::Ordering;
 
+/// Partitions of a mutation whose places are asked for ahead.
+const FORESEEN: usize = 4;
+
 impl Database {
     /// Applies a mutation whole. The ticket says when it may be acknowledged.
     ///
@@ -81,16 +84,26 @@ impl Shared {
                 true => derived(&tables, mutation, self.timestamps.now_s())?,
                 false => Vec::new(),
             };
+            // What is applied below arrives from memory while the log is written.
+            let mut tokens = [None; FORESEEN];
+            for (update, token) in mutation.updates.iter().zip(&mut tokens) {
+                let Some(store) = tables.get(&update.table.id) else { continue };
+                let of_key = Token::of_key(&update.key);
+                store.view_briefly().current().foresee(of_key);
+                *token = Some(of_key);
+            }
             let ticket = match &self.log {
                 Some(log) => log.append(mutation, &derived)?,
                 None => Ticket::ready(),
             };
-            for update in mutation.updates.iter().chain(&derived) {
+            for (number, update) in mutation.updates.iter().chain(&derived).enumerate() {
                 let Some(store) = tables.get(&update.table.id) else { continue };
-                let view = store.view();
+                let view = store.view_briefly();
                 let writes = &view.figures.writes;
                 let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
-                view.current().apply(update, Token::of_key(&update.key))?;
+                let foreseen = tokens.get(number).copied().flatten();
+                let token = foreseen.unwrap_or_else(|| Token::of_key(&update.key));
+                view.current().apply(update, token)?;
                 if let Some(began_ns) = began_ns {
                     let now_ns = self.host.clock.monotonic_ns();
                     writes.record(now_ns.saturating_sub(began_ns), now_ns);

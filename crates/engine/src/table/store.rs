@@ -112,6 +112,11 @@ impl TableStore {
         self.view.load_full()
     }
 
+    /// The same for a moment: not counted as held, which doors on other cores would wait for.
+    pub(crate) fn view_briefly(&self) -> arc_swap::Guard<Arc<View>> {
+        self.view.load()
+    }
+
     /// Takes a changed definition of the same table.
     pub(crate) fn redefine(&self, table: &Arc<Table>) {
         self.table.store(table.clone());
