@@ -96,8 +96,8 @@ struct State {
     /// How far each table's writes are in its SSTables.
     flushed: BTreeMap<TableId, LogPosition>,
     timestamp_reserve_us: i64,
-    /// The next segment, made ahead by the spare worker; taken when the active one is full.
-    ready: Option<Segment>,
+    /// The next segments in the order of their numbers, made ahead by the spare worker; taken when the active one is full.
+    ready: VecDeque<Segment>,
     /// The number of the segment that the spare worker makes now.
     making: Option<u32>,
     /// Full-grown segments of which nothing is needed any more: the next ones are made of them.
@@ -138,10 +138,14 @@ struct Closed {
 }
 
 impl State {
-    /// The size of the segment to be made ahead, if one is due: the active one is half full and there is none.
+    /// The size of the segment to be made ahead, if one is due and not under way. Behind a full-grown one come others as
+    /// fast, and their syncs take as long as the disk is busy: it has one ready from its start, and two from its half.
     fn wants_spare(&self, segment_bytes: u32) -> Option<u32> {
         let active = self.active.as_ref()?;
-        let due = self.ready.is_none() && !self.stopping && active.end() > active.segment.size / 2;
+        let is_grown = active.segment.size >= segment_bytes;
+        let is_half_full = active.end() > active.segment.size / 2;
+        let wanted = usize::from(is_grown) + usize::from(is_half_full);
+        let due = self.ready.len() < wanted && self.making.is_none() && !self.stopping;
         due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
     }
 
@@ -212,7 +216,7 @@ impl CommitLog {
             unsynced: Vec::new(),
             flushed: left.flushed,
             timestamp_reserve_us: left.timestamp_reserve_us,
-            ready: None,
+            ready: VecDeque::new(),
             making: None,
             used: Vec::new(),
             stopping: false,
@@ -463,11 +467,9 @@ impl CommitLog {
         let ready = {
             let mut state = self.state.lock();
             state.used.clear();
-            state.ready.take()
+            std::mem::take(&mut state.ready)
         };
-        if let Some(ready) = ready {
-            self.discard(ready)?;
-        }
+        ready.into_iter().try_for_each(|segment| self.discard(segment))?;
         remove_spares(&*self.host.disk, &self.options.dir)
     }
 
@@ -479,15 +481,15 @@ impl CommitLog {
         }
     }
 
-    /// Makes the next segment ahead, if it is due: of one that is needed no more, else of zeroes.
+    /// Makes the next segment ahead, if it is due: of one that is needed no more, else of zeroes. Whether another is due.
     ///
     /// # Errors
     /// `LogFull`: the next append that needs room tries again and says so.
-    pub(super) fn make_spare(&self) -> Result<()> {
+    pub(super) fn make_spare(&self) -> Result<bool> {
         let _making = self.making.lock();
         let (size, number, used) = {
             let mut state = self.state.lock();
-            let Some(size) = state.wants_spare(self.options.segment_bytes) else { return Ok(()) };
+            let Some(size) = state.wants_spare(self.options.segment_bytes) else { return Ok(false) };
             let used = state.take_used(size);
             state.making = Some(state.next_number);
             (size, state.next_number, used)
@@ -498,12 +500,13 @@ impl CommitLog {
         let segment = made?;
         if state.next_number == number {
             state.next_number += 1;
-            state.ready = Some(segment);
-            return Ok(());
+            state.ready.push_back(segment);
+            return Ok(state.wants_spare(self.options.segment_bytes).is_some());
         }
         // An append needed room before this was there, and went on with a later number.
         drop(state);
-        self.discard(segment)
+        self.discard(segment)?;
+        Ok(true)
     }
 
     fn make_segment(&self, size: u32, number: u32, used: Option<UsedSegment>) -> Result<Segment> {
@@ -562,12 +565,12 @@ impl CommitLog {
         let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
         debug_assert!(content_bytes_max(size) > bytes);
         let (disk, dir) = (&*self.host.disk, &self.options.dir);
-        let segment = match state.ready.take() {
+        let segment = match state.ready.pop_front() {
             Some(ready) if ready.size as usize >= least => ready,
-            ready => {
-                if let Some(small) = ready {
-                    self.discard(small)?;
-                }
+            small => {
+                // The one made now has a greater number than any of them.
+                let useless = small.into_iter().chain(std::mem::take(&mut state.ready));
+                useless.into_iter().try_for_each(|segment| self.discard(segment))?;
                 let used = state.take_used(size);
                 let spare = self.told(state, self.spare(size, SPARE_NAMES[1], used))?;
                 let number = state.number();

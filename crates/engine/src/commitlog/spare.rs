@@ -4,7 +4,7 @@ use super::append::CommitLog;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
-/// Makes the next segment when the active one is half full.
+/// Makes the next segments before the active one is full.
 pub(super) struct SpareWorker {
     log: Weak<CommitLog>,
 }
@@ -21,8 +21,10 @@ impl Worker for SpareWorker {
         if log.is_stopping() {
             return Next::Done;
         }
-        // A failure is not kept: the append that finds no spare makes its own, and reports why it cannot.
-        let _ = log.make_spare();
-        Next::Wait
+        match log.make_spare() {
+            Ok(true) => Next::Again,
+            // A failure is not kept: the append that finds no spare makes its own, and reports why it cannot.
+            Ok(false) | Err(_) => Next::Wait,
+        }
     }
 }
