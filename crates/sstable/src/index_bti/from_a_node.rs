@@ -99,7 +99,8 @@ fn the_same_keys_make_the_same_partitions_and_filter() {
 
     let file = MemoryFile::empty();
     let mut out = SequentialWriter::on(file.clone(), Path::new("f"), false);
-    filter.finish().write(Version::Da, &mut out).unwrap();
+    let filter = filter.finish();
+    filter.write(Version::Da, &mut out).unwrap();
     out.finish().unwrap();
     assert!(file.bytes() == FILTER);
 
