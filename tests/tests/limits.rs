@@ -69,23 +69,22 @@ fn reads_under_way(server: &Server) -> u64 {
 fn queries_end_when_their_client_leaves() {
     const CLIENTS: u64 = 20;
     const REQUESTS: i16 = 30;
-    // Half of it is what a connection's own thread has patience for; then the disk threads have the query.
-    let server =
-        start("slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n");
+    // Half of it is what a connection's own thread has patience for; then the disk threads have the query, two of them, so that
+    // they fall behind on any machine.
+    let server = start(
+        "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\nconcurrent_reads: 2\n",
+    );
     let mut client = Raw::ready(server.address(), 4);
     fill(&mut client);
     let process = server.process_id();
     let before = cpu_ticks(process);
     (0..10).for_each(|_| client.run(SCAN));
     let of_ten = (cpu_ticks(process) - before).max(1);
-    let leaving: Vec<Raw> = (0..CLIENTS)
-        .map(|_| {
-            let mut client = Raw::ready(server.address(), 4);
-            let ask = |stream| frame(4, 0, stream, QUERY, &query(4, SCAN, &[]));
-            client.send(&(0..REQUESTS).flat_map(ask).collect::<Vec<u8>>());
-            client
-        })
-        .collect();
+    // All of them are there before one asks: a thread that is busy with queries answers no new client.
+    let mut leaving: Vec<Raw> = (0..CLIENTS).map(|_| Raw::ready(server.address(), 4)).collect();
+    let ask = |stream| frame(4, 0, stream, QUERY, &query(4, SCAN, &[]));
+    let asked = (0..REQUESTS).flat_map(ask).collect::<Vec<u8>>();
+    leaving.iter_mut().for_each(|client| client.send(&asked));
     let begin = Instant::now();
     while reads_under_way(&server) < 50 {
         assert!(begin.elapsed() < Duration::from_secs(60), "the queries run");
@@ -198,8 +197,9 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
     let spent = cpu_ticks(process) - before;
     let asked = of_ten * CLIENTS / 10;
     println!("{spent} hundredths of a second after the clients left; all they had under way takes {asked}");
-    // A twentieth of it is the calls of those that stay.
-    assert!(spent < asked / 5, "{spent} hundredths of a second of work for nobody, of {asked}");
+    // A twentieth of it is the calls of those that stay; what ran when the others left takes as long as a busy machine needs to
+    // notice it.
+    assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
     only_the_next_is_logged_as_failed(&server, &mut over_cql);
 }
 
