@@ -100,6 +100,8 @@ struct State {
     ready: VecDeque<Segment>,
     /// The number of the segment that the spare worker makes now.
     making: Option<u32>,
+    /// The active segment behind which it could make none: a full disk is not tried again with each write.
+    failed_behind: Option<u32>,
     /// Full-grown segments of which nothing is needed any more: the next ones are made of them.
     used: Vec<UsedSegment>,
     stopping: bool,
@@ -145,7 +147,8 @@ impl State {
         let is_grown = active.segment.size >= segment_bytes;
         let is_half_full = active.end() > active.segment.size / 2;
         let wanted = usize::from(is_grown) + usize::from(is_half_full);
-        let due = self.ready.len() < wanted && self.making.is_none() && !self.stopping;
+        let has_failed = self.failed_behind == Some(active.segment.number);
+        let due = self.ready.len() < wanted && self.making.is_none() && !has_failed && !self.stopping;
         due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
     }
 
@@ -218,6 +221,7 @@ impl CommitLog {
             timestamp_reserve_us: left.timestamp_reserve_us,
             ready: VecDeque::new(),
             making: None,
+            failed_behind: None,
             used: Vec::new(),
             stopping: false,
             appended_bytes: 0,
@@ -497,6 +501,9 @@ impl CommitLog {
         let made = self.make_segment(size, number, used);
         let mut state = self.state.lock();
         state.making = None;
+        if made.is_err() {
+            state.failed_behind = state.active.as_ref().map(|active| active.segment.number);
+        }
         let segment = made?;
         if state.next_number == number {
             state.next_number += 1;

@@ -134,7 +134,7 @@ pub(crate) fn read_log(
         let reader = SegmentReader::open(disk, (*number, path), &mut memory)?;
         let is_last = index + 1 == log.segments.len();
         let bytes = sizes.get(index).copied().unwrap_or_default();
-        let continued = log.continued_by(index + 1)?;
+        let continued = log.continued_behind(index)?;
         if continued.is_some_and(|end| end.segment() < *number) {
             // Made ahead and never used: the next one goes on where the one before this ended.
             left.segments.push((*number, bytes, BTreeMap::new()));
@@ -208,9 +208,20 @@ impl Log<'_> {
         Ok(false)
     }
 
-    /// Where a segment says that the one before it ended; `None` if there is no such segment, or nothing in it.
-    fn continued_by(&self, index: usize) -> Result<Option<LogPosition>> {
-        let Some((number, path)) = self.segments.get(index) else { return Ok(None) };
+    /// Where the log ended before the next segment that has records; `None` if there is none. Segments that were made ahead
+    /// and never used may stand between.
+    fn continued_behind(&self, index: usize) -> Result<Option<LogPosition>> {
+        for segment in self.segments.iter().skip(index + 1) {
+            let continued = self.continued_by(segment)?;
+            if continued.is_some() {
+                return Ok(continued);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a segment says that the one before it ended; `None` if there is nothing in it.
+    fn continued_by(&self, (number, path): &(u32, PathBuf)) -> Result<Option<LogPosition>> {
         let file = self.disk.open(path).map_err(Error::io("open", path))?;
         let size = file.size().map_err(Error::io("read", path))?.min(FRONT_BYTES);
         let mut memory = Vec::new();
