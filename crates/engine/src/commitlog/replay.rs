@@ -211,13 +211,8 @@ impl Log<'_> {
     /// Where the log ended before the next segment that has records; `None` if there is none. Segments that were made ahead
     /// and never used may stand between.
     fn continued_behind(&self, index: usize) -> Result<Option<LogPosition>> {
-        for segment in self.segments.iter().skip(index + 1) {
-            let continued = self.continued_by(segment)?;
-            if continued.is_some() {
-                return Ok(continued);
-            }
-        }
-        Ok(None)
+        let mut behind = self.segments.iter().skip(index + 1);
+        behind.find_map(|segment| self.continued_by(segment).transpose()).transpose()
     }
 
     /// Where a segment says that the one before it ended; `None` if there is nothing in it.

@@ -23,7 +23,7 @@ impl Worker for SpareWorker {
         }
         match log.make_spare() {
             Ok(true) => Next::Again,
-            // A failure is not kept: the append that finds no spare makes its own, and reports why it cannot.
+            // A failure is not told here: the append that finds no spare makes its own, and reports why it cannot.
             Ok(false) | Err(_) => Next::Wait,
         }
     }

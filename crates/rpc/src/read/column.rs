@@ -101,20 +101,20 @@ pub(crate) fn put_run(family: &Family, run: &RowRun<'_>, place: usize, out: &mut
             let (names, _) = row.split_at(run.clustering);
             if is_composite {
                 let length = names.iter().map(|name| COMPONENT_BYTES + name.value.len as usize).sum();
-                out.put_array(before_name(length));
+                out.put(&before_name(length));
                 for name in names {
-                    out.put_array((name.value.len as u16).to_be_bytes());
+                    out.put(&(name.value.len as u16).to_be_bytes());
                     out.put_span(run.data, name.value);
-                    out.put_array([0]);
+                    out.put(&[0]);
                 }
             } else if let [name, ..] = names {
-                out.put_array(before_name(name.value.len as usize));
+                out.put(&before_name(name.value.len as usize));
                 out.put_span(run.data, name.value);
             }
             if let Some(value) = row.get(place) {
-                out.put_array(before_value(value.value.len as usize));
+                out.put(&before_value(value.value.len as usize));
                 out.put_span(run.data, value.value);
-                out.put_array(behind_value(value.timestamp_us));
+                out.put(&behind_value(value.timestamp_us));
             }
         }
     });

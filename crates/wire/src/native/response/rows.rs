@@ -208,14 +208,14 @@ impl<'b> RowsWriter<'b> {
                     match *column {
                         RunColumn::Value(place) => match row.get(place) {
                             Some(value) => {
-                                out.put_array(value.value.len.to_be_bytes());
+                                out.put(&value.value.len.to_be_bytes());
                                 out.put_span(run.data, value.value);
                             }
-                            None => out.put_array((-1_i32).to_be_bytes()),
+                            None => out.put(&(-1_i32).to_be_bytes()),
                         },
-                        RunColumn::Fixed(None) => out.put_array((-1_i32).to_be_bytes()),
+                        RunColumn::Fixed(None) => out.put(&(-1_i32).to_be_bytes()),
                         RunColumn::Fixed(Some(value)) => {
-                            out.put_array((value.len() as i32).to_be_bytes());
+                            out.put(&(value.len() as i32).to_be_bytes());
                             out.put(value);
                         }
                     }
