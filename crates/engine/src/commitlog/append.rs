@@ -58,6 +58,8 @@ pub struct LogOptions {
 
 /// Size of the first segment of a process.
 const SEGMENT_BYTES_FIRST: u32 = 1 << 20;
+/// Bytes of a page of the system's cache, or a part of one.
+const PAGE_BYTES: u32 = 4096;
 /// Segments that are kept to be used again; a flush may set several free at once.
 const USED_MAX: usize = 8;
 
@@ -114,10 +116,25 @@ struct State {
 /// Bytes on their way to a segment.
 struct Chunk {
     segment: Arc<Segment>,
+    /// The records, and zeroes up to a whole page.
     bytes: Vec<u8>,
     at: u32,
+    /// Where the records end.
+    end: u32,
     /// Whether the segment is complete with them.
     last: bool,
+}
+
+impl Chunk {
+    /// A write that ends within a page of a segment that is used again would have to read that page first, if it has left
+    /// the system's cache meanwhile. So the page is written whole, and what it holds behind the records is lost: it has no
+    /// meaning any more, and the next chunk begins at `end`.
+    fn new(segment: Arc<Segment>, mut bytes: Vec<u8>, at: u32, last: bool) -> Chunk {
+        let end = at + bytes.len() as u32;
+        let whole = end.next_multiple_of(PAGE_BYTES).min(segment.size).max(end);
+        bytes.resize((whole - at) as usize, 0);
+        Chunk { segment, bytes, at, end, last }
+    }
 }
 
 struct Active {
@@ -391,7 +408,7 @@ impl CommitLog {
             if let Err(error) = chunk.segment.file.write_all_at(&chunk.bytes, u64::from(chunk.at)) {
                 return Err(self.fail(format!("write {}: {error}", chunk.segment.path.display())));
             }
-            let end = LogPosition::new(chunk.segment.number, chunk.at + chunk.bytes.len() as u32);
+            let end = LogPosition::new(chunk.segment.number, chunk.end);
             if chunk.last {
                 self.state.lock().unsynced.push(chunk.segment);
             } else {
@@ -593,8 +610,7 @@ impl CommitLog {
                 bytes: u64::from(old.segment.size),
                 dirty: old.dirty,
             });
-            let chunk = Chunk { segment: old.segment, bytes: old.buffer, at: old.buffer_at, last: true };
-            state.pending.push_back(chunk);
+            state.pending.push_back(Chunk::new(old.segment, old.buffer, old.buffer_at, true));
         }
         let mut active = Active {
             segment: Arc::new(segment),
@@ -730,7 +746,7 @@ impl Active {
         let bytes = std::mem::take(&mut self.buffer);
         let at = self.buffer_at;
         self.buffer_at += bytes.len() as u32;
-        Chunk { segment: self.segment.clone(), bytes, at, last: false }
+        Chunk::new(self.segment.clone(), bytes, at, false)
     }
 }
 

@@ -8,6 +8,8 @@ mod append;
 mod record;
 mod remap;
 mod replay;
+#[cfg(test)]
+mod replay_tests;
 mod segment;
 mod sound;
 mod spare;

@@ -133,7 +133,7 @@ pub(crate) fn read_log(
     for (index, (number, path)) in log.segments.iter().enumerate() {
         let reader = SegmentReader::open(disk, (*number, path), &mut memory)?;
         let is_last = index + 1 == log.segments.len();
-        let bytes = sizes.get(index).copied().unwrap_or_default();
+        let mut bytes = sizes.get(index).copied().unwrap_or_default();
         let continued = log.continued_behind(index)?;
         if continued.is_some_and(|end| end.segment() < *number) {
             // Made ahead and never used: the next one goes on where the one before this ended.
@@ -164,6 +164,8 @@ pub(crate) fn read_log(
             } else {
                 log.remove_from(index + 1)?;
                 reader.trim(disk, stop.at)?;
+                // Too small to be used again: the blocks behind are gone.
+                bytes = stop.at as u64;
                 stop.ends_log = true;
             }
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Begins every segment.
 const MAGIC: &[u8; 8] = b"HELENUSL";
 /// Version of the format.
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 /// Versions that are read. In the first one zeroes follow the last record.
 const VERSIONS_READ: [u32; 2] = [1, VERSION];
 /// Names of files of zeroes that become segments: made ahead, and made when none was ahead.
@@ -115,7 +115,8 @@ pub(super) fn segment_number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("helenus-")?.strip_suffix(".log")?.parse().ok()
 }
 
-fn head(number: u32, version: u32) -> Vec<u8> {
+/// What a segment of this number begins with.
+pub(super) fn head(number: u32, version: u32) -> Vec<u8> {
     let mut head = Vec::with_capacity(SEGMENT_HEAD as usize);
     head.extend_from_slice(MAGIC);
     head.extend_from_slice(&version.to_le_bytes());
