@@ -5,7 +5,9 @@
 
 mod support;
 
-use helenus_engine::read::{KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowSink, RunSink, Taken};
+use helenus_engine::read::{
+    KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowSink, RunSink, SkipReason, Taken,
+};
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_host::sim::Machine;
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -268,6 +270,112 @@ fn memory_that_a_read_leaves_carries_nothing_into_the_next() {
         all.partitions = Partitions::Range(KeyRange::all());
         let refused = read(&database, &all, request, &mut Rows::default()).0;
         assert!(matches!(refused, Err(Error::Cancelled)));
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+/// A read of one row.
+fn one_row(database: &Database, table: &Arc<Table>, c: i32) -> ReadCommand {
+    let mut one = command(database, &table.name, "a");
+    one.filter = Arc::new(ClusteringFilter::Names(vec![row_key(table, c)]));
+    one.statics = false;
+    one
+}
+
+/// The values of `v` that a read of one row gives, SSTables asked for it, and left out as older than the row.
+fn row_and_sstables(database: &Database, command: &ReadCommand) -> (Vec<Option<String>>, u64, u64) {
+    let mut rows = Rows::default();
+    let (end, probe) = read(database, command, WAITS, &mut rows);
+    assert_eq!(end.unwrap(), ReadEnd::Complete);
+    let values = rows.rows.into_iter().map(|(.., v)| v).collect();
+    (values, probe.sstables, probe.skipped(SkipReason::Older))
+}
+
+/// An INSERT of `v` and `w` both.
+fn whole(table: &Table, c: i32, v: &str, timestamp_us: i64) -> Write {
+    Write::default().insert(table, c, v, timestamp_us).set(table, (c, "w"), "w", timestamp_us)
+}
+
+#[test]
+fn a_row_whose_newest_cells_are_all_there_asks_no_older_sstable() {
+    let machine = Machine::new(6);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    let write = |write: Write| {
+        write.to(&database, "t", "a").wait().unwrap();
+        database.flush(t.id).unwrap();
+    };
+    // Row 1 is written over twice, 2 is written over in part, 3 is deleted, 4 is as old as what lies behind it.
+    for (timestamp_us, v) in [(10, "oldest"), (20, "old")] {
+        let rows = (1..=4).map(|c| whole(&t, c, v, timestamp_us));
+        rows.for_each(|row| row.to(&database, "t", "a").wait().unwrap());
+        database.flush(t.id).unwrap();
+    }
+    whole(&t, 1, "new", 30).to(&database, "t", "a").wait().unwrap();
+    Write::default().insert(&t, 2, "new", 30).to(&database, "t", "a").wait().unwrap();
+    Write::default().delete_row(3, 30).to(&database, "t", "a").wait().unwrap();
+    write(whole(&t, 4, "same", 20));
+    let new = || vec![Some("new".to_owned())];
+    assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 1)), (new(), 1, 2));
+    assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 2)), (new(), 2, 1), "w is further down");
+    assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 3)), (vec![], 1, 2));
+    let same = vec![Some("same".to_owned())];
+    assert_eq!(
+        row_and_sstables(&database, &one_row(&database, &t, 4)),
+        (same, 2, 1),
+        "a tie is decided by value"
+    );
+    // A static column is asked for and stands in the oldest alone.
+    let with_static = ReadCommand { statics: true, ..one_row(&database, &t, 1) };
+    assert_eq!(row_and_sstables(&database, &with_static), (new(), 3, 0));
+    // Memory has the row: no SSTable is asked.
+    whole(&t, 1, "newest", 40).to(&database, "t", "a").wait().unwrap();
+    let newest = vec![Some("newest".to_owned())];
+    assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 1)), (newest.clone(), 0, 3));
+    // A range deletion in the way is not looked into.
+    Write::default().delete_range(0, 3, 5).to(&database, "t", "a").wait().unwrap();
+    assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 1)), (newest, 3, 0));
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_row_that_only_expired_or_deleted_cells_are_known_of_is_looked_for_further_down() {
+    let machine = Machine::new(7);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    // The marker is old, and of a third column nothing is known: that the row is alive stands in the older SSTable.
+    Write::default().insert(&t, 1, "old", 10).to(&database, "t", "a").wait().unwrap();
+    database.flush(t.id).unwrap();
+    let unset = ["v", "w"].iter().fold(Write::default(), |write, column| write.unset(&t, (1, column), 20));
+    unset.to(&database, "t", "a").wait().unwrap();
+    database.flush(t.id).unwrap();
+    let (rows, asked, older) = row_and_sstables(&database, &one_row(&database, &t, 1));
+    assert_eq!((rows.len(), asked, older), (1, 2, 0), "the row lives by its marker");
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_range_deletion_before_1970_is_kept_in_a_wide_partition_and_found_again() {
+    let machine = Machine::new(8);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    // Row 1999 is older than the deletion, all others are newer; the row index has many blocks.
+    load(&database, &t, "a", 1_999, &"x".repeat(200));
+    Write::default().insert(&t, 1_999, "hidden", -10).to(&database, "t", "a").wait().unwrap();
+    Write::default().delete_range(100, 3_000, -5).to(&database, "t", "a").wait().unwrap();
+    for _ in 0..2 {
+        assert_eq!(rows_of(&database, "t", "a").len(), 1_999);
+        for c in [50, 150, 1_998] {
+            assert_eq!(run(&database, &one_row(&database, &t, c)).rows.len(), 1, "row {c}");
+        }
+        assert_eq!(run(&database, &one_row(&database, &t, 1_999)).rows.len(), 0);
+        database.flush(t.id).unwrap();
     }
     database.close().unwrap();
     machine.end_tasks();

@@ -34,6 +34,8 @@ struct Input<S> {
 enum State {
     /// Its element was consumed: advance before the next comparison.
     Due,
+    /// It was moved to its first element before the merge had it.
+    Begun,
     /// It holds an element.
     Ready,
     /// It has ended.
@@ -97,6 +99,11 @@ impl<S> Merge<S> {
         self.inputs.extend(sources.drain(..).map(input));
     }
 
+    /// Says of a source that it was moved to its first element already, or has none; before anything is asked of the merge.
+    pub fn has_begun(&mut self, index: usize, has_element: bool) {
+        self.inputs[index].state = if has_element { State::Begun } else { State::Ended };
+    }
+
     /// Bytes of memory that buffers for merged rows hold.
     pub fn buffer_bytes(&self) -> usize {
         self.row.data.capacity() + self.spare.data.capacity() + self.marker.data.capacity()
@@ -108,7 +115,7 @@ impl<S> Merge<S> {
     pub fn sole(&mut self) -> Option<&mut S> {
         let is_bare = self.open.is_live() && self.partition_deletion.is_live();
         match &mut self.inputs[..] {
-            [input] if is_bare && input.state != State::Ended => {
+            [input] if is_bare && !matches!(input.state, State::Begun | State::Ended) => {
                 input.state = State::Ready;
                 self.current = Current::Input(0);
                 Some(&mut input.source)
@@ -138,8 +145,12 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
         }
         loop {
             for input in &mut self.inputs {
-                if input.state == State::Due {
-                    input.state = if input.source.advance(cx)? { State::Ready } else { State::Ended };
+                match input.state {
+                    State::Due => {
+                        input.state = if input.source.advance(cx)? { State::Ready } else { State::Ended };
+                    }
+                    State::Begun => input.state = State::Ready,
+                    State::Ready | State::Ended => {}
                 }
             }
             let Some(first) = self.first() else { return Ok(false) };
@@ -173,7 +184,12 @@ impl<S> Merge<S> {
     {
         loop {
             let Some(input) = self.inputs.first_mut() else { return Ok(false) };
-            if input.state == State::Ended || !input.source.advance(cx)? {
+            let has_element = match input.state {
+                State::Begun => true,
+                State::Ended => false,
+                State::Due | State::Ready => input.source.advance(cx)?,
+            };
+            if !has_element {
                 input.state = State::Ended;
                 return Ok(false);
             }

@@ -322,7 +322,12 @@ impl SsTableWriter {
         self.partition.added(element, offset, layout);
         let end = self.data.position() - self.partition.start;
         match &self.partition.block {
-            Some(block) if end - block.offset >= self.options.row_index_block_bytes => self.end_block(),
+            Some(block)
+                if end - block.offset >= self.options.row_index_block_bytes
+                    && self.index.can_begin_block(self.partition.open) =>
+            {
+                self.end_block()
+            }
             _ => Ok(()),
         }
     }

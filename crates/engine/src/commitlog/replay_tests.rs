@@ -97,7 +97,8 @@ fn unused_segments_are_passed_over_wherever_they_stand() {
         let fourth = Made::behind(4, first.end()).truncating();
         let last = Made::behind(6, fourth.end()).truncating();
         let end = last.end();
-        for made in [first, Made::unused(2), Made::unused(3), fourth, Made::unused(5), last, Made::unused(7)] {
+        for made in [first, Made::unused(2), Made::unused(3), fourth, Made::unused(5), last, Made::unused(7)]
+        {
             made.put(&host, before);
         }
         let (replay, left) = read(&host).unwrap();
@@ -131,7 +132,10 @@ fn a_record_missing_before_unused_segments_is_damage_if_it_was_synced_and_else_t
             Ok((replay, _)) => {
                 assert!(!synced);
                 assert_eq!(truncations(&host, &replay), [0u32; 0]);
-                assert!(!host.disk.exists(&segment_path(Path::new(DIR), 3)), "what follows a hole is removed");
+                assert!(
+                    !host.disk.exists(&segment_path(Path::new(DIR), 3)),
+                    "what follows a hole is removed"
+                );
             }
             Err(error) => {
                 assert!(synced && matches!(error, Error::LogDamaged { .. }), "{error}");

@@ -1,12 +1,13 @@
 //! The read path: a command becomes sources, sources are merged, what is alive goes to a sink.
 //!
 //! `command` says what is asked, `source` chooses and opens the memtables and SSTables of one partition, `partition`
-//! runs one partition, `execute` the whole command, `probe` counts, `foresee` says
+//! runs one partition, `newest` knows when older SSTables have nothing to add, `execute` the whole command, `probe` counts, `foresee` says
 //! what is known before, `scratch` keeps memory from read to read.
 
 mod command;
 mod execute;
 mod foresee;
+mod newest;
 mod partition;
 mod probe;
 mod range;

@@ -25,13 +25,16 @@ pub enum SkipReason {
     ClusteringRange,
     /// A newer partition deletion hides all of it.
     Deleted,
+    /// Newer sources hold all that is asked of the row.
+    Older,
     /// The key is not in it, though the filter did not deny it.
     Absent,
 }
 
 impl SkipReason {
     /// All reasons, in the order in which they are tried.
-    pub const ALL: [SkipReason; 5] = [
+    pub const ALL: [SkipReason; 6] = [
+        SkipReason::Older,
         SkipReason::KeyRange,
         SkipReason::Deleted,
         SkipReason::BloomFilter,
@@ -46,6 +49,7 @@ impl SkipReason {
             SkipReason::BloomFilter => "Bloom filter",
             SkipReason::ClusteringRange => "clustering range",
             SkipReason::Deleted => "newer partition deletion",
+            SkipReason::Older => "older than the row",
             SkipReason::Absent => "partition absent",
         }
     }

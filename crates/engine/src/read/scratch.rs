@@ -37,11 +37,13 @@ const CURSORS_MAX: usize = 8;
 impl ReadScratch {
     /// Hands the partition's sources to the merge.
     pub(super) fn start_merge(&mut self, table: &Arc<Table>, reversed: bool) {
-        let PartitionSources { sources, deletion, .. } = &mut self.found;
+        let PartitionSources { sources, deletion, begun, .. } = &mut self.found;
         let with_keys = sources.len() > 1;
         sources.iter_mut().for_each(|source| source.set_keys(with_keys));
         let new = || Merge::new(table.clone(), reversed, DeletionTime::LIVE, Vec::new());
-        self.merge.get_or_insert_with(new).restart(table, reversed, *deletion, sources);
+        let merge = self.merge.get_or_insert_with(new);
+        merge.restart(table, reversed, *deletion, sources);
+        begun.drain(..).enumerate().for_each(|(index, has_element)| merge.has_begun(index, has_element));
     }
 
     /// Takes the sources back from the merge, if it has any.

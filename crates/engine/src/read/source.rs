@@ -4,6 +4,7 @@
 //! read. Every refusal goes to the probe with its reason.
 
 use super::command::{PartitionKey, ReadCommand};
+use super::newest::{Newest, is_of_one_row};
 use super::probe::{Probe, SkipReason};
 use super::scratch::ReadScratch;
 use crate::error::Result;
@@ -19,6 +20,7 @@ use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::{PartitionReader, Scan};
+use helenus_sstable::stopwatch::Stage;
 use helenus_sstable::table::SsTable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -99,11 +101,20 @@ pub(super) struct PartitionSources {
     pub(super) deletion: DeletionTime,
     /// The merged static row; empty if there is none.
     pub(super) static_row: RowBuf,
+    /// Whether each of the first sources has an element in hand, taken to see what it holds; the others have not begun.
+    pub(super) begun: Vec<bool>,
+    newest: Newest,
 }
 
 impl Default for PartitionSources {
     fn default() -> PartitionSources {
-        PartitionSources { sources: Vec::new(), deletion: DeletionTime::LIVE, static_row: RowBuf::default() }
+        PartitionSources {
+            sources: Vec::new(),
+            deletion: DeletionTime::LIVE,
+            static_row: RowBuf::default(),
+            begun: Vec::new(),
+            newest: Newest::default(),
+        }
     }
 }
 
@@ -111,6 +122,7 @@ impl PartitionSources {
     /// Forgets a partition. Whoever has sources to give back does so before.
     pub(super) fn clear(&mut self) {
         self.sources.clear();
+        self.begun.clear();
         self.deletion = DeletionTime::LIVE;
         self.static_row.clear();
     }
@@ -120,6 +132,29 @@ impl PartitionSources {
         let mut merged = RowBuf::default();
         merge_rows(table, self.static_row.view(), row, DeletionTime::LIVE, &mut merged);
         self.static_row = merged;
+    }
+
+    /// Whether the sources opened so far hold so much of the one row that is asked for that data of at most `older_us` can
+    /// change nothing. Takes the first element of those that have not begun.
+    fn hide(&mut self, command: &ReadCommand, older_us: i64, cx: &mut ReadContext) -> Result<bool> {
+        if self.sources.is_empty() {
+            return Ok(false);
+        }
+        if self.begun.is_empty() {
+            self.newest.restart(command);
+        }
+        let before = cx.enter(Stage::Merge);
+        for source in self.sources.iter_mut().skip(self.begun.len()) {
+            let has_element = source.advance(cx)?;
+            self.begun.push(has_element);
+            match source.current() {
+                Unfiltered::Row(row) if has_element => self.newest.see(row, command.now_s),
+                Unfiltered::Marker(_) if has_element => self.newest.see_range(),
+                _ => {}
+            }
+        }
+        cx.leave(before);
+        Ok(self.newest.hides(command, self.static_row.view(), older_us))
     }
 
     /// Takes out of the static row what the partition's deletion hides.
@@ -149,7 +184,14 @@ pub(super) fn open(
         add_memtable(scratch, command, filter, (memtable, partition))?;
     }
     let ReadScratch { cx, found, sstables_asked, .. } = scratch;
-    for table in &view.sstables {
+    let is_one_row = is_of_one_row(command, filter);
+    for (index, table) in view.sstables.iter().enumerate() {
+        if is_one_row && found.hide(command, table.stats().timestamp_us_max, cx)? {
+            if let Some(probe) = probe {
+                view.sstables.iter().skip(index).for_each(|older| probe.note(older, Some(SkipReason::Older)));
+            }
+            break;
+        }
         let skip = match reason_to_skip(table, key, filter, found.deletion) {
             Some(reason) => Some(reason),
             None => match PartitionReader::find(table, key, command.statics, cx)? {

@@ -145,6 +145,13 @@ pub struct FoundRow {
     pub cells: Vec<(CellName, Version)>,
 }
 
+impl FoundPartition {
+    /// Forgets the markers of rows that live by their cells: whether such a row has one is seen by no statement.
+    pub fn forget_markers(&mut self) {
+        self.rows.iter_mut().filter(|row| !row.cells.is_empty()).for_each(|row| row.marker = None);
+    }
+}
+
 /// A place on the ring: a partition's, or a token's, and the side of it.
 #[derive(Clone, Debug)]
 pub enum RingBound {
@@ -193,6 +200,11 @@ impl Ask {
             page_rows: None,
             flush_between: false,
         }
+    }
+
+    /// Whether the read may ask for a single row, and so end before sources that can change nothing a statement sees.
+    pub fn may_end_early(&self, shape: &Shape) -> bool {
+        self.keys.is_some() && (shape.clustering.is_empty() || matches!(self.select, Select::Names(_)))
     }
 
     /// Whether a filtering sink refuses a row.

@@ -91,6 +91,9 @@ pub fn cell(table: &Table, column: &str, timestamp_us: i64) -> Cell {
     }
 }
 
+/// The head of a row that is not marked.
+const BARE: (Liveness, DeletionTime) = (Liveness::NONE, DeletionTime::LIVE);
+
 /// Changes as they are built in tests.
 #[derive(Default, Clone)]
 pub struct Write {
@@ -104,6 +107,23 @@ impl Write {
         let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);
         self.changes.row([Some(&clustering[..])].into_iter(), head, &[], |row| {
             row.cell(&cell(table, "v", timestamp_us), None, v.as_bytes());
+        });
+        self
+    }
+
+    /// Sets a column of a row, without its marker.
+    pub fn set(mut self, table: &Table, (c, column): (i32, &str), v: &str, timestamp_us: i64) -> Write {
+        self.changes.row([Some(&c.to_be_bytes()[..])].into_iter(), BARE, &[], |row| {
+            row.cell(&cell(table, column, timestamp_us), None, v.as_bytes());
+        });
+        self
+    }
+
+    /// Deletes a column of a row.
+    pub fn unset(mut self, table: &Table, (c, column): (i32, &str), timestamp_us: i64) -> Write {
+        self.changes.row([Some(&c.to_be_bytes()[..])].into_iter(), BARE, &[], |row| {
+            let tombstone = Cell { local_deletion_s: 1_700_000_000, ..cell(table, column, timestamp_us) };
+            row.cell(&tombstone, None, &[]);
         });
         self
     }

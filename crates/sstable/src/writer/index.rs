@@ -4,7 +4,7 @@ use super::files::Files;
 use crate::component::Component;
 use crate::error::Result;
 use crate::index_big::{BigBlock, BigIndexWriter, BigPartitionEnd};
-use crate::index_bti::{PartitionEnd, PartitionIndexBuilder, RowIndexWriter};
+use crate::index_bti::{DeletionTimeBytes, PartitionEnd, PartitionIndexBuilder, RowIndexWriter};
 use crate::version::{Format, Version};
 use helenus_model::deletion::DeletionTime;
 
@@ -75,6 +75,15 @@ impl IndexWriter {
         match self {
             IndexWriter::Bti { rows, .. } => rows.block_count() > 0,
             IndexWriter::Big(_) => true,
+        }
+    }
+
+    /// Whether a block can begin where this range deletion is open. A row index of format BTI has no place for one before
+    /// 1970 or after 2106: the block before goes on until it ends.
+    pub(super) fn can_begin_block(&self, open: Option<DeletionTime>) -> bool {
+        match (self, open) {
+            (IndexWriter::Bti { .. }, Some(open)) => DeletionTimeBytes::new(open).is_some(),
+            _ => true,
         }
     }
 
