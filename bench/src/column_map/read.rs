@@ -150,6 +150,7 @@ fn read(database: &Database, table: &Arc<Table>, take: &mut dyn FnMut(&[u8], &[u
         filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
         reversed: false,
         statics: false,
+        columns: None,
         limits: Limits::NONE,
         now_s: NOW_S,
         resume: None,

@@ -137,6 +137,7 @@ fn command(table: &Arc<Table>, key: Vec<u8>, filter: ClusteringFilter, limit: u6
         filter: Arc::new(filter),
         reversed: false,
         statics: false,
+        columns: None,
         limits: Limits { rows: limit, ..Limits::NONE },
         now_s: NOW_S,
         resume: None,

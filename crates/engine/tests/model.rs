@@ -172,7 +172,8 @@ impl Run {
         let mut found = read(self.database(), &self.tables[index], ask, now_s).unwrap();
         let mut expected = self.judges[index].read(ask, now_s);
         if ask.may_end_early(&self.judges[index].shape) {
-            [&mut found, &mut expected].into_iter().flatten().for_each(FoundPartition::forget_markers);
+            let both = [&mut found, &mut expected].into_iter().flatten();
+            both.for_each(|partition: &mut FoundPartition| partition.forget_unseen(ask.only));
         }
         if found != expected {
             let differs = found.iter().zip(&expected).position(|(a, b)| a != b);

@@ -327,6 +327,9 @@ fn a_row_whose_newest_cells_are_all_there_asks_no_older_sstable() {
         (same, 2, 1),
         "a tie is decided by value"
     );
+    let only_v = Some(t.column("v").unwrap().id).into_iter().collect();
+    let only_v = ReadCommand { columns: Some(only_v), ..one_row(&database, &t, 2) };
+    assert_eq!(row_and_sstables(&database, &only_v), (new(), 1, 2), "w is not asked for");
     // A static column is asked for and stands in the oldest alone.
     let with_static = ReadCommand { statics: true, ..one_row(&database, &t, 1) };
     assert_eq!(row_and_sstables(&database, &with_static), (new(), 3, 0));

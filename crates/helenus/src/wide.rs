@@ -203,6 +203,7 @@ impl WideTable {
             filter: Arc::new(filter),
             reversed,
             statics: false,
+            columns: None,
             limits: count.map_or(Limits::NONE, |rows| Limits { rows, ..Limits::NONE }),
             now_s: self.engine.now_s(),
             resume: None,

@@ -36,6 +36,7 @@ pub(crate) fn read(
     let folded = ReadCommand {
         table: stored,
         filter: Arc::new(folded_filter(table, &command.filter)?),
+        columns: None,
         limits: Limits::NONE,
         resume: command.resume.as_ref().map(|at| folded_resume(table, at, command.reversed)).transpose()?,
         page_rows: None,

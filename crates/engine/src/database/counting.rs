@@ -149,6 +149,7 @@ impl Additions {
             filter: Arc::new(ClusteringFilter::Names(self.rows.clone())),
             reversed: false,
             statics: self.all.iter().any(|addition| addition.row.is_none()),
+            columns: None,
             limits: Limits::NONE,
             now_s,
             resume: None,

@@ -229,6 +229,7 @@ impl Database {
             filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             reversed: false,
             statics: true,
+            columns: None,
             limits: Limits::NONE,
             now_s: self.now_s(),
             resume: None,

@@ -160,6 +160,7 @@ fn audit_group(
         filter: Arc::new(ClusteringFilter::Names(names)),
         reversed: false,
         statics: shape.is_of_partitions(),
+        columns: None,
         limits: Limits::NONE,
         now_s: command.now_s,
         resume: None,

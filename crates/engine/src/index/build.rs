@@ -237,6 +237,7 @@ impl Job {
             filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             reversed: false,
             statics: true,
+            columns: None,
             limits: Limits::NONE,
             now_s: shared.timestamps.now_s(),
             resume: self.resume.take(),

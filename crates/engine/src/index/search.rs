@@ -234,6 +234,7 @@ impl Searching<'_> {
             filter,
             reversed: false,
             statics: command.statics,
+            columns: None,
             limits: Limits { rows: left, per_partition: command.limits.per_partition },
             now_s: command.now_s,
             resume,

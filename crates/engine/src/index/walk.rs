@@ -92,6 +92,7 @@ impl<'a> Entries<'a> {
             )),
             reversed: false,
             statics: false,
+            columns: None,
             limits: Limits::NONE,
             now_s: command.now_s,
             resume: None,

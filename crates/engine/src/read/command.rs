@@ -1,5 +1,6 @@
 //! What a read asks, in storage terms.
 
+use helenus_model::cell::ColumnId;
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::schema::Table;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub struct ReadCommand {
     pub reversed: bool,
     /// Whether the static row is asked for.
     pub statics: bool,
+    /// The regular columns that the sink looks at, of one value each; `None` for all of the table. Of the others there may be
+    /// cells or not: a row that is known to be alive is not looked for in SSTables that are older than these.
+    pub columns: Option<Arc<[ColumnId]>>,
     /// How much at most. Rows that the sink skips do not count.
     pub limits: Limits,
     /// The moment of the read, seconds: decides what has expired.

@@ -48,8 +48,8 @@ impl Known {
     }
 }
 
-/// Whether the newest of the row that a read asks for can be all of it: it asks for one row, of a table whose columns have
-/// one value each. What a counter or a collection holds is spread over all sources.
+/// Whether the newest of the row that a read asks for can be all of it: it asks for one row, of columns that have one
+/// value each. What a counter or a collection holds is spread over all sources.
 pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) -> bool {
     let table = &command.table;
     // Multi-cell columns come last.
@@ -58,15 +58,22 @@ pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) ->
         ClusteringFilter::Names(names) => names.len() == 1,
         ClusteringFilter::Slices(_) => table.clustering.is_empty(),
     };
+    let regulars = if command.columns.is_none() { &table.regulars[..] } else { &[] };
     let statics = if command.statics { &table.statics[..] } else { &[] };
-    is_one && !is_spread(&table.regulars) && !is_spread(statics) && !table.is_counter()
+    is_one && !is_spread(regulars) && !is_spread(statics) && !table.is_counter()
 }
 
 impl Newest {
     /// Forgets a row.
     pub(super) fn restart(&mut self, command: &ReadCommand) {
         self.columns.clear();
-        self.columns.extend(command.table.regulars.iter().map(|column| (column.id, Known::default())));
+        match &command.columns {
+            Some(columns) => self.columns.extend(columns.iter().map(|id| (*id, Known::default()))),
+            None => {
+                let all = command.table.regulars.iter();
+                self.columns.extend(all.map(|column| (column.id, Known::default())));
+            }
+        }
         (self.marker, self.deletion_us, self.is_covered) = (Known::default(), i64::MIN, false);
     }
 

@@ -155,6 +155,7 @@ pub fn command_of(table: &Arc<Table>, ask: &Ask, now_s: i64) -> ReadCommand {
         filter: Arc::new(filter),
         reversed: ask.reversed,
         statics: ask.statics,
+        columns: ask.only.map(|only| table.column(only).into_iter().map(|column| column.id).collect()),
         limits: Limits { rows: ask.rows_max, per_partition: ask.per_partition_max },
         now_s,
         resume: None,

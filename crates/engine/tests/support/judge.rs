@@ -146,9 +146,15 @@ pub struct FoundRow {
 }
 
 impl FoundPartition {
-    /// Forgets the markers of rows that live by their cells: whether such a row has one is seen by no statement.
-    pub fn forget_markers(&mut self) {
-        self.rows.iter_mut().filter(|row| !row.cells.is_empty()).for_each(|row| row.marker = None);
+    /// Forgets the markers of rows that live by their cells: whether such a row has one is seen by no statement. Nor is
+    /// anything seen of columns that are not looked at, but that the row lives.
+    pub fn forget_unseen(&mut self, only: Option<&str>) {
+        for row in &mut self.rows {
+            if !row.cells.is_empty() || only.is_some() {
+                row.marker = None;
+            }
+            row.cells.retain(|((column, _), _)| only.is_none_or(|only| only == *column));
+        }
     }
 }
 
@@ -176,6 +182,8 @@ pub struct Ask {
     pub select: Select,
     pub reversed: bool,
     pub statics: bool,
+    /// The only regular column that is looked at, if not all are.
+    pub only: Option<&'static str>,
     pub rows_max: u64,
     pub per_partition_max: u64,
     /// Skip rows whose `hash` is odd, as a filter does.
@@ -194,6 +202,7 @@ impl Ask {
             select: Select::All,
             reversed: false,
             statics: true,
+            only: None,
             rows_max: u64::MAX,
             per_partition_max: u64::MAX,
             filtered: false,
@@ -204,7 +213,8 @@ impl Ask {
 
     /// Whether the read may ask for a single row, and so end before sources that can change nothing a statement sees.
     pub fn may_end_early(&self, shape: &Shape) -> bool {
-        self.keys.is_some() && (shape.clustering.is_empty() || matches!(self.select, Select::Names(_)))
+        self.only.is_some()
+            || self.keys.is_some() && (shape.clustering.is_empty() || matches!(self.select, Select::Names(_)))
     }
 
     /// Whether a filtering sink refuses a row.
@@ -604,6 +614,9 @@ impl Maker<'_> {
         };
         ask.reversed = self.random.chance(45);
         ask.statics = self.random.chance(80);
+        if ask.keys.is_some() && self.random.chance(30) {
+            ask.only = Some(if self.random.chance(50) { "v" } else { "w" });
+        }
         if self.random.chance(30) {
             ask.rows_max = 1 + self.random.below(6) as u64;
         }

@@ -233,6 +233,7 @@ pub fn command(database: &Database, table: &str, key: &str) -> ReadCommand {
         filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
         reversed: false,
         statics: true,
+        columns: None,
         limits: Limits::NONE,
         now_s: 1_700_000_000,
         resume: None,

@@ -117,6 +117,7 @@ impl WantedPartition {
             filter: Arc::new(filter),
             reversed: false,
             statics: self.statics,
+            columns: None,
             limits: Limits { rows: limit, per_partition: limit },
             now_s,
             resume: None,

@@ -49,6 +49,14 @@ impl DirectColumns {
         selection.columns.iter().map(column).collect::<Option<Vec<_>>>().map(DirectColumns)
     }
 
+    /// The regular columns among them.
+    pub(super) fn cells(&self) -> impl Iterator<Item = ColumnId> {
+        self.0.iter().filter_map(|column| match column {
+            DirectColumn::Cell(id, _) => Some(*id),
+            _ => None,
+        })
+    }
+
     /// Whether rows of a run can be written.
     #[inline]
     pub(super) fn takes_runs(&self) -> bool {

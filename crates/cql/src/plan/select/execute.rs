@@ -261,6 +261,7 @@ impl SelectPlan {
             filter: if self.distinct { all_rows() } else { filter },
             reversed: self.reversed,
             statics: self.reads_statics,
+            columns: self.cells.clone(),
             limits: Limits {
                 rows: if self.reads_whole() || self.groups().is_some() { u64::MAX } else { limit },
                 per_partition: match self.groups() {

@@ -11,6 +11,7 @@ use crate::error::{CqlError, Result};
 use crate::super_family;
 use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
+use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct SelectPlan {
     pub(super) nearest: Option<Nearest>,
     /// The static row is read.
     pub(super) reads_statics: bool,
+    /// The regular columns that are looked at, where they are known to have one value each; `None`: all of the table.
+    pub(super) cells: Option<Arc<[ColumnId]>>,
     /// Knows this statement among others in paging states.
     pub(super) fingerprint: u64,
     /// The statement, for warnings.
@@ -106,11 +109,15 @@ impl SelectPlan {
         let reads_statics = !table.statics.is_empty()
             && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
         let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
+        let direct = DirectColumns::of(&selection, table);
+        let cells =
+            direct.as_ref().filter(|_| !restrictions.has_regular()).map(|direct| direct.cells().collect());
         Ok(SelectPlan {
             table: table.clone(),
             fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
             text: text.into(),
-            direct: DirectColumns::of(&selection, table),
+            direct,
+            cells,
             selection,
             restrictions,
             limit,

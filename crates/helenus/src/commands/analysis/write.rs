@@ -109,6 +109,7 @@ impl Reader {
             filter: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
             reversed: false,
             statics: !table.statics.is_empty(),
+            columns: None,
             limits: Limits::NONE,
             now_s: self.database.now_s(),
             resume: None,

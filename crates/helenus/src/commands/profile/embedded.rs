@@ -268,6 +268,7 @@ fn command(table: &Arc<Table>, now_s: i64, partition: Partition, query: &Query) 
         filter: Arc::new(filter),
         reversed,
         statics: false,
+        columns: None,
         limits: rows.map_or(Limits::NONE, |rows| Limits { rows, ..Limits::NONE }),
         now_s,
         resume: None,

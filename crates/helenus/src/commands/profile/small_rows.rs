@@ -150,6 +150,7 @@ impl SmallRows<'_> {
             filter: Arc::new(ClusteringFilter::Slices(vec![everything])),
             reversed: false,
             statics: false,
+            columns: None,
             limits: Limits::NONE,
             now_s: engine.now_s(),
             resume: None,
