@@ -275,7 +275,7 @@ fn shrink(seed: u64, shapes: &[Shape], mut ops: Vec<Op>) -> Vec<Op> {
 
 #[test]
 fn the_engine_answers_as_a_database_of_maps() {
-    let runs = from_environment("MODEL_RUNS", 60);
+    let runs = from_environment("MODEL_RUNS", 600);
     let first = from_environment("MODEL_SEED", 1);
     for seed in first..first + runs {
         let mut random = Random::new(seed);

@@ -20,8 +20,8 @@ pub struct ReadCommand {
     pub reversed: bool,
     /// Whether the static row is asked for.
     pub statics: bool,
-    /// The regular columns that the sink looks at, of one value each; `None` for all of the table. Of the others there may be
-    /// cells or not: a row that is known to be alive is not looked for in SSTables that are older than these.
+    /// The regular and static columns that the sink looks at, of one value each; `None` for all of the table. Of the others
+    /// there may be cells or not: a row that is known to be alive is not looked for in SSTables that are older than these.
     pub columns: Option<Arc<[ColumnId]>>,
     /// How much at most. Rows that the sink skips do not count.
     pub limits: Limits,

@@ -6,7 +6,7 @@
 //! alive whose own marker has expired.
 
 use super::command::ReadCommand;
-use helenus_model::cell::ColumnId;
+use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::row::RowView;
@@ -19,8 +19,6 @@ pub(super) struct Newest {
     /// Of the row's own marker.
     marker: Known,
     deletion_us: i64,
-    /// A range deletion was met, which is not looked into: the read goes to the end.
-    is_covered: bool,
 }
 
 /// The newest of a column, or of the row's marker.
@@ -48,33 +46,34 @@ impl Known {
     }
 }
 
-/// Whether the newest of the row that a read asks for can be all of it: it asks for one row, of columns that have one
-/// value each. What a counter or a collection holds is spread over all sources.
+/// Whether the newest of what a read asks for of a partition can be all of it: it asks for one row or none, and of columns that
+/// have one value each. What a counter or a collection holds is spread over all sources.
 pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) -> bool {
     let table = &command.table;
     // Multi-cell columns come last.
     let is_spread = |columns: &[Column]| columns.last().is_some_and(|column| column.ty.is_multi_cell());
     let is_one = match filter {
-        ClusteringFilter::Names(names) => names.len() == 1,
+        ClusteringFilter::Names(names) => names.len() <= 1,
         ClusteringFilter::Slices(_) => table.clustering.is_empty(),
     };
-    let regulars = if command.columns.is_none() { &table.regulars[..] } else { &[] };
-    let statics = if command.statics { &table.statics[..] } else { &[] };
-    is_one && !is_spread(regulars) && !is_spread(statics) && !table.is_counter()
+    let are_simple = command.columns.is_some()
+        || !is_spread(&table.regulars) && !(command.statics && is_spread(&table.statics));
+    is_one && are_simple && !table.is_counter()
+}
+
+/// Those of these columns that are looked at.
+fn wanted<'a>(command: &'a ReadCommand, columns: &'a [Column]) -> impl Iterator<Item = ColumnId> + 'a {
+    let is_wanted = |id: &ColumnId| command.columns.as_ref().is_none_or(|wanted| wanted.contains(id));
+    columns.iter().map(|column| column.id).filter(is_wanted)
 }
 
 impl Newest {
     /// Forgets a row.
     pub(super) fn restart(&mut self, command: &ReadCommand) {
+        let columns = wanted(command, &command.table.regulars);
         self.columns.clear();
-        match &command.columns {
-            Some(columns) => self.columns.extend(columns.iter().map(|id| (*id, Known::default()))),
-            None => {
-                let all = command.table.regulars.iter();
-                self.columns.extend(all.map(|column| (column.id, Known::default())));
-            }
-        }
-        (self.marker, self.deletion_us, self.is_covered) = (Known::default(), i64::MIN, false);
+        self.columns.extend(columns.map(|id| (id, Known::default())));
+        (self.marker, self.deletion_us) = (Known::default(), i64::MIN);
     }
 
     /// Takes in what another source holds of the row.
@@ -88,21 +87,21 @@ impl Newest {
         }
     }
 
-    /// Takes in that a source begins with the edge of a range deletion.
-    pub(super) fn see_range(&mut self) {
-        self.is_covered = true;
-    }
-
     /// Whether data of at most this timestamp can change nothing any more. `statics` are the merged static cells, where they
-    /// are asked for.
-    pub(super) fn hides(&self, command: &ReadCommand, statics: RowView<'_>, older_us: i64) -> bool {
-        let has_statics =
-            !command.statics
-                || command.table.statics.iter().all(|column| {
-                    statics.cell_of(column.id).is_some_and(|cell| cell.timestamp_us > older_us)
-                });
-        if !has_statics || self.is_covered {
+    /// are asked for. Deletions that were met elsewhere need not be known: one that hides what is newer hides what is older.
+    pub(super) fn hides(
+        &self,
+        (command, filter): (&ReadCommand, &ClusteringFilter),
+        statics: RowView<'_>,
+        older_us: i64,
+    ) -> bool {
+        let is_newer = |cell: &Cell| cell.timestamp_us > older_us;
+        let is_known = |id| statics.cell_of(id).is_some_and(is_newer);
+        if command.statics && !wanted(command, &command.table.statics).all(is_known) {
             return false;
+        }
+        if matches!(filter, ClusteringFilter::Names(names) if names.is_empty()) {
+            return true;
         }
         let deletion = DeletionTime { timestamp_us: self.deletion_us, local_s: 0 };
         if !deletion.is_live() && deletion.deletes(older_us) {

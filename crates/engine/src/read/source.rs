@@ -136,7 +136,12 @@ impl PartitionSources {
 
     /// Whether the sources opened so far hold so much of the one row that is asked for that data of at most `older_us` can
     /// change nothing. Takes the first element of those that have not begun.
-    fn hide(&mut self, command: &ReadCommand, older_us: i64, cx: &mut ReadContext) -> Result<bool> {
+    fn hide(
+        &mut self,
+        (command, filter): (&ReadCommand, &ClusteringFilter),
+        older_us: i64,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
         if self.sources.is_empty() {
             return Ok(false);
         }
@@ -147,14 +152,13 @@ impl PartitionSources {
         for source in self.sources.iter_mut().skip(self.begun.len()) {
             let has_element = source.advance(cx)?;
             self.begun.push(has_element);
-            match source.current() {
-                Unfiltered::Row(row) if has_element => self.newest.see(row, command.now_s),
-                Unfiltered::Marker(_) if has_element => self.newest.see_range(),
-                _ => {}
+            // Of a row behind the edge of a range deletion nothing is known, which is never wrong.
+            if has_element && let Unfiltered::Row(row) = source.current() {
+                self.newest.see(row, command.now_s);
             }
         }
         cx.leave(before);
-        Ok(self.newest.hides(command, self.static_row.view(), older_us))
+        Ok(self.newest.hides((command, filter), self.static_row.view(), older_us))
     }
 
     /// Takes out of the static row what the partition's deletion hides.
@@ -186,7 +190,7 @@ pub(super) fn open(
     let ReadScratch { cx, found, sstables_asked, .. } = scratch;
     let is_one_row = is_of_one_row(command, filter);
     for (index, table) in view.sstables.iter().enumerate() {
-        if is_one_row && found.hide(command, table.stats().timestamp_us_max, cx)? {
+        if is_one_row && found.hide((command, filter), table.stats().timestamp_us_max, cx)? {
             if let Some(probe) = probe {
                 view.sstables.iter().skip(index).for_each(|older| probe.note(older, Some(SkipReason::Older)));
             }

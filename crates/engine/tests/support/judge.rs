@@ -182,7 +182,7 @@ pub struct Ask {
     pub select: Select,
     pub reversed: bool,
     pub statics: bool,
-    /// The only regular column that is looked at, if not all are.
+    /// The only regular or static column that is looked at, if not all are.
     pub only: Option<&'static str>,
     pub rows_max: u64,
     pub per_partition_max: u64,
@@ -615,7 +615,9 @@ impl Maker<'_> {
         ask.reversed = self.random.chance(45);
         ask.statics = self.random.chance(80);
         if ask.keys.is_some() && self.random.chance(30) {
-            ask.only = Some(if self.random.chance(50) { "v" } else { "w" });
+            let only =
+                *self.random.pick(if self.shape.has_static { &["v", "w", "s"] } else { &["v", "w"][..] });
+            (ask.only, ask.statics) = (Some(only), only == "s");
         }
         if self.random.chance(30) {
             ask.rows_max = 1 + self.random.below(6) as u64;

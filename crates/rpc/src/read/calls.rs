@@ -39,7 +39,7 @@ impl Rpc {
             filter: wanted.filter.clone(),
             reversed: wanted.reversed,
             statics: !wanted.declared.is_empty(),
-            columns: None,
+            columns: wanted.only_declared(family),
             limits: Limits { rows: u64::MAX, per_partition },
             now_s: self.database().now_s(),
             resume: None,

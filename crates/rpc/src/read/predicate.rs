@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::family::{Family, Shape};
+use helenus_model::cell::ColumnId;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_wire::thrift::SliceRange;
 use std::sync::Arc;
@@ -27,6 +28,13 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// The declared columns, if nothing else is wanted.
+    pub(crate) fn only_declared(&self, family: &Family) -> Option<Arc<[ColumnId]>> {
+        let has_rows = !matches!(&*self.filter, ClusteringFilter::Names(names) if names.is_empty());
+        let column = |index: &usize| family.declared.get(*index).map(|known| known.column);
+        (!has_rows).then(|| self.declared.iter().filter_map(column).collect())
+    }
+
     /// Columns that are rows of the table: no declared ones.
     fn undeclared(filter: ClusteringFilter) -> Wanted {
         let filter = Arc::new(filter);

@@ -49,11 +49,11 @@ impl DirectColumns {
         selection.columns.iter().map(column).collect::<Option<Vec<_>>>().map(DirectColumns)
     }
 
-    /// The regular columns among them.
+    /// The regular and static columns among them.
     pub(super) fn cells(&self) -> impl Iterator<Item = ColumnId> {
         self.0.iter().filter_map(|column| match column {
-            DirectColumn::Cell(id, _) => Some(*id),
-            _ => None,
+            DirectColumn::Cell(id, _) | DirectColumn::Static(id) => Some(*id),
+            DirectColumn::Key(_) | DirectColumn::Clustering(_) => None,
         })
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct SelectPlan {
     pub(super) nearest: Option<Nearest>,
     /// The static row is read.
     pub(super) reads_statics: bool,
-    /// The regular columns that are looked at, where they are known to have one value each; `None`: all of the table.
+    /// The regular and static columns that are looked at, where they are known to have one value each; `None`: all of the table.
     pub(super) cells: Option<Arc<[ColumnId]>>,
     /// Knows this statement among others in paging states.
     pub(super) fingerprint: u64,
@@ -110,8 +110,8 @@ impl SelectPlan {
             && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
         let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
         let direct = DirectColumns::of(&selection, table);
-        let cells =
-            direct.as_ref().filter(|_| !restrictions.has_regular()).map(|direct| direct.cells().collect());
+        let tests_cells = restrictions.has_regular() || restrictions.has_static();
+        let cells = direct.as_ref().filter(|_| !tests_cells).map(|direct| direct.cells().collect());
         Ok(SelectPlan {
             table: table.clone(),
             fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
