@@ -95,6 +95,8 @@ struct State {
     pending: VecDeque<Chunk>,
     /// Closed segments whose last bytes are written but not yet synced.
     unsynced: Vec<Arc<Segment>>,
+    /// Memory for the next buffer, of one that was written.
+    spare_buffer: Vec<u8>,
     /// How far each table's writes are in its SSTables.
     flushed: BTreeMap<TableId, LogPosition>,
     timestamp_reserve_us: i64,
@@ -234,6 +236,7 @@ impl CommitLog {
             end_of_last: left.end.unwrap_or(LogPosition::START),
             pending: VecDeque::new(),
             unsynced: Vec::new(),
+            spare_buffer: Vec::new(),
             flushed: left.flushed,
             timestamp_reserve_us: left.timestamp_reserve_us,
             ready: VecDeque::new(),
@@ -428,8 +431,10 @@ impl CommitLog {
         if let Some(chunk) = state.pending.pop_front() {
             return Some(chunk);
         }
-        let active = state.active.as_mut().filter(|active| !active.buffer.is_empty())?;
-        Some(active.take_buffer(self.synced_offset(active.segment.number)))
+        let State { active, spare_buffer, .. } = &mut *state;
+        let active = active.as_mut().filter(|active| !active.buffer.is_empty())?;
+        let synced = self.synced_offset(active.segment.number);
+        Some(active.take_buffer(synced, std::mem::take(spare_buffer)))
     }
 
     /// Writes out and syncs everything up to `position`.
@@ -614,7 +619,7 @@ impl CommitLog {
         }
         let mut active = Active {
             segment: Arc::new(segment),
-            buffer: Vec::new(),
+            buffer: std::mem::take(&mut state.spare_buffer),
             buffer_at: SEGMENT_HEAD,
             layouts: BTreeMap::new(),
             dirty: BTreeMap::new(),
@@ -643,17 +648,16 @@ impl CommitLog {
         made
     }
 
-    /// Gives the buffer's memory back to the active segment, if it has not begun another of size.
+    /// Keeps a buffer's memory for the next one.
     fn give_back(&self, mut bytes: Vec<u8>) {
         const KEPT_BYTES_MAX: usize = 1 << 20;
+        if bytes.capacity() > KEPT_BYTES_MAX {
+            return;
+        }
+        bytes.clear();
         let mut state = self.state.lock();
-        if let Some(active) = &mut state.active
-            && active.buffer.is_empty()
-            && active.buffer.capacity() < bytes.capacity()
-            && bytes.capacity() <= KEPT_BYTES_MAX
-        {
-            bytes.clear();
-            active.buffer = bytes;
+        if state.spare_buffer.capacity() < bytes.capacity() {
+            state.spare_buffer = bytes;
         }
     }
 
@@ -736,14 +740,14 @@ impl Active {
     }
 
     /// The bytes to write and where, ended by a record of how far the segment is synced: the proof, for a later
-    /// replay, that what stands before that offset was once whole.
-    fn take_buffer(&mut self, synced: u32) -> Chunk {
+    /// replay, that what stands before that offset was once whole. `next` is the memory of the next buffer.
+    fn take_buffer(&mut self, synced: u32, next: Vec<u8>) -> Chunk {
         if synced > SEGMENT_HEAD {
             let mut content = Vec::with_capacity(16);
             record::put_synced(synced, &mut content);
             self.put(&content);
         }
-        let bytes = std::mem::take(&mut self.buffer);
+        let bytes = std::mem::replace(&mut self.buffer, next);
         let at = self.buffer_at;
         self.buffer_at += bytes.len() as u32;
         Chunk::new(self.segment.clone(), bytes, at, false)

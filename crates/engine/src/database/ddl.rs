@@ -1,14 +1,13 @@
 //! Changes of the schema: one log record each, no flush.
 
-use super::shared::Database;
+use super::shared::{Database, Tables};
 use crate::commitlog::Ticket;
 use crate::error::Error;
 use crate::index::{attach, stored_tables};
 use crate::journal::Event;
 use crate::schema::{SchemaChange, changes_between};
 use crate::table::TableStore;
-use helenus_model::schema::{Schema, Table, TableId};
-use std::collections::HashMap;
+use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;
 
 /// Why a change of the schema did not happen.
@@ -113,12 +112,9 @@ impl Database {
 
     /// The stores that a new schema needs: present ones, new ones opened, and those that go.
     #[allow(clippy::type_complexity, reason = "a pair used once, by the function above")]
-    fn stores_after(
-        &self,
-        next: &Schema,
-    ) -> Result<(HashMap<TableId, Arc<TableStore>>, Vec<Arc<TableStore>>), Error> {
+    fn stores_after(&self, next: &Schema) -> Result<(Tables, Vec<Arc<TableStore>>), Error> {
         let present = self.shared.tables.load();
-        let mut stores = HashMap::new();
+        let mut stores = Tables::default();
         for (table, index) in stored_tables(next) {
             let store = match present.get(&table.id) {
                 Some(store) => store.clone(),

@@ -5,7 +5,7 @@ use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::progress::OpenProgress;
 use super::replaying::Replayer;
-use super::shared::{Database, Shared};
+use super::shared::{Database, Shared, Tables};
 use super::timeouts::LiveTimeouts;
 use super::turns::Turns;
 use crate::announce::Announcer;
@@ -35,7 +35,7 @@ use helenus_model::schema::{Schema, Table, TableId};
 use helenus_sstable::names::SsTableIds;
 use parking_lot::{Mutex, RwLock};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -94,7 +94,7 @@ impl Database {
             options,
             log,
             schema: ArcSwap::from_pointee(system_schema()),
-            tables: ArcSwap::from_pointee(HashMap::new()),
+            tables: ArcSwap::from_pointee(Tables::default()),
             gate: RwLock::new(()),
             ddl: Mutex::new(()),
             announcer,
@@ -183,7 +183,7 @@ impl Database {
     /// Opens the store of every table of the schema that has none.
     fn open_stores(&self) -> Result<()> {
         let shared = &self.shared;
-        let mut stores = HashMap::clone(&shared.tables.load());
+        let mut stores = Tables::clone(&shared.tables.load());
         for (table, index) in stored_tables(&shared.schema.load()) {
             if let Entry::Vacant(place) = stores.entry(table.id) {
                 place.insert(Arc::new(TableStore::open(shared, &table, index.as_deref())?));

@@ -32,7 +32,7 @@ pub struct Database {
 }
 
 /// The storage of tables by their ids.
-pub(crate) type Tables = HashMap<TableId, Arc<TableStore>>;
+pub(crate) type Tables = HashMap<TableId, Arc<TableStore>, foldhash::fast::RandomState>;
 
 /// What writers, readers and background work share.
 pub(crate) struct Shared {

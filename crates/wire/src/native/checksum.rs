@@ -1,15 +1,13 @@
 //! The two checksums of v5 segments: CRC24 over a segment's header, CRC32 over its payload (Cassandra's `net.Crc`).
 
-use crc_fast::{CrcAlgorithm, Digest};
-
 /// What the CRC24 starts from.
 const CRC24_INIT: u32 = 0x0087_5060;
 /// The generator, with its 2^24 term.
 const CRC24_POLYNOMIAL: u32 = 0x0197_4F0B;
 /// Bytes that every payload's CRC32 takes in first, so that zeros do not sum to zero.
 const CRC32_SEED: [u8; 4] = [0xFA, 0x2D, 0x55, 0xCA];
-/// The CRC32 register after [`CRC32_SEED`], before the final inversion.
-const CRC32_SEEDED: u32 = crc32_register(0xFFFF_FFFF, CRC32_SEED);
+/// The CRC32 of [`CRC32_SEED`].
+const CRC32_SEEDED: u32 = !crc32_register(0xFFFF_FFFF, CRC32_SEED);
 
 /// One step of CRC24 for each value of its top byte: eight shifts in one look-up.
 const CRC24_TABLE: [u32; 256] = crc24_table();
@@ -70,9 +68,9 @@ pub fn crc24(bytes: &[u8]) -> u32 {
 
 /// The CRC32 of a segment's payload as it stands on the wire (compressed if it is).
 pub fn crc32(payload: &[u8]) -> u32 {
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, u64::from(CRC32_SEEDED));
-    digest.update(payload);
-    digest.finalize() as u32
+    let mut hasher = crc32fast::Hasher::new_with_initial(CRC32_SEEDED);
+    hasher.update(payload);
+    hasher.finalize()
 }
 
 #[cfg(test)]
