@@ -56,8 +56,8 @@ pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) ->
         ClusteringFilter::Names(names) => names.len() <= 1,
         ClusteringFilter::Slices(_) => table.clustering.is_empty(),
     };
-    let are_simple = command.columns.is_some()
-        || !is_spread(&table.regulars) && !(command.statics && is_spread(&table.statics));
+    let are_spread = is_spread(&table.regulars) || command.statics && is_spread(&table.statics);
+    let are_simple = command.columns.is_some() || !are_spread;
     is_one && are_simple && !table.is_counter()
 }
 
