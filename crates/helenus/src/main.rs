@@ -19,6 +19,10 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Milliseconds that freed memory waits for its next use. With the allocator's own second, a server under requests of seven
+/// megabytes held up to 100 MiB more; inserts of small rows were as fast with both.
+const FREED_MEMORY_KEPT_MS: u32 = 100;
+
 const ABOUT: &str =
     "A wide-column database that speaks Cassandra's CQL and keeps Cassandra's files, in one small program";
 
@@ -64,6 +68,7 @@ fn command_line() -> Command {
 }
 
 fn main() -> ExitCode {
+    helenus_host::keep_freed_memory_ms(FREED_MEMORY_KEPT_MS);
     let matches = command_line().get_matches();
     let done = match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),

@@ -6,6 +6,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends at the first surprise"))]
 
+#[cfg(feature = "allocator")]
+mod allocator;
 mod disk;
 mod error;
 mod huge_pages;
@@ -16,6 +18,8 @@ pub mod sim;
 mod tasks;
 mod time;
 
+#[cfg(feature = "allocator")]
+pub use allocator::keep_freed_memory_ms;
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
 pub use huge_pages::{HUGE_PAGE_BYTES, gather};

@@ -60,6 +60,9 @@ pub struct LogOptions {
 const SEGMENT_BYTES_FIRST: u32 = 1 << 20;
 /// Bytes of a page of the system's cache, or a part of one.
 const PAGE_BYTES: u32 = 4096;
+/// A mutation's record of this size or more goes to the operating system from where it was made: a copy in the buffer would
+/// cost memory and time under the lock, and the buffer is kept for small ones.
+const LARGE_RECORD_BYTES: usize = 64 << 10;
 /// Segments that are kept to be used again; a flush may set several free at once.
 const USED_MAX: usize = 8;
 
@@ -91,7 +94,8 @@ struct State {
     next_number: u32,
     /// Where the last segment before the active one ended.
     end_of_last: LogPosition,
-    /// Last bytes of closed segments, still to be handed to the operating system, oldest first.
+    /// Bytes before those of the active buffer, still to be handed to the operating system, oldest first: the last ones of
+    /// closed segments, and large records.
     pending: VecDeque<Chunk>,
     /// Closed segments whose last bytes are written but not yet synced.
     unsynced: Vec<Arc<Segment>>,
@@ -191,9 +195,25 @@ impl Active {
     }
 
     fn put(&mut self, content: &[u8]) -> LogPosition {
-        self.buffer.extend_from_slice(&(content.len() as u32).to_le_bytes());
-        self.buffer.extend_from_slice(&record::checksum(self.segment.number, content).to_le_bytes());
+        self.buffer.extend_from_slice(&record::head(self.segment.number, content));
         self.buffer.extend_from_slice(content);
+        LogPosition::new(self.segment.number, self.end())
+    }
+
+    /// Puts a record whose head is still to be filled in. A large one is not copied: with all before it, it is `pending`.
+    fn put_record(&mut self, mut bytes: Vec<u8>, synced: u32, pending: &mut VecDeque<Chunk>) -> LogPosition {
+        let (head, content) = bytes.split_at_mut(HEAD);
+        head.copy_from_slice(&record::head(self.segment.number, content));
+        if bytes.len() < LARGE_RECORD_BYTES {
+            self.buffer.extend_from_slice(&bytes);
+        } else {
+            if !self.buffer.is_empty() || synced > SEGMENT_HEAD {
+                pending.push_back(self.take_buffer(synced, Vec::new()));
+            }
+            let at = self.buffer_at;
+            self.buffer_at += bytes.len() as u32;
+            pending.push_back(Chunk::new(self.segment.clone(), bytes, at, false));
+        }
         LogPosition::new(self.segment.number, self.end())
     }
 }
@@ -274,19 +294,24 @@ impl CommitLog {
     pub fn append(self: &Arc<Self>, mutation: &Mutation, derived: &[PartitionUpdate]) -> Result<Ticket> {
         let updates = || mutation.updates.iter().chain(derived);
         let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
-        let mut content = Vec::with_capacity(size + 8);
-        record::put_mutation(mutation, derived, &mut content);
+        // A large one is padded to a whole page where it is.
+        let padding = if size < LARGE_RECORD_BYTES { 0 } else { PAGE_BYTES as usize };
+        let mut bytes = Vec::with_capacity(HEAD + 8 + size + padding);
+        bytes.resize(HEAD, 0);
+        record::put_mutation(mutation, derived, &mut bytes);
+        let content_bytes = bytes.len() - HEAD;
         let mut state = self.state.lock();
-        self.make_room(&mut state, content.len() + layout_bytes(updates()))?;
-        let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
+        self.make_room(&mut state, content_bytes + layout_bytes(updates()))?;
+        let State { active, pending, .. } = &mut *state;
+        let Some(active) = active else { unreachable!("make_room leaves an active segment") };
         for update in updates() {
             active.describe(&update.table);
         }
-        let position = active.put(&content);
+        let position = active.put_record(bytes, self.synced_offset(active.segment.number), pending);
         for update in updates() {
             active.dirty.insert(update.table.id, position);
         }
-        state.appended_bytes += content.len() as u64;
+        state.appended_bytes += content_bytes as u64;
         let wants_spare = state.wants_spare(self.options.segment_bytes).is_some();
         drop(state);
         if wants_spare && let Some(task) = self.spare_task.get() {

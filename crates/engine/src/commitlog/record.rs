@@ -147,6 +147,13 @@ pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
     out.extend_from_slice(&end.0.to_le_bytes());
 }
 
+/// What stands before a record's content in a segment.
+pub(super) fn head(segment: u32, content: &[u8]) -> [u8; HEAD] {
+    let [a, b, c, d] = (content.len() as u32).to_le_bytes();
+    let [e, f, g, h] = checksum(segment, content).to_le_bytes();
+    [a, b, c, d, e, f, g, h]
+}
+
 /// The checksum of a record in a segment.
 pub(super) fn checksum(segment: u32, content: &[u8]) -> u32 {
     let [a, b, c, d] = segment.to_le_bytes();
