@@ -4,10 +4,11 @@
 
 mod support;
 
-use helenus_engine::Database;
+use helenus_engine::{Database, SyncMode};
 use helenus_host::sim::{Machine, Survives};
 use std::path::Path;
 use std::sync::Arc;
+use support::random::Random;
 use support::*;
 
 const SEGMENT_BYTES: u32 = 16 << 10;
@@ -84,4 +85,52 @@ fn a_flipped_byte_in_a_segment_used_again_is_still_refused() {
     let refused = Database::open(host, options).err().unwrap().to_string();
     assert!(refused.contains(".log") && refused.contains("at byte"), "{refused}");
     after.end_tasks();
+}
+
+#[test]
+fn records_of_all_sizes_come_back_in_order_and_those_waited_for_always() {
+    for mode in [SyncMode::Group, SyncMode::Periodic { period_ms: 1000 }] {
+        let machine = Machine::new(13);
+        let database = open_with(&machine.host(), |options| {
+            options.segment_bytes = 1 << 20;
+            options.sync = Some(mode);
+        });
+        create(&database, vec![table("t", 7, false)]);
+        database.flush_all().unwrap();
+        let t = table_of(&database, "t");
+        let mut random = Random::new(13);
+        let (mut written, mut waited) = (Vec::new(), 0);
+        for c in 0..200 {
+            // From about sixty-four kilobytes on, a record is not copied into the buffer.
+            let bytes = match random.below(4) {
+                0 => 65_000 + random.below(1000),
+                1 => 100_000 + random.below(200_000),
+                _ => random.below(300),
+            };
+            let value = format!("{c}:{}", "v".repeat(bytes));
+            let ticket = Write::default().insert(&t, c, &value, 10).to(&database, "t", "a");
+            written.push((c, value));
+            if random.chance(30) {
+                ticket.wait().unwrap();
+                waited = written.len();
+            }
+            if c % 20 != 19 {
+                continue;
+            }
+            let seed = c as u64;
+            for survives in [Survives::EverythingWritten, Survives::OnlySynced, Survives::Torn { seed }] {
+                let after = machine.crash_image(survives);
+                let again = open(&after.host());
+                let found = rows_of(&again, "t", "a");
+                assert!(written.starts_with(&found), "row {c}, {survives:?}: not the first ones, in order");
+                if mode == SyncMode::Group || matches!(survives, Survives::EverythingWritten) {
+                    assert!(found.len() >= waited, "row {c}, {survives:?}: {} of {waited}", found.len());
+                }
+                again.close().unwrap();
+                after.end_tasks();
+            }
+        }
+        database.close().unwrap();
+        machine.end_tasks();
+    }
 }
