@@ -259,9 +259,10 @@ fn beyond_the_bytes_in_flight_others_wait_and_then_go_on() {
     let requests: Vec<_> = (0..100).map(|stream| (stream, query(&long))).collect();
     client.send(&requests);
     server.canned.open_gate();
-    for stream in 0..100 {
-        assert_eq!(client.receive().unwrap().header.stream, stream);
-    }
+    // A request that came after the gate was opened may be answered before those that were held.
+    let mut answered: Vec<_> = (0..100).map(|_| client.receive().unwrap().header.stream).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, Vec::from_iter(0..100));
 }
 
 #[test]
