@@ -92,6 +92,12 @@ fn deletion(dice: &mut Dice) -> DeletionTime {
     DeletionTime { timestamp_us: 1 + dice.below(1 << 40) as i64, local_s: dice.seconds() }
 }
 
+/// One of rows, which may lie before 1970; that of a partition has no form then.
+fn inner_deletion(dice: &mut Dice) -> DeletionTime {
+    let deletion = deletion(dice);
+    if dice.one_in(4) { DeletionTime { timestamp_us: -deletion.timestamp_us, ..deletion } } else { deletion }
+}
+
 fn clustering(dice: &mut Dice, values: u64) -> Vec<Option<Vec<u8>>> {
     let c = if dice.one_in(12) { Vec::new() } else { (dice.below(9) as i32 - 4).to_be_bytes().to_vec() };
     let d = if dice.one_in(20) { None } else { Some(dice.bytes(6)) };
@@ -132,7 +138,7 @@ fn body(dice: &mut Dice, table: &Table, columns: &[Column], row: &mut RowBuf) {
         }
     }
     if dice.one_in(6) {
-        row.deletion = deletion(dice);
+        row.deletion = inner_deletion(dice);
     }
     let _ = table;
     let keep = 1 + dice.below(4);
@@ -145,7 +151,7 @@ fn body(dice: &mut Dice, table: &Table, columns: &[Column], row: &mut RowBuf) {
             continue;
         }
         if dice.one_in(2) {
-            row.complex_deletions.push((column.id, deletion(dice)));
+            row.complex_deletions.push((column.id, inner_deletion(dice)));
         }
         for path in 0..dice.below(4) as i32 {
             cell(dice, row, column.id, Some(path.to_be_bytes()), None);
@@ -193,7 +199,7 @@ fn partition(dice: &mut Dice, table: &Table, rows: u64) -> Partition {
         };
         let opens = key != last && (open.is_live() || dice.one_in(3));
         let mut marker = MarkerBuf { before, close: open, ..MarkerBuf::default() };
-        open = if opens { deletion(dice) } else { DeletionTime::LIVE };
+        open = if opens { inner_deletion(dice) } else { DeletionTime::LIVE };
         marker.open = open;
         marker.key = key;
         for value in values {

@@ -125,6 +125,11 @@ impl BigIndexWriter {
         Ok((self.out.finish()?, self.summary.finish(first_key, last_key)))
     }
 
+    /// Whether a range deletion that is open behind a block has a form in this version.
+    pub fn has_form(&self, open: DeletionTime) -> bool {
+        self.form.encode(open).is_some()
+    }
+
     fn encode(&self, deletion: DeletionTime) -> Result<crate::deletion_time::DeletionTimeBytes> {
         self.form.encode(deletion).ok_or_else(|| {
             let DeletionTime { timestamp_us, local_s } = deletion;

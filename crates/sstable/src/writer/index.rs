@@ -78,13 +78,13 @@ impl IndexWriter {
         }
     }
 
-    /// Whether a block can begin where this range deletion is open. A row index of format BTI has no place for one before
-    /// 1970 or after 2106: the block before goes on until it ends.
+    /// Whether a block can begin where this range deletion is open. Row indexes of format BTI, and those of BIG from version
+    /// `oa` on, have no place for one before 1970 or after 2106: the block before goes on until it ends.
     pub(super) fn can_begin_block(&self, open: Option<DeletionTime>) -> bool {
-        match (self, open) {
-            (IndexWriter::Bti { .. }, Some(open)) => DeletionTimeBytes::new(open).is_some(),
-            _ => true,
-        }
+        open.is_none_or(|open| match self {
+            IndexWriter::Bti { .. } => DeletionTimeBytes::new(open).is_some(),
+            IndexWriter::Big(index) => index.has_form(open),
+        })
     }
 
     pub(super) fn add_block(&mut self, block: &BlockEnd<'_>) -> Result<()> {
