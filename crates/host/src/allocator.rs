@@ -9,9 +9,12 @@ const PURGE_DELAY: mi_option_t = 15;
 /// Gives freed memory back to the system after so many milliseconds, by default a thousand: until then a process whose
 /// requests come in megabytes holds those of the last second beside those of now. With too few, memory that is used again at
 /// once is cleared by the system each time.
+///
+/// For a program's first line, before it starts threads: the setting is a plain number of the allocator's.
 pub fn keep_freed_memory_ms(ms: u32) {
     #[expect(unsafe_code, reason = "one call; SAFETY below")]
-    // SAFETY: the option exists, and is one number that the allocator reads whenever it frees.
+    // SAFETY: the option exists, and is one number of a machine word that the allocator reads when it frees: a thread that
+    // reads it meanwhile finds the old or the new one.
     unsafe {
         mi_option_set(PURGE_DELAY, c_long::from(ms));
     }

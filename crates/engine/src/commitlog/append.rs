@@ -482,6 +482,8 @@ impl CommitLog {
             let mut files = std::mem::take(&mut state.unsynced);
             files.extend(state.pending.iter().map(|chunk| chunk.segment.clone()));
             files.extend(state.active.iter().map(|active| active.segment.clone()));
+            // Large records are chunks of their own, often several in a row of one segment.
+            files.dedup_by(|one, before| Arc::ptr_eq(one, before));
             (files, self.written.load(Ordering::Acquire))
         };
         if self.synced.load(Ordering::Acquire) >= target {
