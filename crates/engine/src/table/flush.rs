@@ -3,6 +3,7 @@
 use crate::database::Shared;
 use crate::error::Result;
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
+use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::merge::Merge;
 use helenus_model::packed;
@@ -50,7 +51,7 @@ pub(super) fn write_memtable(
 fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &Arc<Memtable>) -> Result<u64> {
     let mut count = 0;
     let mut partition = memtable.first();
-    let mut scratch = Scratch::new();
+    let mut scratch = Scratch::new(table);
     while let Some(present) = partition {
         count += u64::from(write_partition(writer, table, (memtable, present), &mut scratch)?);
         partition = memtable.next(present);
@@ -63,14 +64,23 @@ struct Scratch {
     everything: Arc<ClusteringFilter>,
     unpacked: RowBuf,
     visible: RowBuf,
-    memory: Box<CursorMemory>,
+    rows: Merge<MemtableCursor>,
+    cursors: Vec<MemtableCursor>,
+    memory: Option<Box<CursorMemory>>,
+    cx: ReadContext,
 }
 
 impl Scratch {
-    fn new() -> Scratch {
-        let everything = Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
-        let (unpacked, visible) = (RowBuf::default(), RowBuf::default());
-        Scratch { everything, unpacked, visible, memory: Box::default() }
+    fn new(table: &Arc<Table>) -> Scratch {
+        Scratch {
+            everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
+            unpacked: RowBuf::default(),
+            visible: RowBuf::default(),
+            rows: Merge::new(table.clone(), false, DeletionTime::LIVE, Vec::new()),
+            cursors: Vec::new(),
+            memory: None,
+            cx: ReadContext { may_block: true, ..ReadContext::default() },
+        }
     }
 }
 
@@ -84,29 +94,28 @@ fn write_partition(
     let content = partition.content();
     let sequence = content.sequence();
     let deletion = content.deletion(sequence);
-    scratch.visible.clear();
+    let Scratch { everything, unpacked, visible, rows, cursors, memory, cx } = scratch;
+    visible.clear();
     if let Some(bytes) = content.static_row(sequence) {
-        packed::unpack(bytes, 0, &mut scratch.unpacked)?;
-        filter_row(RowView { row: &scratch.unpacked, data: bytes }, deletion, &mut scratch.visible);
+        packed::unpack(bytes, 0, unpacked)?;
+        filter_row(RowView { row: unpacked, data: bytes }, deletion, visible);
     }
-    let static_row = Some(scratch.visible.view()).filter(|row| !row.is_empty());
+    let static_row = Some(visible.view()).filter(|row| !row.is_empty());
     let clustering_columns = table.clustering.len();
-    let selected = Selected { sequence, clustering_columns, filter: &scratch.everything, reversed: false };
-    let cursor = MemtableCursor::new(memtable, partition, &selected, std::mem::take(&mut scratch.memory));
-    let mut rows = Merge::new(table.clone(), false, deletion, vec![cursor]);
-    let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
-    let mut more = rows.advance(&mut cx)?;
-    if !more && deletion.is_live() && static_row.is_none() {
-        return Ok(false);
+    let selected = Selected { sequence, clustering_columns, filter: everything, reversed: false };
+    cursors.push(MemtableCursor::new(memtable, partition, &selected, memory.take().unwrap_or_default()));
+    rows.restart(table, false, deletion, cursors);
+    let mut more = rows.advance(cx)?;
+    let holds_something = more || !deletion.is_live() || static_row.is_some();
+    if holds_something {
+        writer.begin_partition(partition.key(), &KeyHash::of(partition.key()), deletion, static_row)?;
+        while more {
+            writer.add(<Merge<MemtableCursor> as Source<ReadContext>>::current(rows))?;
+            more = rows.advance(cx)?;
+        }
+        writer.end_partition()?;
     }
-    writer.begin_partition(partition.key(), &KeyHash::of(partition.key()), deletion, static_row)?;
-    while more {
-        writer.add(<Merge<MemtableCursor> as Source<ReadContext>>::current(&rows))?;
-        more = rows.advance(&mut cx)?;
-    }
-    writer.end_partition()?;
-    if let Some(cursor) = rows.into_sources().pop() {
-        scratch.memory = cursor.into_memory();
-    }
-    Ok(true)
+    rows.give_back(cursors);
+    *memory = cursors.pop().map(MemtableCursor::into_memory);
+    Ok(holds_something)
 }

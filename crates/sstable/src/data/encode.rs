@@ -13,7 +13,7 @@ use helenus_model::vint::{unsigned_length, write_unsigned};
 
 /// Writes unfiltereds of one file. Reuses its buffers from row to row.
 pub struct Encoder {
-    layout: RowLayout,
+    pub(super) layout: RowLayout,
     body: Vec<u8>,
     runs: Vec<Run>,
 }
@@ -39,6 +39,11 @@ impl Encoder {
     /// Appends a row. `previous_size` is the distance from the start of the unfiltered before. Cells of columns that
     /// the layout lacks are left out; `false`, and nothing appended, when then nothing is left of the row.
     pub fn row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
+        self.plain_row(row, previous_size, out) || self.any_row(row, previous_size, out)
+    }
+
+    /// The same for every row.
+    pub(super) fn any_row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
         let Some(flags) = self.prepare(row, false) else { return false };
         out.push(flags);
         self.layout.write_clustering(&row.row.clustering, row.data, out);
@@ -204,7 +209,7 @@ impl Encoder {
     }
 
     fn timestamp(&mut self, timestamp_us: i64) {
-        write_unsigned(timestamp_us.wrapping_sub(self.layout.base.timestamp_us_min) as u64, &mut self.body);
+        write_unsigned(self.layout.stored_timestamp(timestamp_us), &mut self.body);
     }
 
     /// The difference as Java's `(int)`: a time far from the base wraps, and reading undoes it.
@@ -228,6 +233,11 @@ impl Encoder {
 }
 
 impl RowLayout {
+    /// A timestamp in microseconds as the file stores it, before it becomes a vint.
+    pub(super) fn stored_timestamp(&self, timestamp_us: i64) -> u64 {
+        timestamp_us.wrapping_sub(self.base.timestamp_us_min) as u64
+    }
+
     /// Appends clustering values, those of a row or of a bound.
     pub(super) fn write_clustering(&self, values: &[Span], data: &[u8], out: &mut Vec<u8>) {
         for (group, layouts) in values.chunks(32).zip(self.clustering.chunks(32)) {
@@ -250,7 +260,7 @@ impl RowLayout {
     }
 }
 
-fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>) {
     match fixed {
         Some(length) => {
             assert!(value.len() == length, "a value of {} bytes where the type has {length}", value.len());

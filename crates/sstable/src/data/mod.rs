@@ -10,6 +10,7 @@ mod backward;
 mod cursor;
 mod decode;
 mod encode;
+mod encode_plain;
 mod forward;
 mod input;
 mod layout;
@@ -21,6 +22,8 @@ mod run;
 mod scan;
 mod skip;
 mod slice;
+#[cfg(test)]
+mod test_random;
 mod validity;
 mod walk;
 mod window;

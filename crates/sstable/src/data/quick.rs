@@ -158,22 +158,13 @@ impl RowLayout {
 #[cfg(test)]
 mod tests {
     use super::super::encode::Encoder;
+    use super::super::test_random::Random;
     use super::*;
     use crate::deletion_time::DeletionTimeForm;
     use crate::statistics::EncodingStats;
     use helenus_model::cell::ColumnId;
     use helenus_model::range_tombstone::MarkerBuf;
     use helenus_model::row::RowView;
-
-    /// Numbers from a seed.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % limit
-        }
-    }
 
     fn layout(with_dropped: bool) -> RowLayout {
         let column = |id: u16, fixed, multi_cell| ColumnLayout {

@@ -158,8 +158,17 @@ impl StatisticsCollector {
             self.deletion(*deletion);
         }
         let mut column = None;
+        // A live value with the timestamp of what came before it changes nothing.
+        let liveness = row.row.liveness;
+        let mut seen_us = (!liveness.is_none() && liveness.ttl_s == 0).then_some(liveness.timestamp_us);
         for cell in &row.row.cells {
-            self.cell(cell);
+            let is_value = cell.ttl_s == 0 && cell.local_deletion_s == NO_EXPIRY;
+            if !is_value || seen_us != Some(cell.timestamp_us) {
+                self.cell(cell);
+            }
+            if is_value {
+                seen_us = Some(cell.timestamp_us);
+            }
             if column.replace(cell.column) != Some(cell.column) {
                 self.columns_set += 1;
             }
