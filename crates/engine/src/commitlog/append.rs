@@ -425,14 +425,18 @@ impl CommitLog {
         state.closed.front().map(|segment| segment.dirty.keys().copied().collect()).unwrap_or_default()
     }
 
-    /// Hands all appended records to the operating system. After this they survive the death of the process.
+    /// Hands all records appended before to the operating system. After this they survive the death of the process.
     pub fn write_out(&self) -> Result<()> {
-        self.write_out_alone(&self.writing.lock())
+        let target = self.position();
+        self.write_out_alone(&self.writing.lock(), target)
     }
 
-    fn write_out_alone(&self, _writing: &MutexGuard<'_, ()>) -> Result<()> {
+    /// Writes out everything up to `target`, and what comes with it: what others append meanwhile they write themselves, in one
+    /// piece and not in many small ones.
+    fn write_out_alone(&self, _writing: &MutexGuard<'_, ()>, target: LogPosition) -> Result<()> {
         self.check_failure()?;
-        while let Some(chunk) = self.next_chunk() {
+        while self.written.load(Ordering::Acquire) < target.0 {
+            let Some(chunk) = self.next_chunk() else { break };
             if let Err(error) = chunk.segment.file.write_all_at(&chunk.bytes, u64::from(chunk.at)) {
                 return Err(self.fail(format!("write {}: {error}", chunk.segment.path.display())));
             }
@@ -475,7 +479,7 @@ impl CommitLog {
         let _syncing = self.syncing.lock();
         let (files, target) = {
             let writing = self.writing.lock();
-            self.write_out_alone(&writing)?;
+            self.write_out_alone(&writing, self.position())?;
             // Everything up to `written` is in one of these: no bytes are on their way while `writing` is held, and a
             // segment that was closed meanwhile is among the pending ones.
             let mut state = self.state.lock();
