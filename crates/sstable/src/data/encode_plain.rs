@@ -111,8 +111,7 @@ mod tests {
                 continue;
             }
             let Some(column_id) = column.id else { continue };
-            let length =
-                column.fixed.map_or([0, 1, 127, 128, 20_000][random.below(5) as usize], |fixed| fixed);
+            let length = column.fixed.unwrap_or([0, 1, 127, 128, 20_000][random.below(5) as usize]);
             let length = if random.one_of(5) { 0 } else { length };
             let value = row.push_bytes(&vec![random.below(256) as u8; length]);
             let own_us = random.below(4_000_000) as i64;
@@ -155,9 +154,8 @@ mod tests {
                 } else {
                     assert_eq!(quick, b"before");
                 }
-                let is_bare = row.deletion.is_live() && row.liveness.ttl_s == 0;
+                let is_bare = row.deletion.is_live() && row.liveness.ttl_s == 0 && !row.view().is_empty();
                 let is_value = |cell: &Cell| cell.ttl_s == 0 && cell.local_deletion_s == NO_EXPIRY;
-                let is_bare = is_bare && !row.view().is_empty();
                 let is_whole = row.cells.len() == fixed.len() && row.cells.iter().all(is_value);
                 assert_eq!(is_plain, is_bare && is_whole, "{row:?}");
             }
