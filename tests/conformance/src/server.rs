@@ -159,9 +159,12 @@ impl Server {
         text
     }
 
-    /// What the process wrote to its standard error, from all its starts.
+    /// The lines that the process wrote to its standard error, from all its starts. A line that it is just writing is not
+    /// among them: a file grows by pages, so a reader may see the first half of a write.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        let mut log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        log.truncate(whole_lines(&log));
+        log
     }
 }
 
@@ -239,9 +242,21 @@ fn listening(line: &str) -> Option<String> {
     (words.next()? == "listening").then(|| words.next().map(str::to_owned)).flatten()
 }
 
+/// The length of a text up to the end of its last whole line.
+fn whole_lines(text: &str) -> usize {
+    text.rfind('\n').map_or(0, |end| end + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_being_written_is_left_out() {
+        assert_eq!(whole_lines("{\"a\":1}\n{\"b\""), 8);
+        assert_eq!(whole_lines("{\"a\":1}\n"), 8);
+        assert_eq!(whole_lines("{\"a\""), 0);
+    }
 
     #[test]
     fn the_address_is_the_word_after_listening() {
