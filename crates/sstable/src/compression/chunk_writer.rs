@@ -2,6 +2,7 @@
 //!
 //! Follows Cassandra's `CompressedSequentialWriter`, its padding of a short last chunk included.
 
+use super::effort::Effort;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
@@ -15,6 +16,7 @@ pub struct ChunkWriter {
     chunk: Vec<u8>,
     // The compressed form of one chunk; as long as the compressor may need.
     compressed: Vec<u8>,
+    effort: Effort,
 }
 
 /// What a finished compressed file needs beside it.
@@ -35,7 +37,13 @@ impl ChunkWriter {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
         let compressed = vec![0; info.compressor.bound(chunk_bytes)];
-        Ok(ChunkWriter { out, info, chunk: Vec::with_capacity(chunk_bytes), compressed })
+        Ok(ChunkWriter {
+            out,
+            info,
+            chunk: Vec::with_capacity(chunk_bytes),
+            compressed,
+            effort: Effort::default(),
+        })
     }
 
     /// Bytes written so far, before compression.
@@ -76,7 +84,7 @@ impl ChunkWriter {
     fn end_chunk(&mut self) -> Result<()> {
         self.info.push(self.out.position(), self.out.path())?;
         self.info.data_length += self.chunk.len() as u64;
-        let compressed = self.info.compressor.compress(&self.chunk, &mut self.compressed);
+        let compressed = self.info.compressor.compress(&self.chunk, &mut self.compressed, &mut self.effort);
         let len = compressed.map_err(|source| {
             let source = std::io::Error::other(source);
             Error::Io { file: self.out.path().to_owned(), source }

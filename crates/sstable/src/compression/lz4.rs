@@ -4,6 +4,7 @@
 //! always the fast form.
 
 use super::compressor::CodecError;
+use super::effort::Effort;
 
 const PREFIX_BYTES: usize = 4;
 
@@ -12,7 +13,7 @@ pub(super) fn bound(len: usize) -> usize {
     PREFIX_BYTES + lzzzz::lz4::max_compressed_size(len)
 }
 
-pub(super) fn compress(input: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
+pub(super) fn compress(input: &[u8], out: &mut [u8], effort: &mut Effort) -> Result<usize, CodecError> {
     let Some((prefix, rest)) = out.split_first_chunk_mut::<PREFIX_BYTES>() else {
         return Err(CodecError::OutputTooSmall);
     };
@@ -22,8 +23,9 @@ pub(super) fn compress(input: &[u8], out: &mut [u8]) -> Result<usize, CodecError
         *rest.first_mut().ok_or(CodecError::OutputTooSmall)? = 0;
         return Ok(PREFIX_BYTES + 1);
     }
-    let fastest = lzzzz::lz4::ACC_LEVEL_DEFAULT;
-    let written = lzzzz::lz4::compress(input, rest, fastest).map_err(|_| CodecError::OutputTooSmall)?;
+    let written = lzzzz::lz4::compress(input, rest, effort.acceleration());
+    let written = written.map_err(|_| CodecError::OutputTooSmall)?;
+    effort.learn(input.len(), written);
     Ok(PREFIX_BYTES + written)
 }
 
