@@ -4,16 +4,14 @@
 //! clock and takes a lock. `system_views`, `/metrics` and the admin tools show these same figures; they are forgotten at a
 //! restart, as Cassandra's are.
 
+use crate::lanes::Lanes;
 use crate::samples::Samples;
 use crate::top::Top;
 use parking_lot::Mutex;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request in so many is measured.
 pub(crate) const SAMPLED: u64 = 16;
-/// Counters of a meter; a thread keeps to one.
-const SHARDS: usize = 8;
 
 /// The figures of one table.
 #[derive(Default)]
@@ -46,14 +44,7 @@ pub struct Figures {
 
 /// A counter that many threads add to, each on a cache line that it shares with few.
 #[derive(Default)]
-pub(crate) struct Counter {
-    shards: [Shard; SHARDS],
-}
-
-/// A counter on a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-struct Shard(AtomicU64);
+pub(crate) struct Counter(Lanes<AtomicU64>);
 
 /// Counts events and keeps the values of some.
 #[derive(Default)]
@@ -133,24 +124,16 @@ pub struct Distributions {
     pub sstables: Distribution,
 }
 
-thread_local! {
-    /// Its address tells threads apart.
-    static PLACE: Cell<u64> = const { Cell::new(0) };
-}
-
 impl Counter {
     /// Adds; what this thread's share was before.
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
-        let address = PLACE.with(|place| std::ptr::from_ref(place).addr());
-        // Stacks and thread-local blocks lie pages apart: the bits above a page tell threads from each other.
-        let shard = (address >> 12 ^ address >> 16) % SHARDS;
-        self.shards.get(shard).map_or(0, |shard| shard.0.fetch_add(more, Ordering::Relaxed))
+        self.0.mine().fetch_add(more, Ordering::Relaxed)
     }
 
     /// What has been added so far.
     pub(crate) fn value(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum()
+        self.0.iter().map(|share| share.load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -15,6 +15,7 @@ mod folder;
 pub mod import;
 mod index;
 mod journal;
+mod lanes;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
 pub mod read;

@@ -5,6 +5,7 @@
 //! let go of it.
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
+use crate::lanes::Lanes;
 use helenus_host::{HUGE_PAGE_BYTES, gather};
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -15,7 +16,7 @@ const ALIGN: usize = 8;
 /// First chunk: a table that is hardly written costs little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Chunks double up to this size: a huge page.
-const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
+pub(super) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
 /// Memory that all memtables of a database use together, and chunks of flushed ones that wait for their next use: a page
 /// that the system hands out anew has to be cleared, which costs a write more than all else it does in memory.
@@ -88,14 +89,17 @@ impl MemoryAccount {
     }
 }
 
-/// A bump allocator for many threads.
+/// A bump allocator for many threads. What a thread allocates in turn stands side by side.
 pub struct Arena {
-    current: AtomicPtr<Chunk>,
+    /// The chunks that are being filled.
+    current: Lanes<AtomicPtr<Chunk>>,
     chunks: Mutex<Vec<NonNull<Chunk>>>,
     reserved: AtomicUsize,
     account: MemoryAccount,
 }
 
+/// On a cache line of its own: whoever allocates changes `used`.
+#[repr(align(64))]
 struct Chunk {
     memory: NonNull<u8>,
     size: usize,
@@ -119,7 +123,7 @@ impl Arena {
     /// An empty arena whose memory is added to `account`.
     pub fn new(account: MemoryAccount) -> Arena {
         let reserved = AtomicUsize::new(0);
-        Arena { current: AtomicPtr::default(), chunks: Mutex::new(Vec::new()), reserved, account }
+        Arena { current: Lanes::default(), chunks: Mutex::new(Vec::new()), reserved, account }
     }
 
     /// Bytes reserved from the system, which is what counts against the memory limit.
@@ -130,7 +134,7 @@ impl Arena {
     /// Uninitialised memory of `len` bytes, aligned to 8, valid until the arena is dropped.
     pub fn allocate(&self, len: usize) -> NonNull<u8> {
         let len = len.next_multiple_of(ALIGN);
-        let current = self.current.load(Ordering::Acquire);
+        let current = self.current.mine().load(Ordering::Acquire);
         // SAFETY: `current` is null or a chunk of this arena, and chunks live as long as the arena.
         if let Some(found) = unsafe { current.as_ref() }.and_then(|chunk| chunk.take(len)) {
             return found;
@@ -155,25 +159,43 @@ impl Arena {
         to
     }
 
+    /// Uninitialised memory of `CHUNK_BYTES_MAX` bytes, aligned to as much, valid until the arena is dropped: for what is
+    /// read at random places of it and has better be in one huge page.
+    pub fn allocate_whole(&self) -> NonNull<u8> {
+        let chunk = self.reserve(CHUNK_BYTES_MAX);
+        let Some(found) = chunk.take(CHUNK_BYTES_MAX) else {
+            unreachable!("a new chunk has room for what it was made for")
+        };
+        self.chunks.lock().push(NonNull::from(Box::leak(Box::new(chunk))));
+        found
+    }
+
     fn allocate_in_new_chunk(&self, len: usize) -> NonNull<u8> {
         let mut chunks = self.chunks.lock();
-        let current = self.current.load(Ordering::Acquire);
+        let lane = self.current.mine();
+        let current = lane.load(Ordering::Acquire);
         // SAFETY: as in `allocate`. Another thread may have added a chunk since.
         let previous = unsafe { current.as_ref() };
         if let Some(found) = previous.and_then(|chunk| chunk.take(len)) {
             return found;
         }
         let grown = previous.map_or(CHUNK_BYTES_MIN, |chunk| (chunk.size * 2).min(CHUNK_BYTES_MAX));
-        let chunk = self.account.chunk(grown.max(len));
-        self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
-        self.account.0.bytes.fetch_add(chunk.size, Ordering::Relaxed);
+        let chunk = self.reserve(grown.max(len));
         let Some(found) = chunk.take(len) else {
             unreachable!("a new chunk has room for what it was made for")
         };
         let chunk = NonNull::from(Box::leak(Box::new(chunk)));
         chunks.push(chunk);
-        self.current.store(chunk.as_ptr(), Ordering::Release);
+        lane.store(chunk.as_ptr(), Ordering::Release);
         found
+    }
+
+    /// A chunk of at least this many bytes, which counts from now on.
+    fn reserve(&self, size: usize) -> Chunk {
+        let chunk = self.account.chunk(size);
+        self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
+        self.account.0.bytes.fetch_add(chunk.size, Ordering::Relaxed);
+        chunk
     }
 }
 
@@ -268,6 +290,25 @@ mod tests {
         assert_eq!(gathered(), 4, "who has just used them may soon do so again");
         account.trim();
         assert_eq!(gathered(), 3, "and gives them back at rest");
+    }
+
+    #[test]
+    fn whole_chunks_are_aligned_and_come_back() {
+        let account = MemoryAccount::keeping(2 * CHUNK_BYTES_MAX);
+        let whole = || {
+            let arena = Arena::new(account.clone());
+            let (small, whole) = (arena.copy(b"before"), arena.allocate_whole());
+            // SAFETY: both were allocated above with at least these lengths.
+            unsafe {
+                whole.write_bytes(7, CHUNK_BYTES_MAX);
+                assert_eq!(std::slice::from_raw_parts(small.as_ptr(), 6), b"before");
+            }
+            assert!(arena.reserved_bytes() >= CHUNK_BYTES_MAX + CHUNK_BYTES_MIN);
+            whole.addr().get()
+        };
+        let first = whole();
+        assert!(first.is_multiple_of(CHUNK_BYTES_MAX));
+        assert_eq!(first, whole());
     }
 
     #[test]

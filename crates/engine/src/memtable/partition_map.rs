@@ -12,7 +12,7 @@
 //!    one store; the old one stays as it is in the arena. A reader sees in its directory all that was there when it began.
 //! 3. Entries stay at their address until the arena is dropped.
 
-use super::arena::Arena;
+use super::arena::{Arena, CHUNK_BYTES_MAX};
 use super::partition::{Bytes, Partition, copy};
 use super::skiplist::SkipList;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
@@ -98,12 +98,16 @@ struct Rest(NonNull<Entry>);
 
 struct Directory {
     bits: u32,
-    /// `1 << bits` of them.
+    /// `1 << bits` of them; in a directory of more than a segment those of the first.
     buckets: NonNull<Bucket>,
+    /// In a directory of more than one segment: where each begins.
+    segments: NonNull<NonNull<Bucket>>,
     len: AtomicU32,
     rest: SkipList<Rest>,
 }
 
+/// Buckets of a segment, which is a chunk of the arena by itself: a write looks at a random one of them.
+const SEGMENT_BUCKETS: usize = CHUNK_BYTES_MAX / size_of::<Bucket>();
 /// Cache lines of a bucket.
 const BUCKET_LINES: usize = size_of::<Bucket>().div_ceil(64);
 
@@ -212,17 +216,34 @@ impl PartitionMap {
 impl Directory {
     fn new(arena: &Arena, bits: u32) -> Directory {
         let count = 1usize << bits;
-        let memory = arena.allocate(count * size_of::<Bucket>() + align_of::<Bucket>());
+        let segment_count = count.div_ceil(SEGMENT_BUCKETS);
+        let segments = arena.allocate(segment_count * size_of::<NonNull<Bucket>>()).cast();
+        for number in 0..segment_count {
+            let segment = Directory::segment(arena, count.min(SEGMENT_BUCKETS));
+            // SAFETY: the allocation has room for them all, and nobody else knows it.
+            unsafe { segments.add(number).write(segment) };
+        }
+        // SAFETY: the first of them was written above: there is one at least.
+        let buckets = unsafe { segments.read() };
+        Directory { bits, buckets, segments, len: AtomicU32::new(0), rest: SkipList::default() }
+    }
+
+    /// So many empty buckets, `SEGMENT_BUCKETS` at most.
+    fn segment(arena: &Arena, count: usize) -> NonNull<Bucket> {
+        let memory = match count {
+            SEGMENT_BUCKETS => arena.allocate_whole(),
+            _ => arena.allocate(count * size_of::<Bucket>() + align_of::<Bucket>()),
+        };
         let to_alignment = memory.as_ptr().align_offset(align_of::<Bucket>());
-        // SAFETY: the allocation has room for the buckets behind the alignment, and nobody else knows it.
-        let buckets = unsafe {
+        // SAFETY: the allocation has room for the buckets behind the alignment (a whole chunk is aligned), and nobody else
+        // knows it.
+        unsafe {
             let first = memory.add(to_alignment).cast::<Bucket>();
             for number in 0..count {
                 first.add(number).write(Bucket::default());
             }
             first
-        };
-        Directory { bits, buckets, len: AtomicU32::new(0), rest: SkipList::default() }
+        }
     }
 
     fn buckets(&self) -> usize {
@@ -241,8 +262,13 @@ impl Directory {
 
     fn bucket(&self, number: usize) -> &Bucket {
         assert!(number < self.buckets(), "a bucket's number has as many bits as the directory");
-        // SAFETY: there are that many, written when the directory was made, in the arena that outlives it.
-        unsafe { self.buckets.add(number).as_ref() }
+        let (segment, within) = (number / SEGMENT_BUCKETS, number % SEGMENT_BUCKETS);
+        // SAFETY: there are that many, in segments of which all but the last are full, written when the directory was made,
+        // in the arena that outlives it.
+        unsafe {
+            let first = if segment == 0 { self.buckets } else { self.segments.add(segment).read() };
+            first.add(within).as_ref()
+        }
     }
 
     /// Asks for the memory of a bucket's entries, for whoever walks there.
@@ -400,10 +426,12 @@ mod tests {
     }
 
     const COUNT: u64 = if cfg!(miri) { 40 } else { 3_000 };
+    /// More than two segments of buckets take.
+    const MANY: u64 = if cfg!(miri) { 40 } else { 3 * 2 * SEGMENT_BUCKETS as u64 + 1 };
 
     #[test]
     fn partitions_of_spread_tokens_are_found_and_come_in_ring_order() {
-        check((0..COUNT).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        check((0..MANY).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
     }
 
     #[test]

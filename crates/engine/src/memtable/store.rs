@@ -7,6 +7,7 @@ use super::arena::{Arena, MemoryAccount};
 use super::partition::ApplyScratch;
 use super::partition_map::{Entry, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
+use crate::lanes::Lanes;
 use helenus_model::byte_comparable;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::mutation::{Change, Changes, PartitionUpdate};
@@ -27,7 +28,9 @@ pub struct Memtable {
     sealed: OnceLock<LogPosition>,
     arena: Arena,
     shards: [Shard; SHARDS],
-    stats: Stats,
+    stats: Lanes<Stats>,
+    /// Whether anything was applied.
+    is_dirty: AtomicBool,
 }
 
 #[derive(Default)]
@@ -64,7 +67,20 @@ struct Stats {
     partitions: AtomicU64,
     rows: AtomicU64,
     writes: AtomicU64,
-    dirty: AtomicBool,
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats {
+            timestamp_us_min: AtomicI64::new(i64::MAX),
+            timestamp_us_max: AtomicI64::new(i64::MIN),
+            local_deletion_s_min: AtomicI64::new(NO_EXPIRY),
+            ttl_s_min: AtomicI64::new(i64::MAX),
+            partitions: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Memtable {
@@ -74,16 +90,8 @@ impl Memtable {
             sealed: OnceLock::new(),
             arena: Arena::new(account.clone()),
             shards: std::array::from_fn(|_| Shard::default()),
-            stats: Stats {
-                timestamp_us_min: AtomicI64::new(i64::MAX),
-                timestamp_us_max: AtomicI64::new(i64::MIN),
-                local_deletion_s_min: AtomicI64::new(NO_EXPIRY),
-                ttl_s_min: AtomicI64::new(i64::MAX),
-                partitions: AtomicU64::new(0),
-                rows: AtomicU64::new(0),
-                writes: AtomicU64::new(0),
-                dirty: AtomicBool::new(false),
-            },
+            stats: Lanes::default(),
+            is_dirty: AtomicBool::new(false),
         }
     }
 
@@ -109,12 +117,15 @@ impl Memtable {
     /// treats damaged changes as a bug, since they were checked when made or read from the log.
     pub fn apply(&self, update: &PartitionUpdate, token: Token) -> Result<(), Damaged> {
         SCRATCH.with_borrow_mut(|(scratch, decorated, row)| {
-            let entry = self.partition_or_new(decorated, token, &update.key);
-            self.stats.observe(&update.table, &update.changes, row)?;
+            let stats = self.stats.mine();
+            let entry = self.partition_or_new(decorated, token, &update.key, stats);
+            stats.observe(&update.table, &update.changes, row)?;
             let added = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch)?;
-            self.stats.rows.fetch_add(added, Ordering::Relaxed);
-            self.stats.writes.fetch_add(1, Ordering::Relaxed);
-            self.stats.dirty.store(true, Ordering::Release);
+            stats.rows.fetch_add(added, Ordering::Relaxed);
+            stats.writes.fetch_add(1, Ordering::Relaxed);
+            if !self.is_dirty.load(Ordering::Relaxed) {
+                self.is_dirty.store(true, Ordering::Release);
+            }
             Ok(())
         })
     }
@@ -126,7 +137,7 @@ impl Memtable {
 
     /// Whether nothing was applied.
     pub fn is_empty(&self) -> bool {
-        !self.stats.dirty.load(Ordering::Acquire)
+        !self.is_dirty.load(Ordering::Acquire)
     }
 
     /// Memory in use.
@@ -136,16 +147,22 @@ impl Memtable {
 
     /// Figures over all that was applied.
     pub fn stats(&self) -> MemtableStats {
-        let stats = &self.stats;
-        let ttl = stats.ttl_s_min.load(Ordering::Relaxed);
+        let least = |of: fn(&Stats) -> &AtomicI64, none: i64| {
+            self.stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).min().unwrap_or(none)
+        };
+        let sum = |of: fn(&Stats) -> &AtomicU64| -> u64 {
+            self.stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum()
+        };
+        let greatest = self.stats.iter().map(|stats| stats.timestamp_us_max.load(Ordering::Relaxed)).max();
+        let ttl = least(|stats| &stats.ttl_s_min, i64::MAX);
         MemtableStats {
-            timestamp_us_min: stats.timestamp_us_min.load(Ordering::Relaxed),
-            timestamp_us_max: stats.timestamp_us_max.load(Ordering::Relaxed),
-            local_deletion_s_min: stats.local_deletion_s_min.load(Ordering::Relaxed),
+            timestamp_us_min: least(|stats| &stats.timestamp_us_min, i64::MAX),
+            timestamp_us_max: greatest.unwrap_or(i64::MIN),
+            local_deletion_s_min: least(|stats| &stats.local_deletion_s_min, NO_EXPIRY),
             ttl_s_min: if ttl == i64::MAX { 0 } else { ttl as i32 },
-            partitions: stats.partitions.load(Ordering::Relaxed),
-            rows: stats.rows.load(Ordering::Relaxed),
-            writes: stats.writes.load(Ordering::Relaxed),
+            partitions: sum(|stats| &stats.partitions),
+            rows: sum(|stats| &stats.rows),
+            writes: sum(|stats| &stats.writes),
         }
     }
 
@@ -177,7 +194,7 @@ impl Memtable {
         self.shards[shard..].iter().find_map(|shard| shard.partitions.first())
     }
 
-    fn partition_or_new(&self, decorated: &mut Vec<u8>, token: Token, key: &[u8]) -> &Entry {
+    fn partition_or_new(&self, decorated: &mut Vec<u8>, token: Token, key: &[u8], stats: &Stats) -> &Entry {
         let shard = &self.shards[shard_of(token)];
         if let Some(entry) = shard.partitions.get(token, key) {
             return entry;
@@ -189,7 +206,7 @@ impl Memtable {
         }
         decorated.clear();
         byte_comparable::decorated_key(token, key, decorated);
-        self.stats.partitions.fetch_add(1, Ordering::Relaxed);
+        stats.partitions.fetch_add(1, Ordering::Relaxed);
         shard.partitions.insert(&self.arena, token, key, decorated)
     }
 }
