@@ -1,8 +1,11 @@
 //! A value for each of the threads that write at the same time, so that none waits for a cache line that another changed.
 //!
-//! A thread keeps to one lane; threads beyond `LANES` share, so what is in a lane is still for several.
+//! A thread keeps to one lane; threads beyond `LANES` share, so what is in a lane is still for several. What there is once only
+//! has a line to itself, so that who changes it does not take what stands beside it from those that read that.
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lanes: doors on a small machine have one each.
@@ -10,11 +13,38 @@ const LANES: usize = 8;
 
 /// Values on cache lines of their own.
 #[derive(Default)]
-pub(crate) struct Lanes<T>([Lane<T>; LANES]);
+pub(crate) struct Lanes<T>([Line<T>; LANES]);
 
+/// A value on cache lines of its own.
 #[derive(Default)]
 #[repr(align(64))]
-struct Lane<T>(T);
+pub(crate) struct Line<T>(pub(crate) T);
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What many pass at once, and one may close to be alone. Whoever is within must not enter again.
+#[derive(Default)]
+pub(crate) struct Gate(Lanes<RwLock<()>>);
+
+impl Gate {
+    /// Waits until nobody has it closed; it cannot be closed before the guard is dropped.
+    #[inline]
+    pub(crate) fn enter(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.mine().read()
+    }
+
+    /// Waits until nobody is within; nobody enters before the guards are dropped.
+    pub(crate) fn close(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.0.iter().map(RwLock::write).collect()
+    }
+}
 
 impl<T> Lanes<T> {
     /// The value of this thread's lane.
@@ -26,7 +56,7 @@ impl<T> Lanes<T> {
 
     /// All values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|Lane(value)| value)
+        self.0.iter().map(|Line(value)| value)
     }
 }
 
@@ -56,6 +86,31 @@ fn number() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_gate_has_nobody_within() {
+        let (gate, within) = (Gate::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let _entered = gate.enter();
+                        within.fetch_add(1, Ordering::Relaxed);
+                        std::thread::yield_now();
+                        within.fetch_sub(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _closed = gate.close();
+                        assert_eq!(within.load(Ordering::Relaxed), 0);
+                    }
+                });
+            }
+        });
+    }
 
     #[test]
     fn what_threads_add_each_in_its_lane_adds_up() {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::figures::{Meter, Span};
 use crate::folder::make_folder_below;
 use crate::journal::{Event, JournalSlot};
+use crate::lanes::Line;
 use crate::work::LogStatus;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
@@ -70,7 +71,7 @@ const USED_MAX: usize = 8;
 pub struct CommitLog {
     pub(super) host: Host,
     pub(super) options: LogOptions,
-    state: Mutex<State>,
+    state: Line<Mutex<State>>,
     /// Held while the file of the next segment is made. Never waited for with `state` held.
     making: Mutex<()>,
     /// Held while bytes go to the operating system, so that they go in order and together.
@@ -271,7 +272,7 @@ impl CommitLog {
         let log = Arc::new(CommitLog {
             host: host.clone(),
             options,
-            state: Mutex::new(state),
+            state: Line(Mutex::new(state)),
             making: Mutex::new(()),
             writing: Mutex::new(()),
             syncing: Mutex::new(()),

@@ -82,7 +82,7 @@ impl Job {
         };
         // Waits for the writes that are between their log record and their memtable: after this, what is to be purged is
         // compared with them.
-        drop(shared.gate.write());
+        drop(shared.gate.close());
         let table = store.table();
         let rule = rule(shared, &table, &claim);
         let read = without_expired(shared, store, &claim, rule);

@@ -67,7 +67,7 @@ impl Database {
         }
         let new_indexes = {
             // A write either knows of a new index or is in the memtable that its build reads.
-            let _gate = shared.gate.write();
+            let _gate = shared.gate.close();
             let new_indexes = attach(&next, &added);
             shared.tables.store(Arc::new(added));
             shared.schema.store(Arc::new(next));

@@ -55,7 +55,7 @@ impl Database {
     /// As `close`.
     pub fn drain(&self) -> Result<()> {
         {
-            let _gate = self.shared.gate.write();
+            let _gate = self.shared.gate.close();
             if self.shared.closing.swap(true, Ordering::AcqRel) {
                 return Ok(());
             }

@@ -17,6 +17,7 @@ use crate::export::remove_exports;
 use crate::folder::make_folder;
 use crate::import::finish_imports;
 use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_noted, stored_tables};
+use crate::lanes::{Gate, Line};
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowSink, Taken};
@@ -33,7 +34,7 @@ use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Schema, Table, TableId};
 use helenus_sstable::names::SsTableIds;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -86,7 +87,7 @@ impl Database {
         host.random.fill(&mut random);
         let compactions = Compactions::new(&options.compaction);
         let shared = Arc::new(Shared {
-            timestamps: Timestamps::new(host.clock.clone(), reserve_us),
+            timestamps: Line(Timestamps::new(host.clock.clone(), reserve_us)),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables / 2),
             scratches: ScratchPool::new(),
@@ -95,7 +96,7 @@ impl Database {
             log,
             schema: ArcSwap::from_pointee(system_schema()),
             tables: ArcSwap::from_pointee(Tables::default()),
-            gate: RwLock::new(()),
+            gate: Gate::default(),
             ddl: Mutex::new(()),
             announcer,
             host_id,

@@ -9,6 +9,7 @@ use crate::commitlog::CommitLog;
 use crate::compaction::Compactions;
 use crate::figures::Span;
 use crate::index::IndexBuilds;
+use crate::lanes::{Gate, Line};
 use crate::memtable::MemoryAccount;
 use crate::read::ScratchPool;
 use crate::table::TableStore;
@@ -18,7 +19,7 @@ use arc_swap::ArcSwap;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::schema::{Schema, TableId};
 use helenus_sstable::names::{SsTableId, SsTableIds};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,14 +46,14 @@ pub(crate) struct Shared {
     /// Hidden tables of indexes among them.
     pub(crate) tables: ArcSwap<Tables>,
     /// Shared by writes between their log record and their memtable; exclusive to fix a log position to a memtable.
-    pub(crate) gate: RwLock<()>,
+    pub(crate) gate: Gate,
     /// Changes of the schema, one at a time.
     pub(crate) ddl: Mutex<()>,
     pub(crate) cache: Arc<SharedCache>,
     pub(crate) scratches: ScratchPool,
     pub(crate) memory: MemoryAccount,
     pub(crate) announcer: Arc<Announcer>,
-    pub(crate) timestamps: Timestamps,
+    pub(crate) timestamps: Line<Timestamps>,
     pub(crate) host_id: Uuid,
     pub(crate) closing: AtomicBool,
     /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.

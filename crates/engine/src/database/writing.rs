@@ -63,7 +63,7 @@ impl Shared {
         check_storable(mutation)?;
         self.check_room()?;
         let ticket = {
-            let _gate = self.gate.read();
+            let _gate = self.gate.enter();
             // Looked at within the gate: whoever makes an index waits at it until no write knows of none.
             let tables = self.tables.load();
             if self.closing.load(Ordering::Acquire) {

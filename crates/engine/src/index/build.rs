@@ -260,7 +260,7 @@ impl Job {
         index.state.entries.fetch_add(sink.entries, Ordering::Relaxed);
         {
             // Nobody seals the memtable meanwhile: an entry is in a memtable that its flush will see.
-            let _gate = shared.gate.read();
+            let _gate = shared.gate.enter();
             let view = index.store.view();
             for update in &sink.writer.updates {
                 view.current().apply(update, Token::of_key(&update.key))?;

@@ -93,6 +93,13 @@ pub(super) struct PartitionMap {
     directory: AtomicPtr<Directory>,
 }
 
+/// What the only writer of a map knows. It stands apart from what readers look at, who would wait for it at every change.
+#[derive(Default)]
+pub(super) struct Maker {
+    /// Entries of the map.
+    len: usize,
+}
+
 /// An entry that did not fit its bucket.
 struct Rest(NonNull<Entry>);
 
@@ -102,7 +109,6 @@ struct Directory {
     buckets: NonNull<Bucket>,
     /// In a directory of more than one segment: where each begins.
     segments: NonNull<NonNull<Bucket>>,
-    len: AtomicU32,
     rest: SkipList<Rest>,
 }
 
@@ -144,8 +150,16 @@ impl PartitionMap {
         }
     }
 
-    /// Adds a partition that is not there. The caller is the only writer until this returns; `arena` is always the same.
-    pub(super) fn insert(&self, arena: &Arena, token: Token, key: &[u8], decorated: &[u8]) -> &Entry {
+    /// Adds a partition that is not there. The caller is the only writer until this returns; `maker` and `arena` are always the
+    /// same.
+    pub(super) fn insert(
+        &self,
+        maker: &mut Maker,
+        arena: &Arena,
+        token: Token,
+        key: &[u8],
+        decorated: &[u8],
+    ) -> &Entry {
         let entry = arena.place(Entry {
             partition: Partition::default(),
             token,
@@ -154,7 +168,8 @@ impl PartitionMap {
         });
         // SAFETY: just placed; lives as long as the arena, which outlives the map.
         let entry = unsafe { entry.as_ref() };
-        self.with_room(arena).add(arena, token, entry);
+        self.with_room(maker.len, arena).add(arena, token, entry);
+        maker.len += 1;
         entry
     }
 
@@ -191,12 +206,12 @@ impl PartitionMap {
         unsafe { self.directory.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The directory, doubled if it has too many entries for one more.
-    fn with_room(&self, arena: &Arena) -> &Directory {
+    /// The directory, doubled if so many entries leave no room for one more.
+    fn with_room(&self, len: usize, arena: &Arena) -> &Directory {
         let old = self.directory();
         let bits = match old {
             None => 0,
-            Some(old) if old.len() >= old.buckets() * ENTRIES_PER_BUCKET_MAX => old.bits + 1,
+            Some(old) if len >= old.buckets() * ENTRIES_PER_BUCKET_MAX => old.bits + 1,
             Some(old) => return old,
         };
         let new = Directory::new(arena, bits);
@@ -225,7 +240,7 @@ impl Directory {
         }
         // SAFETY: the first of them was written above: there is one at least.
         let buckets = unsafe { segments.read() };
-        Directory { bits, buckets, segments, len: AtomicU32::new(0), rest: SkipList::default() }
+        Directory { bits, buckets, segments, rest: SkipList::default() }
     }
 
     /// So many empty buckets, `SEGMENT_BUCKETS` at most.
@@ -248,10 +263,6 @@ impl Directory {
 
     fn buckets(&self) -> usize {
         1 << self.bits
-    }
-
-    fn len(&self) -> usize {
-        self.len.load(Ordering::Relaxed) as usize
     }
 
     /// The bucket of a token: the bits behind those of the shard, in ring order.
@@ -295,7 +306,6 @@ impl Directory {
             self.rest.find_or_insert(arena, entry.decorated(), || Rest(NonNull::from(entry)));
             bucket.beside.fetch_add(1, Ordering::Release);
         }
-        self.len.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The first entry of a bucket in ring order, from a place on if there is one.
@@ -400,7 +410,8 @@ mod tests {
 
     /// Fills a map and a model with keys of the tokens, which begin with four zero bits, and compares them.
     fn check(tokens: impl Iterator<Item = u64>) {
-        let (arena, map, mut model) = (Arena::default(), PartitionMap::default(), BTreeMap::new());
+        let (arena, map, mut maker) = (Arena::default(), PartitionMap::default(), Maker::default());
+        let mut model = BTreeMap::new();
         let decorated = |token, key: &[u8]| {
             let mut out = Vec::new();
             decorated_key(token, key, &mut out);
@@ -410,7 +421,7 @@ mod tests {
             let token = Token(((token >> SHARD_BITS) ^ (1 << 63)) as i64);
             let key = (number as u32).to_be_bytes();
             assert!(map.get(token, &key).is_none());
-            map.insert(&arena, token, &key, &decorated(token, &key));
+            map.insert(&mut maker, &arena, token, &key, &decorated(token, &key));
             model.insert(decorated(token, &key), (token, key));
         }
         let in_order = std::iter::successors(map.first(), |entry| map.after(entry));

@@ -5,9 +5,9 @@
 
 use super::arena::{Arena, MemoryAccount};
 use super::partition::ApplyScratch;
-use super::partition_map::{Entry, PartitionMap, PartitionRef, SHARD_BITS};
+use super::partition_map::{Entry, Maker, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Line};
 use helenus_model::byte_comparable;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::mutation::{Change, Changes, PartitionUpdate};
@@ -27,17 +27,13 @@ const SHARDS: usize = 1 << SHARD_BITS;
 pub struct Memtable {
     sealed: OnceLock<LogPosition>,
     arena: Arena,
-    shards: [Shard; SHARDS],
+    /// In ring order.
+    shards: [PartitionMap; SHARDS],
+    /// Who makes a partition in a shard.
+    makers: [Line<Mutex<Maker>>; SHARDS],
     stats: Lanes<Stats>,
     /// Whether anything was applied.
     is_dirty: AtomicBool,
-}
-
-#[derive(Default)]
-struct Shard {
-    /// Making a partition.
-    making: Mutex<()>,
-    partitions: PartitionMap,
 }
 
 /// What a flush must know before it writes, and reads to skip the memtable.
@@ -89,7 +85,8 @@ impl Memtable {
         Memtable {
             sealed: OnceLock::new(),
             arena: Arena::new(account.clone()),
-            shards: std::array::from_fn(|_| Shard::default()),
+            shards: Default::default(),
+            makers: Default::default(),
             stats: Lanes::default(),
             is_dirty: AtomicBool::new(false),
         }
@@ -132,7 +129,7 @@ impl Memtable {
 
     /// Asks for the memory in which a partition of this token is looked for, which will be applied to soon.
     pub fn foresee(&self, token: Token) {
-        self.shards[shard_of(token)].partitions.foresee(token);
+        self.shards[shard_of(token)].foresee(token);
     }
 
     /// Whether nothing was applied.
@@ -168,13 +165,13 @@ impl Memtable {
 
     /// A partition by token and serialised key.
     pub fn partition_of_key(&self, token: Token, key: &[u8]) -> Option<PartitionRef<'_>> {
-        self.shards[shard_of(token)].partitions.get(token, key).map(PartitionRef::new)
+        self.shards[shard_of(token)].get(token, key).map(PartitionRef::new)
     }
 
     /// The first partition at or after a position in ring order: a token, and the ordered encoding that begins with it.
     pub fn partition_at_or_after(&self, token: Token, decorated: &[u8]) -> Option<PartitionRef<'_>> {
         let shard = shard_of(token);
-        let found = self.shards[shard].partitions.at_or_after(token, decorated);
+        let found = self.shards[shard].at_or_after(token, decorated);
         found.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
@@ -186,28 +183,29 @@ impl Memtable {
     /// The partition after one in hand.
     pub fn next(&self, partition: PartitionRef<'_>) -> Option<PartitionRef<'_>> {
         let shard = shard_of(partition.token());
-        let next = self.shards[shard].partitions.after(partition.entry());
+        let next = self.shards[shard].after(partition.entry());
         next.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
     fn first_from(&self, shard: usize) -> Option<&Entry> {
-        self.shards[shard..].iter().find_map(|shard| shard.partitions.first())
+        self.shards[shard..].iter().find_map(PartitionMap::first)
     }
 
     fn partition_or_new(&self, decorated: &mut Vec<u8>, token: Token, key: &[u8], stats: &Stats) -> &Entry {
-        let shard = &self.shards[shard_of(token)];
-        if let Some(entry) = shard.partitions.get(token, key) {
+        let number = shard_of(token);
+        let shard = &self.shards[number];
+        if let Some(entry) = shard.get(token, key) {
             return entry;
         }
-        let _making = shard.making.lock();
+        let mut maker = self.makers[number].lock();
         // Another writer may have made it since.
-        if let Some(entry) = shard.partitions.get(token, key) {
+        if let Some(entry) = shard.get(token, key) {
             return entry;
         }
         decorated.clear();
         byte_comparable::decorated_key(token, key, decorated);
         stats.partitions.fetch_add(1, Ordering::Relaxed);
-        shard.partitions.insert(&self.arena, token, key, decorated)
+        shard.insert(&mut maker, &self.arena, token, key, decorated)
     }
 }
 

@@ -212,7 +212,7 @@ impl TableStore {
     /// Puts an empty memtable before the one in use, if that holds anything.
     fn seal_current(&self, shared: &Shared) -> bool {
         // No write is between its log record and its memtable while the gate is held: the position covers them all.
-        let _gate = shared.gate.write();
+        let _gate = shared.gate.close();
         let view = self.view.load_full();
         if view.current().is_empty() {
             return false;
@@ -262,7 +262,7 @@ impl TableStore {
         let mut changing: Vec<_> = stores.iter().map(|store| store.changing.lock()).collect();
         let mut emptied = 0;
         let appended = {
-            let _gate = shared.gate.write();
+            let _gate = shared.gate.close();
             stores.iter().zip(&mut changing).try_for_each(|(store, changing)| {
                 let ticket = match &shared.log {
                     Some(log) => Some(log.append_truncate(store.table().id)?),
@@ -336,7 +336,7 @@ impl TableStore {
     fn empty(&self, shared: &Shared) -> Result<()> {
         let mut changing = self.changing.lock();
         {
-            let _gate = shared.gate.write();
+            let _gate = shared.gate.close();
             self.empty_view(shared, &mut changing);
         }
         changing.files = true;
