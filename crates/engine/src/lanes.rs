@@ -3,10 +3,7 @@
 //! A thread keeps to one lane; threads beyond `LANES` share, so what is in a lane is still for several. What there is once only
 //! has a line to itself, so that who changes it does not take what stands beside it from those that read that.
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::cell::Cell;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lanes: doors on a small machine have one each.
 const LANES: usize = 8;
@@ -29,23 +26,6 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// What many pass at once, and one may close to be alone. Whoever is within must not enter again.
-#[derive(Default)]
-pub(crate) struct Gate(Lanes<RwLock<()>>);
-
-impl Gate {
-    /// Waits until nobody has it closed; it cannot be closed before the guard is dropped.
-    #[inline]
-    pub(crate) fn enter(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.mine().read()
-    }
-
-    /// Waits until nobody is within; nobody enters before the guards are dropped.
-    pub(crate) fn close(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
-        self.0.iter().map(RwLock::write).collect()
-    }
-}
-
 impl<T> Lanes<T> {
     /// The value of this thread's lane.
     #[inline]
@@ -64,6 +44,9 @@ impl<T> Lanes<T> {
 #[inline]
 #[cfg(not(loom))]
 fn number() -> usize {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     const NONE: usize = usize::MAX;
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(NONE) };
@@ -86,31 +69,7 @@ fn number() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_closed_gate_has_nobody_within() {
-        let (gate, within) = (Gate::default(), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        let _entered = gate.enter();
-                        within.fetch_add(1, Ordering::Relaxed);
-                        std::thread::yield_now();
-                        within.fetch_sub(1, Ordering::Relaxed);
-                    }
-                });
-            }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..200 {
-                        let _closed = gate.close();
-                        assert_eq!(within.load(Ordering::Relaxed), 0);
-                    }
-                });
-            }
-        });
-    }
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn what_threads_add_each_in_its_lane_adds_up() {

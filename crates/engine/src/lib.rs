@@ -12,6 +12,7 @@ mod error;
 mod export;
 mod figures;
 mod folder;
+mod gate;
 pub mod import;
 mod index;
 mod journal;
