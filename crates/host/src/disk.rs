@@ -47,8 +47,18 @@ pub trait File: Send + Sync {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// The same without waiting for the device: `Ok(false)` when the bytes are not in memory.
     fn try_read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool>;
+    /// The same as `read_exact_at`, past the system's page cache where [`is_direct`](crate::is_direct) and the file system
+    /// allow it: for bytes that are read once, which need no page there. What is in the page cache is not lost to it.
+    fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buf, offset)
+    }
     /// Writes all of `buf` at `offset`, extending the file.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// The same, past the system's page cache where [`is_direct`](crate::is_direct) and the file system allow it: for bytes that nobody reads
+    /// soon. They are no more durable for it.
+    fn write_direct_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(buf, offset)
+    }
     /// Reserves and zero-fills up to `size` bytes and syncs, so that a full disk shows here and not later. Bytes the
     /// file has already are kept; a file of `size` bytes or more is left as it is. On an error the old length is back.
     fn allocate(&self, size: u64) -> io::Result<()>;

@@ -5,6 +5,7 @@
 //! wait gets `WouldBlock` instead of waiting for the device.
 
 use crate::error::{Error, Result};
+use crate::read_ahead::ReadAhead;
 use crate::stopwatch::{Stage, Stopwatch};
 use helenus_host::File;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct ReadContext {
     pub stopwatch: Option<Box<Stopwatch>>,
     /// Memory of readers that were closed.
     pub spare: crate::data::SpareReaders,
+    /// For whoever reads Data.db of whole tables once: pieces past the system's page cache.
+    pub ahead: Option<ReadAhead>,
 }
 
 impl ReadContext {
@@ -205,7 +208,9 @@ impl BlockFile {
             );
         }
         let before = cx.enter(Stage::Disk);
-        if cx.may_block {
+        if let Some(ahead) = &mut cx.ahead {
+            ahead.read((&*self.file, self.number, self.size), offset, bytes).map_err(io)?;
+        } else if cx.may_block {
             self.file.read_exact_at(bytes, offset).map_err(io)?;
         } else if !self.file.try_read_exact_at(bytes, offset).map_err(io)? {
             return Err(Error::WouldBlock);

@@ -15,6 +15,7 @@ pub mod index_bti;
 pub mod intake;
 pub mod names;
 pub mod page_checksums;
+pub mod read_ahead;
 pub mod recent_blocks;
 pub mod scrub;
 pub mod sequential_writer;

@@ -6,18 +6,19 @@
 use crate::block::PAGE_BYTES;
 use crate::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
-use helenus_host::{Disk, File};
+use helenus_host::{Disk, File, PageBuffer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are gathered before a write: a multiple of `PAGE_BYTES`, so that every flush but the last is whole pages.
-const BUFFER_BYTES: usize = 128 * 1024;
+/// Bytes that are gathered before a write: a multiple of `PAGE_BYTES`, so that every flush but the last is whole pages, which
+/// go past the system's page cache. A smaller file goes through it.
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A component being written.
 pub struct SequentialWriter {
     file: Arc<dyn File>,
     path: PathBuf,
-    buffer: Vec<u8>,
+    buffer: PageBuffer,
     flushed: u64,
     crc: Crc32,
     page_crcs: Option<Vec<u32>>,
@@ -46,7 +47,7 @@ impl SequentialWriter {
         SequentialWriter {
             file,
             path: path.to_owned(),
-            buffer: Vec::with_capacity(BUFFER_BYTES),
+            buffer: PageBuffer::new(BUFFER_BYTES),
             flushed: 0,
             crc: Crc32::default(),
             page_crcs: with_page_checksums.then(Vec::new),
@@ -66,15 +67,13 @@ impl SequentialWriter {
     /// Appends bytes.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         loop {
-            let (now, later) = bytes.split_at(bytes.len().min(BUFFER_BYTES - self.buffer.len()));
-            self.buffer.extend_from_slice(now);
-            if self.buffer.len() == BUFFER_BYTES {
+            bytes = self.buffer.fill(bytes);
+            if self.buffer.is_full() {
                 self.flush()?;
             }
-            if later.is_empty() {
+            if bytes.is_empty() {
                 return Ok(());
             }
-            bytes = later;
         }
     }
 
@@ -106,11 +105,12 @@ impl SequentialWriter {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let written = self.file.write_all_at(&self.buffer, self.flushed);
+        let bytes = self.buffer.bytes();
+        let written = self.file.write_direct_at(bytes, self.flushed);
         written.map_err(|source| Error::Io { file: self.path.clone(), source })?;
-        self.crc.update(&self.buffer);
+        self.crc.update(bytes);
         if let Some(page_crcs) = &mut self.page_crcs {
-            page_crcs.extend(self.buffer.chunks(PAGE_BYTES).map(crc32));
+            page_crcs.extend(bytes.chunks(PAGE_BYTES).map(crc32));
         }
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();

@@ -64,8 +64,8 @@ const PAGE_BYTES: u32 = 4096;
 /// A mutation's record of this size or more goes to the operating system from where it was made: a copy in the buffer would
 /// cost memory and time under the lock, and the buffer is kept for small ones.
 const LARGE_RECORD_BYTES: usize = 64 << 10;
-/// Segments that are kept to be used again; a flush may set several free at once.
-const USED_MAX: usize = 8;
+/// Segments that are kept to be used again; a flush may set many free at once.
+const USED_MAX: usize = 16;
 
 /// The log of a database.
 pub struct CommitLog {

@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::table::{Replaced, TableStore};
 use helenus_model::schema::Table;
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::read_ahead::ReadAhead;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::transaction_log::{Operation, TransactionLog};
 use std::collections::BTreeSet;
@@ -86,7 +87,8 @@ impl Job {
         let table = store.table();
         let rule = rule(shared, &table, &claim);
         let read = without_expired(shared, store, &claim, rule);
-        let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+        let ahead = Some(ReadAhead::default());
+        let mut cx = ReadContext { may_block: true, ahead, ..ReadContext::default() };
         let inputs = match Inputs::open(&read, &mut cx) {
             Ok(inputs) => inputs,
             Err(error) => {

@@ -14,6 +14,11 @@ const LOOK_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 1_000_000_000;
 /// Segments of the log after which the tables that keep the oldest are flushed, so that a replay stays short.
 const SEGMENTS_MAX: usize = 32;
+/// Segments of the log after which tables with little in memory are flushed if they alone keep the oldest: else the log would
+/// grow to `SEGMENTS_MAX` behind a few rows, and every segment up to there would be a new one.
+const SEGMENTS_BEHIND_LITTLE_MAX: usize = 8;
+/// Memory of a table whose flush costs next to nothing, in bytes.
+const LITTLE_BYTES: usize = 1 << 20;
 
 impl Database {
     /// Flushes every table. Returns the SSTables written.
@@ -108,13 +113,20 @@ impl Shared {
     /// The table whose flush helps most, if one is due.
     fn due(&self) -> Option<Arc<TableStore>> {
         let tables = self.tables.load();
-        if self.memory.bytes() >= self.options.memory.memtables / 2 {
-            let bytes =
-                |store: &Arc<TableStore>| store.view().memtables.iter().map(|m| m.bytes()).sum::<usize>();
-            return tables.values().max_by_key(|store| bytes(store)).cloned();
+        let bytes = |store: &Arc<TableStore>| store.view().memtables.iter().map(|m| m.bytes()).sum::<usize>();
+        let segments = self.log.as_ref().map_or(0, |log| log.segments_count());
+        if segments > SEGMENTS_BEHIND_LITTLE_MAX {
+            let log = self.log.as_ref()?;
+            let oldest = log.tables_of_oldest_segment();
+            let mut keepers = oldest.iter().filter_map(|table| tables.get(table));
+            let are_little = keepers.clone().all(|store| bytes(store) <= LITTLE_BYTES);
+            let keeper = keepers.next().filter(|_| segments > SEGMENTS_MAX || are_little);
+            if keeper.is_some() {
+                return keeper.cloned();
+            }
         }
-        let log = self.log.as_ref().filter(|log| log.segments_count() > SEGMENTS_MAX)?;
-        log.tables_of_oldest_segment().into_iter().find_map(|table| tables.get(&table).cloned())
+        let is_much = self.memory.bytes() >= self.options.memory.memtables / 2;
+        tables.values().filter(|_| is_much).max_by_key(|store| bytes(store)).cloned()
     }
 }
 

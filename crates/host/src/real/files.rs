@@ -5,13 +5,13 @@
 
 use super::locks::lock_file;
 use crate::error::{between, on};
-use crate::{Disk, File};
+use crate::{Disk, File, is_direct};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of one write while zero-filling: large enough that the call costs nothing beside the copy.
 const ZERO_FILL_BYTES: usize = 256 * 1024;
@@ -92,6 +92,7 @@ fn open(path: &Path, op: &'static str, options: &fs::OpenOptions) -> io::Result<
         file,
         path: path.to_path_buf(),
         knows_nowait: AtomicBool::new(cfg!(target_os = "linux")),
+        direct: OnceLock::new(),
     }))
 }
 
@@ -100,9 +101,19 @@ struct RealFile {
     path: PathBuf,
     /// Cleared at the first refusal, since a file system that cannot read without waiting (NFS, FUSE) never can.
     knows_nowait: AtomicBool,
+    /// The same file past the page cache, opened when it is first wanted; `None` where the file system has no such way.
+    direct: OnceLock<Option<fs::File>>,
 }
 
 impl RealFile {
+    /// The file past the page cache, if these bytes and the file system allow it.
+    fn direct(&self, bytes: &[u8], offset: u64) -> Option<&fs::File> {
+        if bytes.is_empty() || !is_direct(bytes, offset) {
+            return None;
+        }
+        self.direct.get_or_init(|| open_direct(&self.file)).as_ref()
+    }
+
     fn reserve(&self, from: u64, to: u64) -> io::Result<()> {
         reserve_blocks(&self.file, from, to)?;
         // Reserved blocks are marked unwritten, and the first sync after writing to one must change metadata. Written
@@ -148,6 +159,21 @@ impl File for RealFile {
         self.file.write_all_at(buf, offset).map_err(|e| on("write", &self.path, e))
     }
 
+    fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.direct(buf, offset).map(|file| file.read_exact_at(buf, offset)) {
+            Some(Ok(())) => Ok(()),
+            // Whatever was wrong: the other way says it, if it is not of this one alone.
+            Some(Err(_)) | None => self.read_exact_at(buf, offset),
+        }
+    }
+
+    fn write_direct_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        match self.direct(buf, offset).map(|file| file.write_all_at(buf, offset)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => self.write_all_at(buf, offset),
+        }
+    }
+
     fn allocate(&self, size: u64) -> io::Result<()> {
         let old = self.size()?;
         if old >= size {
@@ -167,6 +193,24 @@ impl File for RealFile {
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data().map_err(|e| on("sync", &self.path, e))
     }
+}
+
+/// Opens a file once more, past the page cache. `None` where the system or the file system cannot.
+#[cfg(target_os = "linux")]
+fn open_direct(file: &fs::File) -> Option<fs::File> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    // By its descriptor: the name may be another file's by now.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let open = |writes: bool| {
+        fs::OpenOptions::new().read(true).write(writes).custom_flags(libc::O_DIRECT).open(&path)
+    };
+    open(true).or_else(|_| open(false)).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_: &fs::File) -> Option<fs::File> {
+    None
 }
 
 /// Reads what is in the page cache. `Unsupported` where the system or the file system cannot say.
@@ -227,6 +271,34 @@ mod tests {
         assert!(!file.try_read_exact_at(&mut buf, 8).unwrap(), "short");
         assert!(!file.try_read_exact_at(&mut buf, u64::MAX).unwrap());
         assert_eq!(file.size().unwrap(), 11);
+    }
+
+    #[test]
+    fn direct_and_other_reads_and_writes_see_the_same_bytes() {
+        use crate::{DIRECT_PAGE_BYTES, PageBuffer};
+        let dir = tempfile::tempdir().unwrap();
+        let file = RealDisk.create(&dir.path().join("f")).unwrap();
+        let mut pages = PageBuffer::new(4 * DIRECT_PAGE_BYTES);
+        let bytes: Vec<u8> = (0..4 * DIRECT_PAGE_BYTES).map(|n| (n % 251) as u8).collect();
+        pages.fill(&bytes);
+        file.write_direct_at(pages.bytes(), 0).unwrap();
+        // Not as a device takes them: an odd place and an odd length.
+        file.write_direct_at(b"tail", bytes.len() as u64).unwrap();
+        let mut all = vec![0; bytes.len() + 4];
+        file.read_exact_at(&mut all, 0).unwrap();
+        assert!(all.starts_with(&bytes) && all.ends_with(b"tail"));
+        // Over what the page cache holds now, and back.
+        pages.bytes_mut().fill(3);
+        file.write_direct_at(&pages.bytes()[..DIRECT_PAGE_BYTES], DIRECT_PAGE_BYTES as u64).unwrap();
+        file.read_exact_at(&mut all, 0).unwrap();
+        assert!(all[DIRECT_PAGE_BYTES..2 * DIRECT_PAGE_BYTES].iter().all(|byte| *byte == 3));
+        assert_eq!(all[2 * DIRECT_PAGE_BYTES..bytes.len()], bytes[2 * DIRECT_PAGE_BYTES..]);
+        file.write_all_at(b"cached", 5).unwrap();
+        let reader = RealDisk.open(&dir.path().join("f")).unwrap();
+        reader.read_direct_at(pages.bytes_mut(), 0).unwrap();
+        assert_eq!(&pages.bytes()[5..11], b"cached");
+        let error = reader.read_direct_at(pages.bytes_mut(), DIRECT_PAGE_BYTES as u64).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "the file ends before");
     }
 
     #[test]
