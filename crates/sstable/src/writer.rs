@@ -144,6 +144,8 @@ pub struct SsTableWriter {
     partition: Partition,
     first_key: Option<Vec<u8>>,
     out: Vec<u8>,
+    /// Memory for the ordered encoding of a key.
+    decorated: Vec<u8>,
 }
 
 /// The partition under way, or the last one.
@@ -210,6 +212,7 @@ impl SsTableWriter {
             partition: Partition::default(),
             first_key: None,
             out: Vec::new(),
+            decorated: Vec::new(),
             options,
         })
     }
@@ -227,16 +230,31 @@ impl SsTableWriter {
         deletion: DeletionTime,
         static_row: Option<RowView<'_>>,
     ) -> Result<()> {
+        let mut decorated = std::mem::take(&mut self.decorated);
+        decorated.clear();
+        decorated_key(hash.token, key, &mut decorated);
+        let begun = self.begin_decorated((key, &decorated), hash, deletion, static_row);
+        self.decorated = decorated;
+        begun
+    }
+
+    /// The same for who has the ordered encoding of token and key at hand.
+    pub fn begin_decorated(
+        &mut self,
+        (key, decorated): (&[u8], &[u8]),
+        hash: &KeyHash,
+        deletion: DeletionTime,
+        static_row: Option<RowView<'_>>,
+    ) -> Result<()> {
         let deletion = self.times.deletion(deletion).map_err(|late| self.too_late(&late))?;
         let partition = &mut self.partition;
         assert!(!partition.is_open, "a partition ends before the next begins");
-        self.out.clear();
-        decorated_key(hash.token, key, &mut self.out);
         assert!(
-            self.out > partition.decorated,
+            decorated > partition.decorated.as_slice(),
             "partitions are written in the order of their tokens and keys"
         );
-        std::mem::swap(&mut partition.decorated, &mut self.out);
+        partition.decorated.clear();
+        partition.decorated.extend_from_slice(decorated);
         partition.key.clear();
         partition.key.extend_from_slice(key);
         partition.hash_byte = hash_byte(hash.halves.1);

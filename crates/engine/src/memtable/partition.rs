@@ -9,6 +9,7 @@
 
 use super::arena::Arena;
 use super::concurrent_map::{ConcurrentMap, Versions};
+use super::prefetch;
 use super::skiplist::{NodeRef, SkipList};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
 use helenus_model::byte_comparable;
@@ -129,6 +130,24 @@ impl Partition {
     pub fn static_row(&self, sequence: u64) -> Option<&[u8]> {
         // SAFETY: the partition lives in the arena that the bytes live in.
         visible(&self.static_row, sequence).map(|bytes| unsafe { bytes.get() })
+    }
+
+    /// The rows as of a sequence number, each by its ordered key and packed, if no range of them was ever deleted: then
+    /// they are all there is beside static row and partition deletion.
+    pub fn plain_rows(&self, sequence: u64) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
+        if self.points.first().is_some() {
+            return None;
+        }
+        let nodes = std::iter::successors(self.rows.first(), |node| {
+            let next = node.next()?;
+            prefetch::stride(node.as_ptr(), next.as_ptr());
+            Some(next)
+        });
+        Some(nodes.filter_map(move |node| {
+            // SAFETY: the partition lives in the arena that the bytes live in.
+            let packed: Option<&[u8]> = unsafe { row_at(node, sequence) };
+            packed.map(|packed| (node.key(), packed))
+        }))
     }
 
     /// Applies the changes of one write; they become visible together. Returns the rows added.

@@ -183,6 +183,19 @@ impl PartitionMap {
         self.first_beyond(&Place { token: entry.token, decorated: entry.decorated(), strictly: true })
     }
 
+    /// Gives every partition in ring order, which nobody adds to meanwhile.
+    pub(super) fn walk<'a, E>(&'a self, each: &mut impl FnMut(&'a Entry) -> Result<(), E>) -> Result<(), E> {
+        let Some(directory) = self.directory() else { return Ok(()) };
+        let mut here: Vec<(Token, &Entry)> = Vec::with_capacity(BUCKET_ENTRIES);
+        for number in 0..directory.buckets() {
+            directory.foresee(number + BUCKETS_AHEAD);
+            directory.gather(number, &mut here);
+            here.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(other.1)));
+            here.iter().try_for_each(|(_, entry)| each(entry))?;
+        }
+        Ok(())
+    }
+
     /// The first partition of all.
     pub(super) fn first(&self) -> Option<&Entry> {
         let directory = self.directory()?;
@@ -333,6 +346,19 @@ impl Directory {
         least.into_iter().chain(beside).min_by(|one, other| one.cmp(other))
     }
 
+    /// Puts the entries of a bucket into `here`, in any order.
+    fn gather<'a>(&'a self, number: usize, here: &mut Vec<(Token, &'a Entry)>) {
+        let bucket = self.bucket(number);
+        here.clear();
+        here.extend(bucket.slots());
+        if bucket.beside.load(Ordering::Acquire) > 0 {
+            let beside = self.rest_from(self.first_token_of(number, bucket));
+            let beside = beside.take_while(|entry| self.bucket_of(entry.token) <= number);
+            let beside = beside.filter(|entry| self.bucket_of(entry.token) == number);
+            here.extend(beside.map(|entry| (entry.token, entry)));
+        }
+    }
+
     /// A token not above those of a bucket. Shards differ in their leading bits, which any entry shows.
     fn first_token_of(&self, number: usize, bucket: &Bucket) -> Token {
         let shard =
@@ -426,6 +452,12 @@ mod tests {
         }
         let in_order = std::iter::successors(map.first(), |entry| map.after(entry));
         assert!(in_order.map(Entry::decorated).eq(model.keys().map(|key| &key[..])));
+        let mut in_order = Vec::new();
+        let walked: Result<(), ()> = map.walk(&mut |entry| {
+            in_order.push(entry.decorated());
+            Ok(())
+        });
+        assert!(walked.is_ok() && in_order.into_iter().eq(model.keys().map(|key| &key[..])));
         for (place, (token, key)) in &model {
             assert!(map.get(*token, key).is_some_and(|entry| entry.key() == key));
             assert!(map.get(*token, b"another").is_none());

@@ -187,6 +187,12 @@ impl Memtable {
         next.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
+    /// Gives every partition in ring order. For a sealed memtable.
+    pub fn walk<'a, E>(&'a self, mut each: impl FnMut(PartitionRef<'a>) -> Result<(), E>) -> Result<(), E> {
+        let mut each = |entry: &'a Entry| each(PartitionRef::new(entry));
+        self.shards.iter().try_for_each(|shard| shard.walk(&mut each))
+    }
+
     fn first_from(&self, shard: usize) -> Option<&Entry> {
         self.shards[shard..].iter().find_map(PartitionMap::first)
     }

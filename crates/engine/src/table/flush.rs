@@ -11,7 +11,7 @@ use helenus_model::reconcile::filter_row;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
-use helenus_model::unfiltered::Source;
+use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::statistics::EncodingStats;
@@ -50,13 +50,12 @@ pub(super) fn write_memtable(
 
 fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &Arc<Memtable>) -> Result<u64> {
     let mut count = 0;
-    let mut partition = memtable.first();
     let mut scratch = Scratch::new(table);
-    while let Some(present) = partition {
-        count += u64::from(write_partition(writer, table, (memtable, present), &mut scratch)?);
-        partition = memtable.next(present);
-    }
-    Ok(count)
+    let walked: Result<()> = memtable.walk(|partition| {
+        count += u64::from(write_partition(writer, table, (memtable, partition), &mut scratch)?);
+        Ok(())
+    });
+    walked.map(|()| count)
 }
 
 /// What one partition leaves for the next.
@@ -94,21 +93,28 @@ fn write_partition(
     let content = partition.content();
     let sequence = content.sequence();
     let deletion = content.deletion(sequence);
+    let place = (partition.key(), partition.decorated());
     let Scratch { everything, unpacked, visible, rows, cursors, memory, cx } = scratch;
     visible.clear();
     if let Some(bytes) = content.static_row(sequence) {
         packed::unpack(bytes, 0, unpacked)?;
         filter_row(RowView { row: unpacked, data: bytes }, deletion, visible);
     }
-    let static_row = Some(visible.view()).filter(|row| !row.is_empty());
     let clustering_columns = table.clustering.len();
+    let static_row = Some(visible.view()).filter(|row| !row.is_empty());
+    if deletion.is_live()
+        && static_row.is_none()
+        && let Some(plain) = content.plain_rows(sequence)
+    {
+        return write_plain(writer, place, (plain, clustering_columns), unpacked);
+    }
     let selected = Selected { sequence, clustering_columns, filter: everything, reversed: false };
     cursors.push(MemtableCursor::new(memtable, partition, &selected, memory.take().unwrap_or_default()));
     rows.restart(table, false, deletion, cursors);
     let mut more = rows.advance(cx)?;
     let holds_something = more || !deletion.is_live() || static_row.is_some();
     if holds_something {
-        writer.begin_partition(partition.key(), &KeyHash::of(partition.key()), deletion, static_row)?;
+        writer.begin_decorated(place, &KeyHash::of(place.0), deletion, static_row)?;
         while more {
             writer.add(<Merge<MemtableCursor> as Source<ReadContext>>::current(rows))?;
             more = rows.advance(cx)?;
@@ -118,4 +124,31 @@ fn write_partition(
     rows.give_back(cursors);
     *memory = cursors.pop().map(MemtableCursor::into_memory);
     Ok(holds_something)
+}
+
+/// Writes a partition that has nothing but rows, each as it is: a merge would hand on all but those that hold nothing.
+fn write_plain<'a>(
+    writer: &mut SsTableWriter,
+    (key, decorated): (&[u8], &[u8]),
+    (rows, clustering_columns): (impl Iterator<Item = (&'a [u8], &'a [u8])>, usize),
+    row: &mut RowBuf,
+) -> Result<bool> {
+    let mut has_begun = false;
+    for (ordered, packed) in rows {
+        packed::unpack(packed, clustering_columns, row)?;
+        row.key.clear();
+        row.key.extend_from_slice(ordered);
+        let view = RowView { row, data: packed };
+        if view.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut has_begun, true) {
+            writer.begin_decorated((key, decorated), &KeyHash::of(key), DeletionTime::LIVE, None)?;
+        }
+        writer.add(Unfiltered::Row(view))?;
+    }
+    if has_begun {
+        writer.end_partition()?;
+    }
+    Ok(has_begun)
 }

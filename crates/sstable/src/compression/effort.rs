@@ -1,37 +1,72 @@
 //! How hard LZ4 searches a chunk for what it can say shorter.
 //!
 //! Random values, hashes and what was compressed before do not shrink, and a full search of them costs as much as one of text.
-//! So chunks behind one that did not shrink are skimmed; data that shrinks is always searched in full. What is written is
-//! read alike. Cassandra always searches in full.
+//! So chunks behind one that did not shrink are skimmed, and behind these some are not searched at all, until one is searched in
+//! full again, for the data may change. Data that shrinks is always searched in full. What is written is read alike. Cassandra
+//! always searches in full.
 
-/// LZ4's `acceleration` where a chunk is skimmed.
-const SKIMMING: i32 = 8;
 /// LZ4's `acceleration` of a full search.
 const FULL: i32 = lzzzz::lz4::ACC_LEVEL_DEFAULT;
-/// Of chunks that do not shrink, so many in turn are skimmed before one is searched in full, for the data may change.
-const SKIMMED_MAX: u8 = 15;
+/// LZ4's `acceleration` where a chunk is skimmed.
+const SKIMMING: i32 = 8;
+/// LZ4's `acceleration` where a chunk is passed over: its first step leads beyond the chunk, which is written as literals.
+const PASSING: i32 = 1 << 16;
+/// Chunks that are skimmed behind one that was searched in full and did not shrink.
+const SKIMMED: u8 = 3;
+/// Chunks that are passed over when those did not shrink either; twice as many each time, up to the greatest number.
+const PASSED_MIN: u8 = 12;
+const PASSED_MAX: u8 = 60;
 /// A chunk shrinks if it saves one byte in so many.
 const SHRINKS_BY_ONE_IN: usize = 16;
 
 /// How hard the next chunk of a file is searched.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Chunks to skim before the next full search.
-    skim: u8,
+    next: Search,
+    /// Chunks to pass over when the next full search and those behind it come to nothing.
+    passes: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Search {
+    Full,
+    /// With how many chunks are left, this one included.
+    Skim(u8),
+    Pass(u8),
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { next: Search::Full, passes: PASSED_MIN }
+    }
 }
 
 impl Effort {
     /// LZ4's `acceleration` for the next chunk.
     pub(super) fn acceleration(self) -> i32 {
-        if self.skim > 0 { SKIMMING } else { FULL }
+        match self.next {
+            Search::Full => FULL,
+            Search::Skim(_) => SKIMMING,
+            Search::Pass(_) => PASSING,
+        }
     }
 
     /// A chunk of `len` bytes was written as `written`.
     pub(super) fn learn(&mut self, len: usize, written: usize) {
-        self.skim = match self.skim {
-            _ if len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN => 0,
-            0 => SKIMMED_MAX,
-            skim => skim - 1,
+        if len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN {
+            *self = Effort::default();
+            return;
+        }
+        self.next = match self.next {
+            Search::Full => Search::Skim(SKIMMED),
+            Search::Skim(1) => {
+                let passed = self.passes;
+                self.passes = passed.saturating_mul(2).min(PASSED_MAX);
+                Search::Pass(passed)
+            }
+            Search::Pass(1) => Search::Full,
+            Search::Skim(left) => Search::Skim(left - 1),
+            Search::Pass(left) => Search::Pass(left - 1),
         };
     }
 }
@@ -41,14 +76,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_that_do_not_shrink_are_skimmed_but_for_one_in_sixteen() {
+    fn chunks_that_do_not_shrink_are_skimmed_and_then_passed_over_for_longer_and_longer() {
         let mut effort = Effort::default();
-        let mut full = 0;
-        for _ in 0..160 {
-            full += u32::from(effort.acceleration() == FULL);
+        let mut searched = Vec::new();
+        for _ in 0..250 {
+            searched.push(effort.acceleration());
             effort.learn(16_384, 16_300);
         }
-        assert_eq!(full, 10);
+        let full: Vec<usize> = (0..250).filter(|at| searched[*at] == FULL).collect();
+        assert_eq!(full, [0, 16, 44, 96, 160, 224]);
+        let skimmed = searched.iter().filter(|acceleration| **acceleration == SKIMMING).count();
+        assert_eq!(skimmed, 3 * full.len());
     }
 
     #[test]
@@ -60,5 +98,16 @@ mod tests {
         assert_eq!(effort.acceleration(), FULL);
         effort.learn(16_384, 8_000);
         assert_eq!(effort.acceleration(), FULL);
+    }
+
+    #[test]
+    fn a_chunk_that_is_passed_over_is_literals_and_reads_back() {
+        let chunk: Vec<u8> = (0..16_384_u32).map(|i| (i % 7) as u8).collect();
+        let mut out = vec![0; lzzzz::lz4::max_compressed_size(chunk.len())];
+        let written = lzzzz::lz4::compress(&chunk, &mut out, PASSING).unwrap();
+        assert!(written > chunk.len());
+        let mut back = vec![0; chunk.len()];
+        assert_eq!(lzzzz::lz4::decompress(&out[..written], &mut back).unwrap(), chunk.len());
+        assert_eq!(back, chunk);
     }
 }
