@@ -63,8 +63,8 @@ impl Filter {
         indexes(h1, h2, self.hash_count, self.bits.len())
     }
 
-    fn set(&mut self, halves: (i64, i64)) {
-        for index in self.indexes(halves) {
+    fn set(&mut self, indexes: &[usize]) {
+        for index in indexes {
             if let Some(byte) = self.bits.get_mut(index / 8) {
                 *byte |= 1 << (index % 8);
             }
@@ -119,8 +119,8 @@ impl Filter {
 /// they are there.
 pub struct FilterBuilder {
     filter: Filter,
-    /// The last keys, each by its halves, in the places that their numbers have modulo as many.
-    waiting: [(i64, i64); KEYS_WAITING],
+    /// The bits of the last keys, in the places that the keys' numbers have modulo as many.
+    waiting: [Vec<usize>; KEYS_WAITING],
     keys: usize,
 }
 
@@ -130,26 +130,25 @@ const KEYS_WAITING: usize = 4;
 impl FilterBuilder {
     /// A builder of an empty filter.
     pub fn new(filter: Filter) -> FilterBuilder {
-        FilterBuilder { filter, waiting: [(0, 0); KEYS_WAITING], keys: 0 }
+        FilterBuilder { filter, waiting: Default::default(), keys: 0 }
     }
 
     /// Adds a key by both halves of its Murmur3 hash.
     pub fn add(&mut self, h1: i64, h2: i64) {
-        for index in self.filter.indexes((h1, h2)) {
-            prefetch(self.filter.bits.get(index / 8..=index / 8).unwrap_or_default());
-        }
         let Some(place) = self.waiting.get_mut(self.keys % KEYS_WAITING) else { return };
-        let before = std::mem::replace(place, (h1, h2));
-        if self.keys >= KEYS_WAITING {
-            self.filter.set(before);
+        self.filter.set(place);
+        place.clear();
+        place.extend(self.filter.indexes((h1, h2)));
+        for index in place {
+            prefetch(self.filter.bits.get(*index / 8..=*index / 8).unwrap_or_default());
         }
         self.keys += 1;
     }
 
     /// The filter of all keys.
     pub fn finish(mut self) -> Filter {
-        for halves in self.waiting.into_iter().take(self.keys) {
-            self.filter.set(halves);
+        for bits in &self.waiting {
+            self.filter.set(bits);
         }
         self.filter
     }

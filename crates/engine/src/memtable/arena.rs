@@ -29,9 +29,15 @@ struct Account {
     /// Chunks of `CHUNK_BYTES_MAX`.
     spare: parking_lot::Mutex<Vec<Chunk>>,
     spare_max: usize,
-    /// Whether a chunk was asked for lately.
-    is_in_use: std::sync::atomic::AtomicBool,
+    /// Looks in turn at which no chunk had been asked for since the one before.
+    looks_at_rest: std::sync::atomic::AtomicU32,
 }
+
+/// Looks at rest after which spare chunks go back: a minute. Whoever writes again before that finds the memory as it was, and
+/// the system need not clear it nor make huge pages of it anew.
+const LOOKS_AT_REST_MIN: u32 = 600;
+/// Chunks that go back at a look.
+const TRIMMED: usize = 8;
 
 impl MemoryAccount {
     /// An account that keeps at most this many bytes for reuse.
@@ -44,13 +50,19 @@ impl MemoryAccount {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives one spare chunk back to the system if none was asked for since the last call: called now and then, so that a
-    /// server at rest becomes small again.
+    /// Gives some spare chunks back to the system if none was asked for in the last calls: called ten times a second, so that
+    /// a server at rest becomes small again.
     pub fn trim(&self) {
-        if !self.0.is_in_use.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            let chunk = self.0.spare.lock().pop();
-            drop(chunk);
+        let looks = self.0.looks_at_rest.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if looks < LOOKS_AT_REST_MIN {
+            return;
         }
+        let chunks = {
+            let mut spare = self.0.spare.lock();
+            let left = spare.len().saturating_sub(TRIMMED);
+            spare.split_off(left)
+        };
+        drop(chunks);
     }
 
     /// Puts a spare chunk into huge pages, if there is one that is not; whether there was. A write looks for its partition
@@ -72,7 +84,7 @@ impl MemoryAccount {
     }
 
     fn chunk(&self, size: usize) -> Chunk {
-        self.0.is_in_use.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.0.looks_at_rest.store(0, std::sync::atomic::Ordering::Relaxed);
         let spare = if size == CHUNK_BYTES_MAX { self.0.spare.lock().pop() } else { None };
         spare.unwrap_or_else(|| Chunk::new(size))
     }
@@ -286,10 +298,10 @@ mod tests {
                 >= 4 * CHUNK_BYTES_MAX / CHUNK_BYTES_MIN
         );
         assert_eq!(gathered(), 4, "the same chunks come back");
-        account.trim();
+        (0..LOOKS_AT_REST_MIN).for_each(|_| account.trim());
         assert_eq!(gathered(), 4, "who has just used them may soon do so again");
         account.trim();
-        assert_eq!(gathered(), 3, "and gives them back at rest");
+        assert_eq!(gathered(), 0, "and gives them back at rest");
     }
 
     #[test]

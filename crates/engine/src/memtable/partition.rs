@@ -12,6 +12,7 @@ use super::concurrent_map::{ConcurrentMap, Versions};
 use super::prefetch;
 use super::skiplist::{NodeRef, SkipList};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
+use helenus_host::prefetch_lines;
 use helenus_model::byte_comparable;
 use helenus_model::cell::Span;
 use helenus_model::column_map::ColumnMap;
@@ -148,6 +149,17 @@ impl Partition {
             let packed: Option<&[u8]> = unsafe { row_at(node, sequence) };
             packed.map(|packed| (node.key(), packed))
         }))
+    }
+
+    /// Asks for the memory of the first row as it is now: what was written over lies elsewhere than the partition.
+    pub(super) fn foresee_first(&self) {
+        const LINES_BEFORE: usize = 4;
+        const LINE_BYTES: usize = 64;
+        if let Some(node) = self.rows.first() {
+            // The row's bytes were put into the arena right before the version that leads to them.
+            let version = node.value().load(Ordering::Relaxed);
+            prefetch_lines(version.wrapping_byte_sub(LINES_BEFORE * LINE_BYTES), LINES_BEFORE + 1);
+        }
     }
 
     /// Applies the changes of one write; they become visible together. Returns the rows added.

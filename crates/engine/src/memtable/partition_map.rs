@@ -18,6 +18,7 @@ use super::skiplist::SkipList;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
 use helenus_model::token::Token;
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -29,6 +30,8 @@ const ENTRIES_PER_BUCKET_MAX: usize = 3;
 const ENTRY_LINES: usize = 10;
 /// How far before an entry its key lies, about.
 const KEY_BYTES: usize = 64;
+/// How many entries ahead a walk over all asks for one.
+const ENTRIES_AHEAD: usize = 8;
 /// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
@@ -59,6 +62,11 @@ impl Entry {
     pub(super) fn decorated(&self) -> &[u8] {
         // SAFETY: as for the key.
         unsafe { self.decorated.get() }
+    }
+
+    /// Asks for the memory of the entry, of its key and of its first row as they were made together.
+    fn foresee(&self) {
+        prefetch_lines(std::ptr::from_ref(self).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
     }
 
     /// Token first, which bucket and entry both have; the key decides where tokens are equal.
@@ -187,11 +195,28 @@ impl PartitionMap {
     pub(super) fn walk<'a, E>(&'a self, each: &mut impl FnMut(&'a Entry) -> Result<(), E>) -> Result<(), E> {
         let Some(directory) = self.directory() else { return Ok(()) };
         let mut here: Vec<(Token, &Entry)> = Vec::with_capacity(BUCKET_ENTRIES);
+        // What comes next, of which memory has been asked for.
+        let mut ahead: VecDeque<&Entry> = VecDeque::with_capacity(ENTRIES_AHEAD + 2 * BUCKET_ENTRIES);
+        let mut step = |ahead: &mut VecDeque<&'a Entry>| {
+            // One at a time: the processor has so many requests for memory under way and no more.
+            if let Some(entry) = ahead.get(ENTRIES_AHEAD) {
+                entry.foresee();
+            }
+            if let Some(entry) = ahead.get(ENTRIES_AHEAD / 2) {
+                entry.partition.foresee_first();
+            }
+            ahead.pop_front().map_or(Ok(()), &mut *each)
+        };
         for number in 0..directory.buckets() {
-            directory.foresee(number + BUCKETS_AHEAD);
             directory.gather(number, &mut here);
             here.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(other.1)));
-            here.iter().try_for_each(|(_, entry)| each(entry))?;
+            ahead.extend(here.iter().map(|(_, entry)| *entry));
+            while ahead.len() > ENTRIES_AHEAD {
+                step(&mut ahead)?;
+            }
+        }
+        while !ahead.is_empty() {
+            step(&mut ahead)?;
         }
         Ok(())
     }
@@ -298,9 +323,7 @@ impl Directory {
     /// Asks for the memory of a bucket's entries, for whoever walks there.
     fn foresee(&self, number: usize) {
         if number < self.buckets() {
-            self.bucket(number).slots().for_each(|(_, entry)| {
-                prefetch_lines(std::ptr::from_ref(entry).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
-            });
+            self.bucket(number).slots().for_each(|(_, entry)| entry.foresee());
         }
     }
 
