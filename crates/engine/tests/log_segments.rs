@@ -134,3 +134,42 @@ fn records_of_all_sizes_come_back_in_order_and_those_waited_for_always() {
         machine.end_tasks();
     }
 }
+
+#[test]
+fn a_few_rows_do_not_keep_the_log_once_the_table_that_fills_it_is_flushed() {
+    const LARGER_BYTES: u32 = 64 << 10;
+    let machine = Machine::new(14);
+    let database = open_with(&machine.host(), |options| options.segment_bytes = LARGER_BYTES);
+    create(&database, vec![table("t", 7, false), table("u", 8, false)]);
+    let look = || {
+        machine.advance(200_000_000);
+        machine.run_until_idle();
+    };
+    let segments = || {
+        let files = machine.host().disk.list(Path::new("/db/commitlog")).unwrap();
+        files.iter().filter(|path| path.to_string_lossy().contains("/helenus-")).count()
+    };
+    let (t, u) = (table_of(&database, "t"), table_of(&database, "u"));
+    Write::default().insert(&u, 1, "few", 10).to(&database, "u", "a").wait().unwrap();
+    for c in 0..12_000 {
+        let ticket = Write::default().insert(&t, c, "many", 10).to(&database, "t", "a");
+        ticket.wait().unwrap();
+    }
+    look();
+    let before = segments();
+    assert!(before > 9, "{before} segments: a table with much in memory waits until it is due");
+    database.flush(t.id).unwrap();
+    let kept = segments();
+    assert!(kept > 9, "{kept} segments are kept by the definitions and the row of u");
+    look();
+    let after = segments();
+    assert!(after < 5, "{after} segments are left");
+    let crashed = machine.crash_image(Survives::OnlySynced);
+    let again = open_small(&crashed);
+    assert_eq!(rows_of(&again, "u", "a"), [(1, "few".to_owned())]);
+    assert_eq!(rows_of(&again, "t", "a").len(), 12_000);
+    drop(again);
+    crashed.end_tasks();
+    database.close().unwrap();
+    machine.end_tasks();
+}

@@ -169,6 +169,28 @@ pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Resu
     if input.at == bytes.len() { Ok(()) } else { Err(Damaged { offset: input.at }) }
 }
 
+/// The timestamp of a row that one INSERT made: a marker, and values as old as it, of which none expires or deletes anything.
+/// `None` for any other row, and for damaged bytes: `unpack` says what is in them.
+pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
+    let mut input = Input { bytes, at: 0 };
+    for _ in 0..clustering_columns {
+        input.value().ok()?;
+    }
+    if input.u8().ok()? != LIVENESS {
+        return None;
+    }
+    let timestamp_us = input.i64().ok()?;
+    for _ in 0..input.u16().ok()? {
+        let [_, _, flags] = input.array().ok()?;
+        if flags != SAME_TIMESTAMP {
+            return None;
+        }
+        let len = input.length().ok()?;
+        input.span(len).ok()?;
+    }
+    (input.at == bytes.len()).then_some(timestamp_us)
+}
+
 /// The clustering values of a packed row, without decoding the rest.
 pub fn clustering_values(bytes: &[u8], clustering_columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
     let mut input = Input { bytes, at: 0 };
@@ -286,5 +308,49 @@ impl Input<'_> {
         let len = self.length()?;
         let value = self.span(len)?;
         Ok(Cell { column, ttl_s, timestamp_us, local_deletion_s, path, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(liveness: Liveness, deletion: DeletionTime, cells: &[Cell]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let clustering = [Some(&b"clustering"[..]), None];
+        let mut writer = RowWriter::begin(&mut out, clustering.into_iter(), liveness, deletion, &[]);
+        cells.iter().for_each(|cell| writer.cell(cell, None, &[5; 200]));
+        writer.finish();
+        out
+    }
+
+    #[test]
+    fn rows_of_one_insert_show_their_timestamp_and_others_none() {
+        let cell = |column, timestamp_us| Cell {
+            column: ColumnId(column),
+            ttl_s: 0,
+            timestamp_us,
+            local_deletion_s: NO_EXPIRY,
+            path: Span::NULL,
+            value: Span::EMPTY,
+        };
+        let (at, live) = (Liveness::at(7), DeletionTime::LIVE);
+        let plain = packed(at, live, &[cell(1, 7), cell(4, 7)]);
+        assert_eq!(sole_timestamp(&plain, 2), Some(7));
+        assert_eq!(sole_timestamp(&packed(at, live, &[]), 2), Some(7));
+        (0..plain.len()).for_each(|cut| assert_eq!(sole_timestamp(&plain[..cut], 2), None, "cut at {cut}"));
+        let deletion = DeletionTime { timestamp_us: 3, local_s: 1 };
+        let expiring = Liveness { ttl_s: 5, expires_s: 90, ..at };
+        let tombstone = Cell { local_deletion_s: 9, ..cell(1, 7) };
+        for other in [
+            packed(Liveness::NONE, live, &[cell(1, 7)]),
+            packed(at, deletion, &[cell(1, 7)]),
+            packed(expiring, live, &[cell(1, 7)]),
+            packed(at, live, &[cell(1, 7), cell(2, 8)]),
+            packed(at, live, &[tombstone]),
+        ] {
+            assert_eq!(sole_timestamp(&other, 2), None);
+            assert!(unpack(&other, 2, &mut RowBuf::default()).is_ok());
+        }
     }
 }

@@ -85,7 +85,14 @@ impl MemoryAccount {
 
     fn chunk(&self, size: usize) -> Chunk {
         self.0.looks_at_rest.store(0, std::sync::atomic::Ordering::Relaxed);
-        let spare = if size == CHUNK_BYTES_MAX { self.0.spare.lock().pop() } else { None };
+        if size != CHUNK_BYTES_MAX {
+            return Chunk::new(size);
+        }
+        let spare = {
+            let mut spare = self.0.spare.lock();
+            let gathered = spare.iter().rposition(|chunk| chunk.is_gathered);
+            gathered.or(spare.len().checked_sub(1)).map(|place| spare.swap_remove(place))
+        };
         spare.unwrap_or_else(|| Chunk::new(size))
     }
 

@@ -232,10 +232,13 @@ impl Stats {
                     packed::unpack(bytes, 0, row)?;
                     seen.row(row);
                 }
-                Change::Row(bytes) => {
-                    packed::unpack(bytes, table.clustering.len(), row)?;
-                    seen.row(row);
-                }
+                Change::Row(bytes) => match packed::sole_timestamp(bytes, table.clustering.len()) {
+                    Some(timestamp_us) => seen.timestamp(timestamp_us),
+                    None => {
+                        packed::unpack(bytes, table.clustering.len(), row)?;
+                        seen.row(row);
+                    }
+                },
             }
         }
         self.timestamp_us_min.fetch_min(seen.min, Ordering::Relaxed);
