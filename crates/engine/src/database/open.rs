@@ -90,7 +90,7 @@ impl Database {
         let shared = Arc::new(Shared {
             timestamps: Line(Timestamps::new(host.clock.clone(), reserve_us)),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
-            memory: MemoryAccount::keeping(options.memory.memtables / 2),
+            memory: MemoryAccount::keeping(options.memory.memtables),
             scratches: ScratchPool::new(),
             timeouts: LiveTimeouts::new(options.timeouts),
             options,

@@ -28,7 +28,8 @@ struct Account {
     bytes: std::sync::atomic::AtomicUsize,
     /// Chunks of `CHUNK_BYTES_MAX`.
     spare: parking_lot::Mutex<Vec<Chunk>>,
-    spare_max: usize,
+    /// Bytes of memtables and spare chunks together.
+    bytes_max: usize,
     /// Looks in turn at which no chunk had been asked for since the one before.
     looks_at_rest: std::sync::atomic::AtomicU32,
 }
@@ -40,9 +41,9 @@ const LOOKS_AT_REST_MIN: u32 = 600;
 const TRIMMED: usize = 8;
 
 impl MemoryAccount {
-    /// An account that keeps at most this many bytes for reuse.
-    pub fn keeping(bytes: usize) -> MemoryAccount {
-        MemoryAccount(Arc::new(Account { spare_max: bytes / CHUNK_BYTES_MAX, ..Account::default() }))
+    /// An account that keeps chunks for reuse as long as they are at most so many bytes with all that is in use.
+    pub fn keeping(bytes_max: usize) -> MemoryAccount {
+        MemoryAccount(Arc::new(Account { bytes_max, ..Account::default() }))
     }
 
     /// Bytes in use; what waits for reuse is not.
@@ -102,7 +103,7 @@ impl MemoryAccount {
         }
         chunk.used = AtomicUsize::new(0);
         let mut spare = self.0.spare.lock();
-        if spare.len() < self.0.spare_max {
+        if self.bytes() + (spare.len() + 1) * CHUNK_BYTES_MAX <= self.0.bytes_max {
             spare.push(chunk);
         }
     }
