@@ -23,7 +23,7 @@ mod time;
 pub use allocator::keep_freed_memory_ms;
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
-pub use huge_pages::{HUGE_PAGE_BYTES, gather};
+pub use huge_pages::{HUGE_PAGE_BYTES, renew};
 pub use pages::{DIRECT_PAGE_BYTES, PageBuffer, is_direct};
 pub use prefetch::{prefetch, prefetch_lines};
 pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};

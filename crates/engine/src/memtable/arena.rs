@@ -6,7 +6,7 @@
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 use crate::lanes::Lanes;
-use helenus_host::{HUGE_PAGE_BYTES, gather};
+use helenus_host::{HUGE_PAGE_BYTES, renew};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ struct Account {
 /// Looks at rest after which spare chunks go back: a minute. Whoever writes again before that finds the memory as it was, and
 /// the system need not clear it nor make huge pages of it anew.
 const LOOKS_AT_REST_MIN: u32 = 600;
+/// Looks at rest up to which chunks are in demand.
+const LOOKS_IN_DEMAND_MAX: u32 = 5;
 /// Chunks that go back at a look.
 const TRIMMED: usize = 8;
 
@@ -66,13 +68,17 @@ impl MemoryAccount {
         drop(chunks);
     }
 
-    /// Puts a spare chunk into huge pages, if there is one that is not; whether there was. A write looks for its partition
-    /// at random places, and a flush reads rows at random. For who may wait: where a huge page is touched first, the writer
-    /// waits for two megabytes to be cleared.
+    /// Puts a spare chunk into huge pages, if there is one that is not and chunks are in demand; whether there was. A write
+    /// looks for its partition at random places, and a flush reads rows at random. For who may wait: where a huge page is
+    /// touched first, the writer waits for two megabytes to be cleared.
     pub fn gather(&self) -> bool {
+        if self.0.looks_at_rest.load(std::sync::atomic::Ordering::Relaxed) > LOOKS_IN_DEMAND_MAX {
+            return false;
+        }
         let Some(mut chunk) = self.scattered() else { return false };
         chunk.is_gathered = true;
-        gather(chunk.memory.as_ptr(), chunk.size);
+        // SAFETY: a spare chunk's memory is the chunk's alone, of whom nobody has a piece.
+        unsafe { renew(chunk.memory.as_ptr(), chunk.size) };
         self.0.spare.lock().push(chunk);
         true
     }
