@@ -10,8 +10,7 @@ use helenus_host::{Disk, File, PageBuffer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are gathered before a write: a multiple of `PAGE_BYTES`, so that every flush but the last is whole pages, which
-/// go past the system's page cache. A smaller file goes through it.
+/// Bytes that are gathered before a write: a multiple of `PAGE_BYTES`, so that every flush but the last is whole pages.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A component being written.
@@ -22,6 +21,8 @@ pub struct SequentialWriter {
     flushed: u64,
     crc: Crc32,
     page_crcs: Option<Vec<u32>>,
+    /// Whether whole buffers go past the system's page cache.
+    is_direct: bool,
 }
 
 /// What is known of a component once it is written and synced.
@@ -51,7 +52,13 @@ impl SequentialWriter {
             flushed: 0,
             crc: Crc32::default(),
             page_crcs: with_page_checksums.then(Vec::new),
+            is_direct: false,
         }
+    }
+
+    /// From now on whole buffers go past the system's page cache: nobody is about to read them.
+    pub fn pass_page_cache(&mut self) {
+        self.is_direct = true;
     }
 
     /// The component's path, for errors.
@@ -106,7 +113,10 @@ impl SequentialWriter {
             return Ok(());
         }
         let bytes = self.buffer.bytes();
-        let written = self.file.write_direct_at(bytes, self.flushed);
+        let written = match self.is_direct {
+            true => self.file.write_direct_at(bytes, self.flushed),
+            false => self.file.write_all_at(bytes, self.flushed),
+        };
         written.map_err(|source| Error::Io { file: self.path.clone(), source })?;
         self.crc.update(bytes);
         if let Some(page_crcs) = &mut self.page_crcs {
@@ -129,6 +139,9 @@ mod tests {
         for piece in [1, 1000, PAGE_BYTES, BUFFER_BYTES, BUFFER_BYTES + 1, bytes.len()] {
             let file = MemoryFile::empty();
             let mut writer = SequentialWriter::on(file.clone(), Path::new("f"), true);
+            if piece % 2 == 0 {
+                writer.pass_page_cache();
+            }
             for part in bytes.chunks(piece) {
                 writer.write(part).unwrap();
             }

@@ -63,6 +63,9 @@ pub struct WriterOptions {
     pub level: i32,
     /// What becomes of times that versions before `oa` cannot hold.
     pub beyond_2038: Beyond2038,
+    /// Whether the files go past the system's page cache, but for their last bytes: for work that nobody waits for. What somebody
+    /// asked for is likely to be read by him next.
+    pub past_page_cache: bool,
     /// Whether our page checksums are written. Tables for other programs do without.
     pub page_checksums: bool,
 }
@@ -90,6 +93,7 @@ impl WriterOptions {
             commit_log_intervals: Vec::new(),
             level: 0,
             beyond_2038: Beyond2038::Refuse,
+            past_page_cache: false,
             page_checksums: true,
         }
     }
@@ -193,7 +197,7 @@ impl SsTableWriter {
             let what = format!("version {version} is read but not written; {written} are");
             return Err(Error::Unsupported { file: folder.to_owned(), what });
         }
-        let mut files = Files::new(disk, folder, descriptor, options.page_checksums);
+        let mut files = Files::new(disk, folder, descriptor, &options);
         let data = DataWriter::new(files.create(Component::Data)?, &options.compression)?;
         let interval = u32::try_from(options.table.options.min_index_interval).unwrap_or(0);
         let index = IndexWriter::create(&mut files, version, interval)?;

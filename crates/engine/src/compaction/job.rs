@@ -101,7 +101,7 @@ impl Job {
         store.compaction.begin(&log);
         let progress =
             Arc::new(Progress::new(shared.next_uuid(), &table, choice.reason, &claim.inputs, &read));
-        let outputs = Outputs::new(choice.output, &claim.inputs);
+        let outputs = Outputs::new(choice.output, choice.reason == Reason::Major, &claim.inputs);
         let merging = Merging::new(inputs, outputs, Purger::new(rule, table.clone()), cx);
         Ok(Some(Job {
             store: store.clone(),

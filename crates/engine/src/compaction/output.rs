@@ -28,6 +28,8 @@ pub(super) struct Place<'a> {
 /// What has been written, and what is being written.
 pub(super) struct Outputs {
     plan: Output,
+    /// Whether somebody asked for the compaction.
+    was_asked_for: bool,
     boundaries: Boundaries,
     /// Level of the SSTable under way.
     level: usize,
@@ -46,7 +48,7 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// For a compaction of `inputs`, which are not empty.
-    pub(super) fn new(plan: Output, inputs: &[Arc<SsTable>]) -> Outputs {
+    pub(super) fn new(plan: Output, was_asked_for: bool, inputs: &[Arc<SsTable>]) -> Outputs {
         let level = match plan {
             Output::Whole | Output::Shards(_) => 0,
             Output::Sized { level, .. } => level,
@@ -55,6 +57,7 @@ impl Outputs {
         let shards = if let Output::Shards(count) = plan { count } else { 1 };
         Outputs {
             plan,
+            was_asked_for,
             boundaries: Boundaries::new(shards),
             level,
             level_bytes: 0,
@@ -121,6 +124,7 @@ impl Outputs {
         let mut options = WriterOptions::of_table(definition, self.keys_each, self.encoding);
         options.host_id = Some(place.shared.host_id);
         options.level = self.level as i32;
+        options.past_page_cache = !self.was_asked_for;
         let disk = place.shared.host.disk.clone();
         Ok(SsTableWriter::create(disk, place.store.folder(), descriptor, options)?)
     }

@@ -154,7 +154,7 @@ impl Worker for Flusher {
             shared.memory.trim();
             return Next::WaitAtMost(LOOK_NS);
         };
-        let flushed = store.flush(&shared);
+        let flushed = store.make_room(&shared);
         let mut failure = shared.flush_failure.lock();
         match flushed {
             Ok(_) => {

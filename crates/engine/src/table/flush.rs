@@ -24,12 +24,13 @@ pub(super) fn write_memtable(
     shared: &Shared,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
-    memtable: &Arc<Memtable>,
+    (memtable, past_page_cache): (&Arc<Memtable>, bool),
 ) -> Result<bool> {
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
     options.host_id = Some(shared.host_id);
+    options.past_page_cache = past_page_cache;
     let mut writer = SsTableWriter::create(shared.host.disk.clone(), folder, descriptor, options)?;
     match write_partitions(&mut writer, table, memtable) {
         Ok(0) => {

@@ -146,9 +146,18 @@ impl TableStore {
         self.expects_files.load(Ordering::Acquire)
     }
 
-    /// Writes everything in memory to SSTables. Returns how many were written.
+    /// Writes everything in memory to SSTables, because somebody wants them. Returns how many were written.
     pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
-        let flushed = self.flush_all(shared);
+        self.flush_told(shared, false)
+    }
+
+    /// The same to make room, in the background.
+    pub(crate) fn make_room(&self, shared: &Shared) -> Result<u64> {
+        self.flush_told(shared, true)
+    }
+
+    fn flush_told(&self, shared: &Shared, past_page_cache: bool) -> Result<u64> {
+        let flushed = self.flush_all(shared, past_page_cache);
         if let Err(error) = &flushed {
             shared.work.flush_failures.fetch_add(1, Ordering::Relaxed);
             shared.options.journal.note(&Event::FlushFailed { table: &self.table(), error });
@@ -156,7 +165,7 @@ impl TableStore {
         flushed
     }
 
-    fn flush_all(&self, shared: &Shared) -> Result<u64> {
+    fn flush_all(&self, shared: &Shared, past_page_cache: bool) -> Result<u64> {
         let mut changing = self.changing.lock();
         if self.is_dropped() {
             return Ok(0);
@@ -179,7 +188,7 @@ impl TableStore {
                 log.sync_up_to(log.position())?;
             }
             let begun_ns = shared.host.clock.monotonic_ns();
-            let sstable = self.write(shared, &table, &memtable)?;
+            let sstable = self.write(shared, &table, (&memtable, past_page_cache))?;
             written += u64::from(sstable.is_some());
             let noted = match (&shared.log, memtable.sealed_at()) {
                 (Some(log), Some(position)) => log.mark_flushed(table.id, position),
@@ -228,12 +237,12 @@ impl TableStore {
         &self,
         shared: &Shared,
         table: &Arc<Table>,
-        memtable: &Arc<crate::memtable::Memtable>,
+        (memtable, past_page_cache): (&Arc<crate::memtable::Memtable>, bool),
     ) -> Result<Option<Arc<SsTable>>> {
         let descriptor = Descriptor::new(shared.next_sstable_id());
         let mut transaction = self.begin(shared, Operation::Flush);
         transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
-        match write_memtable(shared, (&self.folder, descriptor), table, memtable) {
+        match write_memtable(shared, (&self.folder, descriptor), table, (memtable, past_page_cache)) {
             Ok(true) => {
                 transaction.commit()?;
                 transaction.finish()?;

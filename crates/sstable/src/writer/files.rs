@@ -1,5 +1,6 @@
 //! The components of a table being written.
 
+use super::WriterOptions;
 use crate::component::Component;
 use crate::compression::WrittenData;
 use crate::error::{Error, Result};
@@ -20,6 +21,7 @@ pub(super) struct Files {
     /// `None`: not wanted.
     checksums: Option<PageChecksumTable>,
     size: u64,
+    past_page_cache: bool,
 }
 
 impl Files {
@@ -27,15 +29,16 @@ impl Files {
         disk: Arc<dyn Disk>,
         folder: &Path,
         descriptor: Descriptor,
-        page_checksums: bool,
+        options: &WriterOptions,
     ) -> Files {
         Files {
             disk,
             folder: folder.to_owned(),
             descriptor,
             components: Vec::new(),
-            checksums: page_checksums.then(PageChecksumTable::default),
+            checksums: options.page_checksums.then(PageChecksumTable::default),
             size: 0,
+            past_page_cache: options.past_page_cache,
         }
     }
 
@@ -46,7 +49,10 @@ impl Files {
     /// Creates a component's file.
     pub(super) fn create(&mut self, component: Component) -> Result<SequentialWriter> {
         let path = self.path(component);
-        let out = SequentialWriter::create(&*self.disk, &path, self.is_checksummed(component))?;
+        let mut out = SequentialWriter::create(&*self.disk, &path, self.is_checksummed(component))?;
+        if self.past_page_cache {
+            out.pass_page_cache();
+        }
         self.components.push(component);
         Ok(out)
     }
