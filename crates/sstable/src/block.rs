@@ -44,7 +44,7 @@ pub struct ReadContext {
     pub stopwatch: Option<Box<Stopwatch>>,
     /// Memory of readers that were closed.
     pub spare: crate::data::SpareReaders,
-    /// For whoever reads Data.db of whole tables once: pieces past the system's page cache.
+    /// For whoever reads whole tables once, and may wait: files are read in pieces past the system's page cache.
     pub ahead: Option<ReadAhead>,
 }
 

@@ -14,10 +14,10 @@ const LOOK_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 1_000_000_000;
 /// Segments of the log after which the tables that keep the oldest are flushed, so that a replay stays short.
 const SEGMENTS_MAX: usize = 32;
-/// Segments of the log after which tables with little in memory are flushed if they alone keep the oldest: else the log would
+/// Segments of the log after which tables with little in memory together are flushed if they alone keep the oldest: else the log would
 /// grow to `SEGMENTS_MAX` behind a few rows, and every segment up to there would be a new one.
 const SEGMENTS_BEHIND_LITTLE_MAX: usize = 8;
-/// Memory of a table whose flush costs next to nothing, in bytes.
+/// Memory of tables whose flushes together cost next to nothing, in bytes.
 const LITTLE_BYTES: usize = 1 << 20;
 
 impl Database {
@@ -119,7 +119,7 @@ impl Shared {
             let log = self.log.as_ref()?;
             let oldest = log.tables_of_oldest_segment();
             let mut keepers = oldest.iter().filter_map(|table| tables.get(table));
-            let are_little = keepers.clone().all(|store| bytes(store) <= LITTLE_BYTES);
+            let are_little = keepers.clone().map(bytes).sum::<usize>() <= LITTLE_BYTES;
             let keeper = keepers.next().filter(|_| segments > SEGMENTS_MAX || are_little);
             if keeper.is_some() {
                 return keeper.cloned();
