@@ -17,6 +17,7 @@ use crate::cell::{Cell, ColumnId, Span};
 use crate::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use crate::row::{RowBuf, RowView, span};
 use crate::vint;
+use std::cmp::Ordering;
 
 const LIVENESS: u8 = 1;
 const LIVENESS_TTL: u8 = 2;
@@ -97,8 +98,14 @@ impl<'a> RowWriter<'a> {
         flags |= if cell.ttl_s != 0 { TTL } else { 0 };
         flags |= if cell.local_deletion_s != NO_EXPIRY { LOCAL } else { 0 };
         flags |= if path.is_some() { PATH } else { 0 };
-        self.out.extend_from_slice(&cell.column.0.to_le_bytes());
-        self.out.push(flags);
+        self.count += 1;
+        let [low, high] = cell.column.0.to_le_bytes();
+        if flags == SAME_TIMESTAMP && value.len() < 0x80 {
+            self.out.extend_from_slice(&[low, high, flags, value.len() as u8]);
+            self.out.extend_from_slice(value);
+            return;
+        }
+        self.out.extend_from_slice(&[low, high, flags]);
         if !same {
             self.out.extend_from_slice(&cell.timestamp_us.to_le_bytes());
         }
@@ -114,7 +121,6 @@ impl<'a> RowWriter<'a> {
         }
         vint::write_unsigned(value.len() as u64, self.out);
         self.out.extend_from_slice(value);
-        self.count += 1;
     }
 
     /// Ends the row.
@@ -189,6 +195,77 @@ pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
         input.span(len).ok()?;
     }
     (input.at == bytes.len()).then_some(timestamp_us)
+}
+
+/// Whether of two versions of a row nothing but the newer remains: it has every column that the older one has, all of them
+/// written later, and neither expires, deletes or has cells of a multi-cell column. Not for counters, which are added up.
+/// `false` for all other rows, and for damaged bytes.
+pub fn replaces(newer: &[u8], older: &[u8], clustering_columns: usize) -> bool {
+    replaced(newer, older, clustering_columns).unwrap_or(false)
+}
+
+fn replaced(newer: &[u8], older: &[u8], clustering_columns: usize) -> Result<bool, Damaged> {
+    let (mut new, mut old) =
+        (PlainCells::of(newer, clustering_columns)?, PlainCells::of(older, clustering_columns)?);
+    if new.flags | old.flags > LIVENESS || old.flags > new.flags {
+        return Ok(false);
+    }
+    let mut first_us = if new.flags == LIVENESS { new.liveness_us } else { i64::MAX };
+    let mut last_us = if old.flags == LIVENESS { old.liveness_us } else { i64::MIN };
+    while let Some((column, timestamp_us)) = old.next()? {
+        last_us = last_us.max(timestamp_us);
+        loop {
+            let Some((candidate, timestamp_us)) = new.next()? else { return Ok(false) };
+            first_us = first_us.min(timestamp_us);
+            match candidate.cmp(&column) {
+                Ordering::Less => {}
+                Ordering::Equal => break,
+                Ordering::Greater => return Ok(false),
+            }
+        }
+    }
+    while let Some((_, timestamp_us)) = new.next()? {
+        first_us = first_us.min(timestamp_us);
+    }
+    let is_whole = new.is_plain && old.is_plain && new.input.at == newer.len();
+    Ok(is_whole && first_us > last_us)
+}
+
+/// Columns and timestamps of the cells of a row, as long as they are values that do not expire.
+struct PlainCells<'a> {
+    input: Input<'a>,
+    flags: u8,
+    liveness_us: i64,
+    left: u16,
+    is_plain: bool,
+}
+
+impl<'a> PlainCells<'a> {
+    fn of(bytes: &'a [u8], clustering_columns: usize) -> Result<PlainCells<'a>, Damaged> {
+        let mut input = Input { bytes, at: 0 };
+        for _ in 0..clustering_columns {
+            input.value()?;
+        }
+        let flags = input.u8()?;
+        let liveness_us = if flags & LIVENESS != 0 { input.i64()? } else { i64::MIN };
+        let left = if flags <= LIVENESS { input.u16()? } else { 0 };
+        Ok(PlainCells { input, flags, liveness_us, left, is_plain: true })
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Result<Option<(ColumnId, i64)>, Damaged> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        let [low, high, flags] = self.input.array()?;
+        if flags & !SAME_TIMESTAMP != 0 {
+            (self.left, self.is_plain) = (0, false);
+            return Ok(None);
+        }
+        let timestamp_us = if flags == 0 { self.input.i64()? } else { self.liveness_us };
+        let len = self.input.length()?;
+        self.input.span(len)?;
+        Ok(Some((ColumnId(u16::from_le_bytes([low, high])), timestamp_us)))
+    }
 }
 
 /// The clustering values of a packed row, without decoding the rest.
@@ -314,6 +391,9 @@ impl Input<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconcile::merge_rows;
+    use crate::schema::{Column, ColumnKind, Table, TableId};
+    use crate::types::CqlType;
 
     fn packed(liveness: Liveness, deletion: DeletionTime, cells: &[Cell]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -352,5 +432,80 @@ mod tests {
             assert_eq!(sole_timestamp(&other, 2), None);
             assert!(unpack(&other, 2, &mut RowBuf::default()).is_ok());
         }
+    }
+
+    /// Rows of every kind in pairs: where the newer is said to replace the older, it is what their merge makes.
+    #[test]
+    fn a_row_replaces_another_only_if_their_merge_is_that_row() {
+        let columns = ["a", "b", "c"].map(|name| Column::new(name, ColumnKind::Regular, CqlType::Text));
+        let key = Column::new("k", ColumnKind::PartitionKey, CqlType::Text);
+        let clustering = ["x", "y"].map(|name| Column::new(name, ColumnKind::Clustering, CqlType::Text));
+        let columns = [key].into_iter().chain(clustering).chain(columns);
+        let table = Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns);
+        let ids: Vec<ColumnId> = table.regulars.iter().map(|column| column.id).collect();
+        let mut rows = Vec::new();
+        for kind in 0..7 * 8 * 5 * 3_u16 {
+            let (head, present, odd, base) = (kind % 7, kind / 7 % 8, kind / 56 % 5, i64::from(kind / 280));
+            let liveness = match head {
+                0 | 1 => Liveness::NONE,
+                2 => Liveness { ttl_s: 5, expires_s: 90, ..Liveness::at(base) },
+                _ => Liveness::at(base),
+            };
+            let deletion = match head {
+                1 | 3 => DeletionTime { timestamp_us: base - 1, local_s: 1 },
+                _ => DeletionTime::LIVE,
+            };
+            let cells: Vec<Cell> = ids
+                .iter()
+                .enumerate()
+                .filter(|(bit, _)| present >> bit & 1 == 1)
+                .map(|(bit, id)| {
+                    let is_odd = bit == 1;
+                    let timestamp_us = if is_odd && odd == 1 { base + 1 } else { base };
+                    let local_deletion_s = if is_odd && odd == 2 { 9 } else { NO_EXPIRY };
+                    let ttl_s = if is_odd && odd == 3 { 4 } else { 0 };
+                    let local_deletion_s = if ttl_s == 0 { local_deletion_s } else { 99 };
+                    Cell {
+                        column: *id,
+                        ttl_s,
+                        timestamp_us,
+                        local_deletion_s,
+                        path: Span::NULL,
+                        value: Span::EMPTY,
+                    }
+                })
+                .collect();
+            let mut out = Vec::new();
+            let values = [Some(&b"x"[..]), None];
+            let mut writer = RowWriter::begin(&mut out, values.into_iter(), liveness, deletion, &[]);
+            let value = vec![5; if odd == 4 { 200 } else { 3 }];
+            cells.iter().for_each(|cell| {
+                writer.cell(cell, None, if cell.local_deletion_s == 9 { &[] } else { &value })
+            });
+            writer.finish();
+            rows.push(out);
+        }
+        let (mut left, mut right, mut merged) = (RowBuf::default(), RowBuf::default(), RowBuf::default());
+        let mut replaced = 0;
+        for (older, newer) in rows.iter().flat_map(|older| rows.iter().map(move |newer| (older, newer))) {
+            if !replaces(newer, older, 2) {
+                continue;
+            }
+            replaced += 1;
+            unpack(older, 2, &mut left).unwrap();
+            unpack(newer, 2, &mut right).unwrap();
+            let views = (RowView { row: &left, data: older }, RowView { row: &right, data: newer });
+            merge_rows(&table, views.0, views.1, DeletionTime::LIVE, &mut merged);
+            let mut expected = Vec::new();
+            pack(merged.view(), &mut expected);
+            assert_eq!(&expected, newer);
+        }
+        assert!(replaced > 5_000, "{replaced}");
+        let (older, newer) = (
+            packed(Liveness::at(1), DeletionTime::LIVE, &[]),
+            packed(Liveness::at(2), DeletionTime::LIVE, &[]),
+        );
+        assert!(replaces(&newer, &older, 2) && !replaces(&older, &newer, 2) && !replaces(&newer, &newer, 2));
+        (0..newer.len()).for_each(|cut| assert!(!replaces(&newer[..cut], &older, 2), "cut at {cut}"));
     }
 }

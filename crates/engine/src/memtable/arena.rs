@@ -34,9 +34,9 @@ struct Account {
     looks_at_rest: std::sync::atomic::AtomicU32,
 }
 
-/// Looks at rest after which spare chunks go back: a minute. Whoever writes again before that finds the memory as it was, and
+/// Looks at rest after which spare chunks go back: five minutes. Whoever writes again before that finds the memory as it was, and
 /// the system need not clear it nor make huge pages of it anew.
-const LOOKS_AT_REST_MIN: u32 = 600;
+const LOOKS_AT_REST_MIN: u32 = 3000;
 /// Looks at rest up to which chunks are in demand.
 const LOOKS_IN_DEMAND_MAX: u32 = 5;
 /// Chunks that go back at a look.

@@ -236,7 +236,11 @@ impl Partition {
             |row| copy(arena, row),
             |old, row| {
                 // SAFETY: the partition lives in the arena that the bytes live in.
-                scratch.merge(table, unsafe { old.get() }, row, columns)?;
+                let old = unsafe { old.get() };
+                if !table.is_counter() && packed::replaces(row, old, columns) {
+                    return Ok(copy(arena, row));
+                }
+                scratch.merge(table, old, row, columns)?;
                 Ok(copy(arena, &scratch.packed))
             },
         );
