@@ -198,8 +198,9 @@ pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
 }
 
 /// Whether of two versions of a row nothing but the newer remains: it has every column that the older one has, all of them
-/// written later, and neither expires, deletes or has cells of a multi-cell column. Not for counters, which are added up.
-/// `false` for all other rows, and for damaged bytes.
+/// written later, and neither expires, deletes or has cells of a multi-cell column. Their clustering has the same bytes:
+/// values can be equal and have others (decimals 1.5 and 1.50), and a merge keeps the older ones. Not for counters,
+/// which are added up. `false` for all other rows, and for damaged bytes.
 pub fn replaces(newer: &[u8], older: &[u8], clustering_columns: usize) -> bool {
     replaced(newer, older, clustering_columns).unwrap_or(false)
 }
@@ -207,7 +208,8 @@ pub fn replaces(newer: &[u8], older: &[u8], clustering_columns: usize) -> bool {
 fn replaced(newer: &[u8], older: &[u8], clustering_columns: usize) -> Result<bool, Damaged> {
     let (mut new, mut old) =
         (PlainCells::of(newer, clustering_columns)?, PlainCells::of(older, clustering_columns)?);
-    if new.flags | old.flags > LIVENESS || old.flags > new.flags {
+    let has_same_name = newer.get(..new.clustering) == older.get(..old.clustering);
+    if !has_same_name || new.flags | old.flags > LIVENESS || old.flags > new.flags {
         return Ok(false);
     }
     let mut first_us = if new.flags == LIVENESS { new.liveness_us } else { i64::MAX };
@@ -234,6 +236,8 @@ fn replaced(newer: &[u8], older: &[u8], clustering_columns: usize) -> Result<boo
 /// Columns and timestamps of the cells of a row, as long as they are values that do not expire.
 struct PlainCells<'a> {
     input: Input<'a>,
+    /// Bytes of the clustering.
+    clustering: usize,
     flags: u8,
     liveness_us: i64,
     left: u16,
@@ -246,10 +250,11 @@ impl<'a> PlainCells<'a> {
         for _ in 0..clustering_columns {
             input.value()?;
         }
+        let clustering = input.at;
         let flags = input.u8()?;
         let liveness_us = if flags & LIVENESS != 0 { input.i64()? } else { i64::MIN };
         let left = if flags <= LIVENESS { input.u16()? } else { 0 };
-        Ok(PlainCells { input, flags, liveness_us, left, is_plain: true })
+        Ok(PlainCells { input, clustering, flags, liveness_us, left, is_plain: true })
     }
 
     #[inline(always)]
@@ -476,7 +481,7 @@ mod tests {
                 })
                 .collect();
             let mut out = Vec::new();
-            let values = [Some(&b"x"[..]), None];
+            let values = [Some(if odd == 4 { &b"1.50"[..] } else { b"1.5" }), None];
             let mut writer = RowWriter::begin(&mut out, values.into_iter(), liveness, deletion, &[]);
             let value = vec![5; if odd == 4 { 200 } else { 3 }];
             cells.iter().for_each(|cell| {
