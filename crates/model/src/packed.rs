@@ -178,23 +178,14 @@ pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Resu
 /// The timestamp of a row that one INSERT made: a marker, and values as old as it, of which none expires or deletes anything.
 /// `None` for any other row, and for damaged bytes: `unpack` says what is in them.
 pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
-    let mut input = Input { bytes, at: 0 };
-    for _ in 0..clustering_columns {
-        input.value().ok()?;
-    }
-    if input.u8().ok()? != LIVENESS {
-        return None;
-    }
-    let timestamp_us = input.i64().ok()?;
-    for _ in 0..input.u16().ok()? {
-        let [_, _, flags] = input.array().ok()?;
-        if flags != SAME_TIMESTAMP {
+    let mut cells = PlainCells::of(bytes, clustering_columns)?;
+    let liveness_us = cells.liveness_us?;
+    while let Some((_, timestamp_us)) = cells.next()? {
+        if timestamp_us != liveness_us {
             return None;
         }
-        let len = input.length().ok()?;
-        input.span(len).ok()?;
     }
-    (input.at == bytes.len()).then_some(timestamp_us)
+    Some(liveness_us)
 }
 
 /// Whether of two versions of a row nothing but the newer remains: it has every column that the older one has, all of them
@@ -202,74 +193,82 @@ pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
 /// values can be equal and have others (decimals 1.5 and 1.50), and a merge keeps the older ones. Not for counters,
 /// which are added up. `false` for all other rows, and for damaged bytes.
 pub fn replaces(newer: &[u8], older: &[u8], clustering_columns: usize) -> bool {
-    replaced(newer, older, clustering_columns).unwrap_or(false)
+    is_replaced(older, newer, clustering_columns).unwrap_or(false)
 }
 
-fn replaced(newer: &[u8], older: &[u8], clustering_columns: usize) -> Result<bool, Damaged> {
-    let (mut new, mut old) =
-        (PlainCells::of(newer, clustering_columns)?, PlainCells::of(older, clustering_columns)?);
+/// `None` where one of them is not plain.
+fn is_replaced(older: &[u8], newer: &[u8], clustering_columns: usize) -> Option<bool> {
+    let mut new = PlainCells::of(newer, clustering_columns)?;
+    let mut old = PlainCells::of(older, clustering_columns)?;
     let has_same_name = newer.get(..new.clustering) == older.get(..old.clustering);
-    if !has_same_name || new.flags | old.flags > LIVENESS || old.flags > new.flags {
-        return Ok(false);
+    if !has_same_name || old.liveness_us.is_some() && new.liveness_us.is_none() {
+        return Some(false);
     }
-    let mut first_us = if new.flags == LIVENESS { new.liveness_us } else { i64::MAX };
-    let mut last_us = if old.flags == LIVENESS { old.liveness_us } else { i64::MIN };
+    let mut first_us = new.liveness_us.unwrap_or(i64::MAX);
+    let mut last_us = old.liveness_us.unwrap_or(i64::MIN);
     while let Some((column, timestamp_us)) = old.next()? {
         last_us = last_us.max(timestamp_us);
         loop {
-            let Some((candidate, timestamp_us)) = new.next()? else { return Ok(false) };
+            let Some((candidate, timestamp_us)) = new.next()? else { return Some(false) };
             first_us = first_us.min(timestamp_us);
             match candidate.cmp(&column) {
                 Ordering::Less => {}
                 Ordering::Equal => break,
-                Ordering::Greater => return Ok(false),
+                Ordering::Greater => return Some(false),
             }
         }
     }
     while let Some((_, timestamp_us)) = new.next()? {
         first_us = first_us.min(timestamp_us);
     }
-    let is_whole = new.is_plain && old.is_plain && new.input.at == newer.len();
-    Ok(is_whole && first_us > last_us)
+    Some(first_us > last_us)
 }
 
-/// Columns and timestamps of the cells of a row, as long as they are values that do not expire.
+/// Columns and timestamps of the cells of a row of values: none expires or deletes anything, or is of a multi-cell column.
 struct PlainCells<'a> {
     input: Input<'a>,
     /// Bytes of the clustering.
     clustering: usize,
-    flags: u8,
-    liveness_us: i64,
+    /// The marker's timestamp, if there is one.
+    liveness_us: Option<i64>,
     left: u16,
-    is_plain: bool,
 }
 
 impl<'a> PlainCells<'a> {
-    fn of(bytes: &'a [u8], clustering_columns: usize) -> Result<PlainCells<'a>, Damaged> {
+    /// `None` for other rows, and for damaged bytes.
+    #[inline(always)]
+    fn of(bytes: &'a [u8], clustering_columns: usize) -> Option<PlainCells<'a>> {
         let mut input = Input { bytes, at: 0 };
         for _ in 0..clustering_columns {
-            input.value()?;
+            input.value().ok()?;
         }
         let clustering = input.at;
-        let flags = input.u8()?;
-        let liveness_us = if flags & LIVENESS != 0 { input.i64()? } else { i64::MIN };
-        let left = if flags <= LIVENESS { input.u16()? } else { 0 };
-        Ok(PlainCells { input, clustering, flags, liveness_us, left, is_plain: true })
+        let liveness_us = match input.u8().ok()? {
+            0 => None,
+            LIVENESS => Some(input.i64().ok()?),
+            _ => return None,
+        };
+        let left = input.u16().ok()?;
+        Some(PlainCells { input, clustering, liveness_us, left })
     }
 
+    /// The next cell, if there is one; `None` if it is not plain, or the bytes are damaged.
     #[inline(always)]
-    fn next(&mut self) -> Result<Option<(ColumnId, i64)>, Damaged> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+    fn next(&mut self) -> Option<Option<(ColumnId, i64)>> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return (self.input.at == self.input.bytes.len()).then_some(None);
+        };
         self.left = left;
-        let [low, high, flags] = self.input.array()?;
-        if flags & !SAME_TIMESTAMP != 0 {
-            (self.left, self.is_plain) = (0, false);
-            return Ok(None);
-        }
-        let timestamp_us = if flags == 0 { self.input.i64()? } else { self.liveness_us };
-        let len = self.input.length()?;
-        self.input.span(len)?;
-        Ok(Some((ColumnId(u16::from_le_bytes([low, high])), timestamp_us)))
+        let [low, high, flags] = self.input.array().ok()?;
+        let timestamp_us = match flags {
+            0 => self.input.i64().ok()?,
+            // Without a marker it is what no marker has, as `unpack` reads it.
+            SAME_TIMESTAMP => self.liveness_us.unwrap_or(Liveness::NONE.timestamp_us),
+            _ => return None,
+        };
+        let len = self.input.length().ok()?;
+        self.input.span(len).ok()?;
+        Some(Some((ColumnId(u16::from_le_bytes([low, high])), timestamp_us)))
     }
 }
 

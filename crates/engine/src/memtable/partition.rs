@@ -202,10 +202,7 @@ impl Partition {
     ) -> Result<(), Damaged> {
         let bytes = match self.static_row(sequence) {
             None => copy(arena, row),
-            Some(old) => {
-                scratch.merge(table, old, row, 0)?;
-                copy(arena, &scratch.packed)
-            }
+            Some(old) => copy(arena, scratch.merge(table, old, row, 0)?),
         };
         push(arena, &self.static_row, sequence, bytes);
         Ok(())
@@ -237,11 +234,7 @@ impl Partition {
             |old, row| {
                 // SAFETY: the partition lives in the arena that the bytes live in.
                 let old = unsafe { old.get() };
-                if !table.is_counter() && packed::replaces(row, old, columns) {
-                    return Ok(copy(arena, row));
-                }
-                scratch.merge(table, old, row, columns)?;
-                Ok(copy(arena, &scratch.packed))
+                Ok(copy(arena, scratch.merge(table, old, row, columns)?))
             },
         );
         scratch.key = key;
@@ -361,8 +354,17 @@ pub(super) unsafe fn row_at<'a>(
 }
 
 impl ApplyScratch {
-    /// Merges two packed versions of a row into `packed`.
-    fn merge(&mut self, table: &Table, old: &[u8], new: &[u8], columns: usize) -> Result<(), Damaged> {
+    /// What remains of two packed versions of a row: the new one as it is, or both merged into `packed`.
+    fn merge<'a>(
+        &'a mut self,
+        table: &Table,
+        old: &[u8],
+        new: &'a [u8],
+        columns: usize,
+    ) -> Result<&'a [u8], Damaged> {
+        if !table.is_counter() && packed::replaces(new, old, columns) {
+            return Ok(new);
+        }
         packed::unpack(old, columns, &mut self.old)?;
         packed::unpack(new, columns, &mut self.new)?;
         let left = helenus_model::row::RowView { row: &self.old, data: old };
@@ -370,7 +372,7 @@ impl ApplyScratch {
         merge_rows(table, left, right, DeletionTime::LIVE, &mut self.merged);
         self.packed.clear();
         packed::pack(self.merged.view(), &mut self.packed);
-        Ok(())
+        Ok(&self.packed)
     }
 }
 
