@@ -1,5 +1,6 @@
 //! The block cache: blocks of all SSTables, bounded by bytes, scan resistant.
 
+use helenus_host::{BlockMut, BlockPool};
 use helenus_sstable::block::{Block, BlockCache};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Blocks by file number and block number.
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes>,
+    pool: BlockPool,
     /// Bytes that tables may still keep beside blocks.
     beside: AtomicU64,
 }
@@ -15,7 +17,7 @@ pub struct SharedCache {
 #[derive(Clone)]
 struct Bytes;
 
-/// What a block costs besides its bytes: its entry, its reference count, its allocation.
+/// What a block costs besides its memory: its entry and the count of its holders.
 const OVERHEAD_BYTES: u64 = 96;
 
 /// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
@@ -27,7 +29,7 @@ const BLOCKS_MIN: u64 = 256;
 
 impl Weighter<(u64, u64), Block> for Bytes {
     fn weight(&self, _key: &(u64, u64), block: &Block) -> u64 {
-        block.len() as u64 + OVERHEAD_BYTES
+        block.footprint() as u64 + OVERHEAD_BYTES
     }
 }
 
@@ -39,7 +41,11 @@ impl SharedCache {
         // begin empty and grow, so that the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = AtomicU64::new(bytes / BESIDE);
-        SharedCache { blocks: Cache::with_weighter(blocks, bytes - bytes / BESIDE, Bytes), beside }
+        SharedCache {
+            blocks: Cache::with_weighter(blocks, bytes - bytes / BESIDE, Bytes),
+            pool: BlockPool::new(),
+            beside,
+        }
     }
 
     /// Blocks in it.
@@ -60,6 +66,10 @@ impl BlockCache for SharedCache {
 
     fn put(&self, file: u64, block: u64, bytes: Block) {
         self.blocks.insert((file, block), bytes);
+    }
+
+    fn room(&self, bytes: usize) -> BlockMut {
+        self.pool.take(bytes)
     }
 
     fn forget(&self, files: &[u64]) {
@@ -83,7 +93,7 @@ mod tests {
     const BLOCK: usize = 16 << 10;
 
     fn block() -> Block {
-        vec![0; BLOCK].into()
+        BlockMut::alone(BLOCK).share()
     }
 
     #[test]

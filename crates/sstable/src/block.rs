@@ -7,12 +7,11 @@
 use crate::error::{Error, Result};
 use crate::read_ahead::ReadAhead;
 use crate::stopwatch::{Stage, Stopwatch};
-use helenus_host::File;
+use helenus_host::{BlockMut, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A block in memory, shared with the cache.
-pub type Block = Arc<[u8]>;
+pub use helenus_host::Block;
 
 /// Keeps blocks of many files. Implemented by the engine; bounded there.
 pub trait BlockCache: Send + Sync {
@@ -20,6 +19,10 @@ pub trait BlockCache: Send + Sync {
     fn get(&self, file: u64, block: u64) -> Option<Block>;
     /// Keeps a block, possibly dropping others. Not called for scans.
     fn put(&self, file: u64, block: u64, bytes: Block);
+    /// Memory for a block of so many bytes, with anything in it.
+    fn room(&self, bytes: usize) -> BlockMut {
+        BlockMut::alone(bytes)
+    }
     /// Drops the blocks of files that nobody reads any more.
     fn forget(&self, _files: &[u64]) {}
     /// Asks for memory that a table keeps beside blocks, in bytes; `false` if there is none left.
@@ -192,11 +195,9 @@ impl BlockFile {
 
     /// Reads bytes past the cache; for chunks that are cached after decompression.
     pub fn read(&self, offset: u64, len: usize, cx: &mut ReadContext) -> Result<Block> {
-        let mut block: Block = std::iter::repeat_n(0u8, len).collect();
-        if let Some(bytes) = Arc::get_mut(&mut block) {
-            self.read_into(offset, bytes, cx)?;
-        }
-        Ok(block)
+        let mut block = self.cache.room(len);
+        self.read_into(offset, &mut block, cx)?;
+        Ok(block.share())
     }
 
     /// Fills `bytes` from `offset`, past the cache and without page checks.

@@ -279,7 +279,7 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
     let mut cx = waiting();
     let first = blocks.block(1, usize::MAX, &mut cx).unwrap();
     let second = blocks.block(1, usize::MAX, &mut cx).unwrap();
-    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(first.as_ptr(), second.as_ptr());
     assert_eq!(
         (cx.touched.blocks_read, cx.touched.blocks_cached, cx.touched.bytes_decompressed),
         (1, 1, 4096)

@@ -7,7 +7,6 @@ use crate::checksum::crc32;
 use crate::error::Result;
 use crate::stopwatch::Stage;
 use std::cell::RefCell;
-use std::sync::Arc;
 
 thread_local! {
     // The stored bytes of one chunk; reused, so that a read allocates only the block it returns.
@@ -90,8 +89,8 @@ impl CompressedBlocks {
         let is_plain = self.info.is_stored_plain(chunk.stored_bytes);
         let has_front = !is_plain && self.info.compressor.has_fronts();
         let bytes = if has_front { self.fronts.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };
-        let mut block: Block = std::iter::repeat_n(0, bytes).collect();
-        let Some(out) = Arc::get_mut(&mut block) else { return Ok(block) };
+        let mut block = self.file.cache().room(bytes);
+        let out = &mut *block;
         if is_plain {
             let Some(plain) = content.get(..out.len()) else {
                 return Err(self.file.corrupt(chunk.offset, "the chunk is shorter than its content"));
@@ -107,6 +106,6 @@ impl CompressedBlocks {
         }
         cx.touched.block_bytes += block.len() as u64;
         cx.leave(before);
-        Ok(block)
+        Ok(block.share())
     }
 }
