@@ -135,6 +135,7 @@ impl Backward {
             self.offsets.clear();
             self.by_size = before(block, stop, back);
             if self.by_size.is_some() {
+                cursor.ask_for(block.start, stop);
                 return Ok(());
             }
         }

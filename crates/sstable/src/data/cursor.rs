@@ -76,6 +76,9 @@ pub(super) struct PartitionFront {
 /// Bytes that are asked for ahead where rows are passed: half of what an entry of the row index stands for.
 const SKIPPED_BYTES: usize = 1024;
 
+/// Bytes that are asked for ahead where rows are read backwards.
+const ASKED_BYTES_MAX: usize = 2048;
+
 impl Cursor {
     /// Says where the read that begins foresees that it ends; 0 if it does not.
     #[inline]
@@ -172,6 +175,16 @@ impl Cursor {
             self.window.seek(data, position, cx)?;
         }
         Ok(())
+    }
+
+    /// Asks for the bytes before `end`, from `start` on, if they lie in the block in hand: a processor foresees that who reads
+    /// backwards goes on so, but later than who reads forwards.
+    pub(super) fn ask_for(&self, start: u64, end: u64) {
+        if let Some((bytes, at)) = self.window.at(start) {
+            let end = at.saturating_add((end - start) as usize).min(bytes.len());
+            let start = at.max(end.saturating_sub(ASKED_BYTES_MAX));
+            helenus_host::prefetch(bytes.get(start..end).unwrap_or_default());
+        }
     }
 
     /// Drops the rows from the first on that does not certainly lie before the bound, if there is one. Returns where in the
