@@ -73,10 +73,7 @@ pub(super) struct PartitionFront {
     pub(super) next: u64,
 }
 
-/// Bytes that are asked for ahead where rows are passed: half of what an entry of the row index stands for.
-const SKIPPED_BYTES: usize = 1024;
-
-/// Bytes that are asked for ahead where rows are read backwards.
+/// Bytes that are asked for ahead where rows are passed or read backwards: what an entry of the row index stands for, by default.
 const ASKED_BYTES_MAX: usize = 2048;
 
 impl Cursor {
@@ -273,7 +270,7 @@ impl Cursor {
         let bytes = self.window.bytes();
         let before_stop = usize::try_from(stop.saturating_sub(start)).unwrap_or(usize::MAX);
         let bytes = bytes.get(..before_stop).unwrap_or(bytes);
-        helenus_host::prefetch(bytes.get(at..bytes.len().min(at + SKIPPED_BYTES)).unwrap_or_default());
+        helenus_host::prefetch(bytes.get(at..bytes.len().min(at + ASKED_BYTES_MAX)).unwrap_or_default());
         let end = rows.layout.skip(bytes, at, bound, |at| passed(start + at as u64));
         Ok(start + end as u64)
     }
