@@ -10,6 +10,7 @@ mod cursor;
 mod partition;
 mod partition_map;
 mod prefetch;
+mod signposts;
 mod skiplist;
 mod store;
 mod sync;

@@ -8,16 +8,27 @@
 //!    hide such nodes in either direction.
 //! 4. Keys and nodes stay at their address until the arena is dropped.
 //!
+//! A long list has signposts (see `signposts`) to its nodes of some height, from where a search has few nodes to look at.
+//!
 //! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
 
 use super::arena::Arena;
+use super::signposts::Signposts;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
+/// Height of nodes that signposts lead to: every 16th.
+const POSTED_HEIGHT: usize = 3;
+/// Length from which on nodes get signposts.
+const POSTED_LEN: usize = 256;
+/// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
+/// only.
+const STEPS_MAX: usize = 24;
 /// Levels below its own on which a search asks for the next node before it needs it.
 const FORESEEN: usize = 2;
 
@@ -27,9 +38,19 @@ pub struct SkipList<V> {
     head: AtomicPtr<Tower<V>>,
     /// State of the writer's random heights; also counts as the seed.
     random: AtomicU32,
-    /// The writer's finger: predecessors of the last insertion, by level; allocated once the list is not tiny.
-    finger: AtomicPtr<[*mut Node<V>; HEIGHT_MAX]>,
+    /// What a list has once it is not tiny.
+    beside: AtomicPtr<Beside<V>>,
     len: AtomicU32,
+}
+
+/// Predecessors of a place, by level.
+type Predecessors<V> = [*mut Node<V>; HEIGHT_MAX];
+
+/// What makes searches in longer lists short.
+struct Beside<V> {
+    signposts: Signposts<Node<V>>,
+    /// The writer's: predecessors of the last insertion.
+    finger: UnsafeCell<Predecessors<V>>,
 }
 
 struct Tower<V> {
@@ -67,7 +88,7 @@ impl<V> Default for SkipList<V> {
         SkipList {
             head: AtomicPtr::default(),
             random: AtomicU32::new(0x9E37_79B9),
-            finger: AtomicPtr::default(),
+            beside: AtomicPtr::default(),
             len: AtomicU32::new(0),
         }
     }
@@ -172,6 +193,33 @@ impl<V> SkipList<V> {
 
     /// The last node whose key is below `key`.
     pub fn before(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        self.before_from_signpost(key).or_else(|| self.before_from_head(key))
+    }
+
+    /// As `before`; `None` also where no signpost leads near.
+    #[inline]
+    fn before_from_signpost(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        let mut found = NodeRef::new(self.beside()?.signposts.before(key)?.as_ptr())?;
+        prefetch_lines(found.node.as_ptr(), 2);
+        let mut steps = 0;
+        // The next node of the posted height lies behind the key, or has the same first bytes.
+        for level in (0..POSTED_HEIGHT - 1).rev() {
+            // SAFETY: nodes with signposts have this level, and so have those found on a level above.
+            while let Some(next) =
+                NodeRef::new(unsafe { Node::next(found.node, level) }.load(Ordering::Acquire))
+                    .filter(|next| next.key() < key)
+            {
+                steps += 1;
+                if steps > STEPS_MAX {
+                    return None;
+                }
+                found = next;
+            }
+        }
+        Some(found)
+    }
+
+    fn before_from_head(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         let mut found: Option<NodeRef<'_, V>> = None;
         for level in (0..self.height()).rev() {
             loop {
@@ -213,13 +261,7 @@ impl<V> SkipList<V> {
         }
     }
 
-    fn link_new(
-        &self,
-        arena: &Arena,
-        key: &[u8],
-        value: V,
-        before: &mut [*mut Node<V>; HEIGHT_MAX],
-    ) -> NodeRef<'_, V> {
+    fn link_new(&self, arena: &Arena, key: &[u8], value: V, before: &mut Predecessors<V>) -> NodeRef<'_, V> {
         let height = self.random_height();
         // Levels above the old head have the head as predecessor: null, as `before` has it.
         self.grow_head(arena, height);
@@ -252,8 +294,9 @@ impl<V> SkipList<V> {
             }
         }
         self.len.fetch_add(1, Ordering::Relaxed);
-        self.remember(arena, node.as_ptr(), height, before);
-        NodeRef { node, list: PhantomData }
+        let node = NodeRef { node, list: PhantomData };
+        self.remember(arena, node, height, before);
+        node
     }
 
     /// The pointer that leads from a predecessor (null: the head) to its successor on a level.
@@ -270,11 +313,11 @@ impl<V> SkipList<V> {
     }
 
     /// Fills `before` with the last node below `key` on each level, from the finger if the key lies near it.
-    fn find_predecessors(&self, key: &[u8], before: &mut [*mut Node<V>; HEIGHT_MAX]) {
+    fn find_predecessors(&self, key: &[u8], before: &mut Predecessors<V>) {
         let height = self.height();
-        // SAFETY: the finger is null or an array in the arena that only the writer touches.
-        let finger = unsafe { self.finger.load(Ordering::Relaxed).as_ref() };
-        let brackets = |finger: &[*mut Node<V>; HEIGHT_MAX], level: usize| {
+        // SAFETY: the finger is the writer's, who calls this.
+        let finger = self.beside().map(|beside| unsafe { &*beside.finger.get() });
+        let brackets = |finger: &Predecessors<V>, level: usize| {
             let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
             // SAFETY: a finger node of a level has that level.
             let next = unsafe { self.link(finger[level], level) }.load(Ordering::Relaxed);
@@ -298,7 +341,7 @@ impl<V> SkipList<V> {
         key: &[u8],
         height: usize,
         mut found: Option<NodeRef<'a, V>>,
-        before: &mut [*mut Node<V>; HEIGHT_MAX],
+        before: &mut Predecessors<V>,
     ) {
         for level in (0..height).rev() {
             loop {
@@ -317,23 +360,29 @@ impl<V> SkipList<V> {
         }
     }
 
-    /// Moves the finger to the node just added.
-    fn remember(
-        &self,
-        arena: &Arena,
-        node: *mut Node<V>,
-        height: usize,
-        before: &[*mut Node<V>; HEIGHT_MAX],
-    ) {
+    /// Moves the finger to the node just added, and puts up a signpost to it if it is tall.
+    fn remember(&self, arena: &Arena, node: NodeRef<'_, V>, height: usize, before: &Predecessors<V>) {
         const TINY: usize = 16;
         let mut finger = *before;
-        finger[..height].fill(node);
-        match NonNull::new(self.finger.load(Ordering::Relaxed)) {
-            // SAFETY: an array in the arena that only the writer touches.
-            Some(at) => unsafe { at.write(finger) },
-            None if self.len() < TINY => {}
-            None => self.finger.store(arena.place(finger).as_ptr(), Ordering::Relaxed),
+        finger[..height].fill(node.node.as_ptr());
+        let Some(beside) = self.beside() else {
+            if self.len() >= TINY {
+                let finger = UnsafeCell::new(finger);
+                let beside = arena.place(Beside { signposts: Signposts::default(), finger });
+                self.beside.store(beside.as_ptr(), Ordering::Release);
+            }
+            return;
+        };
+        // SAFETY: the finger is the writer's, who calls this and holds no other reference to it.
+        unsafe { *beside.finger.get() = finger };
+        if height >= POSTED_HEIGHT && self.len() >= POSTED_LEN {
+            beside.signposts.add(arena, node.key(), node.node);
         }
+    }
+
+    fn beside(&self) -> Option<&Beside<V>> {
+        // SAFETY: null or in the arena, written before it was published.
+        unsafe { self.beside.load(Ordering::Acquire).as_ref() }
     }
 
     fn height(&self) -> usize {
