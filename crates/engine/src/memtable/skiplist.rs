@@ -22,8 +22,8 @@ use std::ptr::{NonNull, null_mut};
 
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
-/// Height of nodes that signposts lead to: every 16th.
-const POSTED_HEIGHT: usize = 3;
+/// Height of nodes that signposts lead to: every fourth.
+const POSTED_HEIGHT: usize = 2;
 /// Length from which on nodes get signposts.
 const POSTED_LEN: usize = 256;
 /// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
@@ -201,6 +201,9 @@ impl<V> SkipList<V> {
     fn before_from_signpost(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         let mut found = NodeRef::new(self.beside()?.signposts.before(key)?.as_ptr())?;
         prefetch_lines(found.node.as_ptr(), 2);
+        if found.key() >= key {
+            return None;
+        }
         let mut steps = 0;
         // The next node of the posted height lies behind the key, or has the same first bytes.
         for level in (0..POSTED_HEIGHT - 1).rev() {
