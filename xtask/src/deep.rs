@@ -15,7 +15,12 @@ const FLOORS: [&str; 5] =
 const THREADED: [&str; 2] = ["helenus-host", "helenus-engine"];
 
 /// Every `unsafe` there is, and the tests that go through it: package, filter.
-const UNSAFE: [(&str, &str); 2] = [("helenus-engine", "memtable"), ("helenus-host", "real::time")];
+const UNSAFE: [(&str, &str); 4] = [
+    ("helenus-host", "block_pool"),
+    ("helenus-host", "huge_pages"),
+    ("helenus-host", "real::time"),
+    ("helenus-engine", "memtable"),
+];
 
 /// `-Zbuild-std` wants it named.
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";

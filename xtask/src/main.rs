@@ -5,6 +5,7 @@
 mod analysis;
 mod check;
 mod deep;
+mod dist;
 mod run;
 mod setup;
 mod tidy;
@@ -19,6 +20,7 @@ cargo xtask check --fast the same without the end-to-end tests (no JDK, Python, 
 cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
 cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
+cargo xtask dist         target/dist/helenus, the binary to give away: built by what it was seen to do, some 10 minutes
 cargo xtask analysis     a table of every type as Parquet and Arrow, read by pyarrow and DuckDB
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
 cargo xtask sanitize address|thread [ARGS]   the engine's tests and those below with a sanitizer; needs a nightly toolchain
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["setup"] => setup::run(),
         ["e2e", rest @ ..] => check::end_to_end(rest),
+        ["dist"] => dist::run(),
         ["analysis"] => analysis::run(),
         ["conformance", rest @ ..] => check::conformance(rest),
         ["sanitize", kind, rest @ ..] => deep::sanitize(kind, rest),
