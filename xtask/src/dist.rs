@@ -111,7 +111,9 @@ struct Server {
 impl Server {
     fn start(binary: &Path, data: &Path) -> Result<Server, String> {
         let mut command = Command::new(binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--sync", "periodic", "--data"]).arg(data);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--sync", "periodic", "--log-level", "warn", "--data"])
+            .arg(data);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let process =
             command.spawn().map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
