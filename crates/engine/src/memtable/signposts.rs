@@ -19,15 +19,18 @@ const ENTRIES: usize = 32;
 /// Levels of boards: 16^8 nodes are more than memory holds.
 const DEPTH_MAX: usize = 8;
 /// Cache lines of a board's heads.
-const HEAD_LINES: usize = ENTRIES * 16 / 64 + 1;
+const HEAD_LINES: usize = ENTRIES * HEAD_BYTES / 64 + 1;
+
+/// Bytes of a key that its head has.
+const HEAD_BYTES: usize = 16;
 
 /// A key's first 16 bytes as numbers, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
 type Head = (u64, u64);
 
 /// The head of a key.
 fn head_of(key: &[u8]) -> Head {
-    let mut bytes = [0; 16];
-    let len = key.len().min(16);
+    let mut bytes = [0; HEAD_BYTES];
+    let len = key.len().min(HEAD_BYTES);
     bytes[..len].copy_from_slice(&key[..len]);
     let number = u128::from_be_bytes(bytes);
     ((number >> 64) as u64, number as u64)
@@ -65,7 +68,8 @@ impl<N> Default for Signposts<N> {
 }
 
 impl<N> Signposts<N> {
-    /// A node whose key lies below this one and near it, if nothing was moved meanwhile; any node otherwise, or `None`.
+    /// A node whose key lies below this one and near it, if nothing was moved meanwhile; any node otherwise, or `None`, as
+    /// where many keys have the first bytes of this one.
     #[inline]
     pub(super) fn before(&self, key: &[u8]) -> Option<NonNull<N>> {
         let head = head_of(key);
@@ -74,7 +78,12 @@ impl<N> Signposts<N> {
             prefetch_lines(place, HEAD_LINES);
             // SAFETY: the root, or from a board whose entries lead to boards: null or a board in the arena.
             let board = unsafe { place.as_ref() }?;
-            let found = board.place(board.first_not_below(head).checked_sub(1)?);
+            let index = board.first_not_below(head);
+            let found = board.place(index.checked_sub(1)?);
+            // Many long keys with this head: none of them is near for being led to the first.
+            if key.len() > HEAD_BYTES && index + 1 < board.len() && board.head(index + 1) == head {
+                return None;
+            }
             if board.is_leaf {
                 return NonNull::new(found);
             }
@@ -301,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_one_head_lead_no_further_than_before_all_of_them() {
+    fn keys_of_which_many_have_one_head_are_led_nowhere() {
         let (arena, posts) = (Arena::default(), Signposts::<u32>::default());
         let mut key = [7_u8; 20];
         for last in 0..200 {
@@ -310,6 +319,9 @@ mod tests {
         }
         assert!(posts.before(&key).is_none());
         assert!(posts.before(&[7; 3]).is_none());
+        posts.add(&arena, &[6; 20], arena.place(0));
+        assert!(posts.before(&key).is_none());
+        assert!(posts.before(&[6; 21]).is_none() && posts.before(&[7; 16]).is_some());
         assert!(posts.before(&[8]).is_some());
     }
 
