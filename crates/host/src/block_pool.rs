@@ -40,6 +40,7 @@ struct Size {
 
 #[derive(Default)]
 struct Open {
+    /// Each once, as long as a block of it is free.
     regions: Vec<Arc<Region>>,
     /// Whether the small first region was made.
     has_begun: bool,
@@ -89,20 +90,28 @@ impl Default for BlockPool {
 impl Size {
     fn take(self: &Arc<Size>, bytes: usize) -> BlockMut {
         let mut open = self.open.lock();
-        while let Some(region) = open.regions.last() {
-            let taken = region.free.lock().pop();
-            match taken {
-                Some(number) => return Region::hand_out(region.clone(), number, bytes),
-                None => open.regions.pop(),
-            };
+        if let Some(region) = open.regions.last().cloned() {
+            let mut free = region.free.lock();
+            let number = free.pop();
+            if free.is_empty() {
+                open.regions.pop();
+            }
+            drop(free);
+            if let Some(number) = number {
+                drop(open);
+                return Region::hand_out(region, number, bytes);
+            }
         }
         let region_bytes = if open.has_begun { HUGE_PAGE_BYTES } else { FIRST_REGION_BYTES };
         open.has_begun = true;
+        // Others need not wait for the memory to be cleared.
+        drop(open);
         let count = (region_bytes / self.bytes).max(1);
         let region = Arc::new(Region::new((region_bytes, self.bytes, count), Arc::downgrade(self)));
         let number = region.free.lock().pop().unwrap_or_default();
-        open.regions.push(region.clone());
-        drop(open);
+        if count > 1 {
+            self.open.lock().regions.push(region.clone());
+        }
         Region::hand_out(region, number, bytes)
     }
 
@@ -363,6 +372,13 @@ mod tests {
         drop(first);
         let again = filled(&pool, bytes, 2);
         assert_eq!(again.place, place, "the only block of the first region");
+        // The last free block of a region comes and goes.
+        let rest: Vec<Block> = (0..HUGE_PAGE_BYTES / bytes - 1).map(|_| filled(&pool, bytes, 3)).collect();
+        for _ in 0..100 {
+            drop(filled(&pool, bytes, 4));
+        }
+        assert_eq!(open_regions(&pool, bytes), 1, "a region is found once");
+        drop(rest);
         let many: Vec<Block> = (0..3 * (HUGE_PAGE_BYTES / bytes)).map(|_| filled(&pool, bytes, 3)).collect();
         drop(many);
         assert_eq!(open_regions(&pool, bytes), 1, "what nobody holds goes back");

@@ -18,11 +18,10 @@ use std::ptr::NonNull;
 const ENTRIES: usize = 32;
 /// Levels of boards: 16^8 nodes are more than memory holds.
 const DEPTH_MAX: usize = 8;
-/// Cache lines of a board's heads.
-const HEAD_LINES: usize = ENTRIES * HEAD_BYTES / 64 + 1;
-
 /// Bytes of a key that its head has.
 const HEAD_BYTES: usize = 16;
+/// Cache lines of a board's heads.
+const HEAD_LINES: usize = ENTRIES * HEAD_BYTES / 64 + 1;
 
 /// A key's first 16 bytes as numbers, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
 type Head = (u64, u64);
@@ -95,7 +94,7 @@ impl<N> Signposts<N> {
     /// Adds a node. The caller is the only writer, and `arena` is the list's own.
     pub(super) fn add(&self, arena: &Arena, key: &[u8], node: NonNull<N>) {
         let entry = Entry { head: head_of(key), place: node.as_ptr() };
-        // SAFETY: null or a board in the arena, here and below.
+        // SAFETY: each is null or a board in the arena.
         let (lowest, highest) = unsafe {
             (self.lowest.load(Ordering::Relaxed).as_ref(), self.highest.load(Ordering::Relaxed).as_ref())
         };
@@ -112,6 +111,7 @@ impl<N> Signposts<N> {
         // The way down: each board, and the entry of the one above that leads to it.
         let mut way = [(self.root.load(Ordering::Relaxed), 0); DEPTH_MAX];
         let mut depth = 0;
+        // SAFETY: the root, or from a board whose entries lead to boards: in the arena.
         while let Some(board) = unsafe { way[depth].0.as_ref() }.filter(|board| !board.is_leaf) {
             let index = board.first_above(entry.head).saturating_sub(1);
             depth += 1;

@@ -204,22 +204,14 @@ impl<V> SkipList<V> {
         if found.key() >= key {
             return None;
         }
-        let mut steps = 0;
-        // The next node of the posted height lies behind the key, or has the same first bytes.
-        for level in (0..POSTED_HEIGHT - 1).rev() {
-            // SAFETY: nodes with signposts have this level, and so have those found on a level above.
-            while let Some(next) =
-                NodeRef::new(unsafe { Node::next(found.node, level) }.load(Ordering::Acquire))
-                    .filter(|next| next.key() < key)
-            {
-                steps += 1;
-                if steps > STEPS_MAX {
-                    return None;
-                }
-                found = next;
+        // A node of the height of signposts stands close behind, unless many keys have the same first bytes.
+        for _ in 0..STEPS_MAX {
+            match found.next() {
+                Some(next) if next.key() < key => found = next,
+                _ => return Some(found),
             }
         }
-        Some(found)
+        None
     }
 
     fn before_from_head(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {

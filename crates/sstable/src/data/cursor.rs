@@ -178,7 +178,7 @@ impl Cursor {
     /// backwards goes on so, but later than who reads forwards.
     pub(super) fn ask_for(&self, start: u64, end: u64) {
         if let Some((bytes, at)) = self.window.at(start) {
-            let end = at.saturating_add((end - start) as usize).min(bytes.len());
+            let end = at.saturating_add(end.saturating_sub(start) as usize).min(bytes.len());
             let start = at.max(end.saturating_sub(ASKED_BYTES_MAX));
             helenus_host::prefetch(bytes.get(start..end).unwrap_or_default());
         }
