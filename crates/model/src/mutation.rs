@@ -93,6 +93,21 @@ impl Changes {
         &self.bytes
     }
 
+    /// Takes back all changes; the memory stays for others.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Makes room for so many bytes of changes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// Bytes of changes there is room for, what is there included.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Whether nothing is changed.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

@@ -41,12 +41,14 @@ impl LocalBackend {
             return self.run_batch(&[statement], None, moment, request);
         }
         let began_ns = request.began_ns(self.database());
-        let mut collector = Collector::default();
+        let mut collector = Collector::of_thread();
         plan.apply(&statement.bindings, moment, None, &mut collector)?;
         let mutation = collector.finish();
         let warnings = self.guard_write(&mutation, request)?;
         request.spent(self.database(), Stage::Plan, began_ns);
-        Ok(Answer { outcome: Outcome::Done(self.write(&mutation, request)?), warnings })
+        let ticket = self.write(&mutation, request)?;
+        Collector::keep(mutation);
+        Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
 
     /// Runs statements without conditions as one write. `kind` is that of a batch; `None` for a statement alone.
@@ -70,7 +72,7 @@ impl LocalBackend {
             _turn = Some(self.database().turn(wanted.turns(), request.may_block)?);
             prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
         }
-        let mut collector = Collector::default();
+        let mut collector = Collector::of_thread();
         // Cassandra finds a range that ends at null when it applies what all statements come to.
         let mut late = None;
         for statement in statements {
@@ -94,6 +96,7 @@ impl LocalBackend {
             true => self.count(&mutation, request)?,
             false => self.write(&mutation, request)?,
         };
+        Collector::keep(mutation);
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
 

@@ -116,6 +116,18 @@ pub(super) fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
     Bytes { start: arena.copy(bytes), len: bytes.len() }
 }
 
+/// Copies of two, side by side.
+pub(super) fn copy_both(arena: &Arena, one: &[u8], other: &[u8]) -> (Bytes, Bytes) {
+    let start = arena.allocate(one.len() + other.len());
+    // SAFETY: the allocation has room for both and was handed to nobody else.
+    unsafe {
+        let behind = start.add(one.len());
+        start.copy_from_nonoverlapping(NonNull::from(one).cast(), one.len());
+        behind.copy_from_nonoverlapping(NonNull::from(other).cast(), other.len());
+        (Bytes { start, len: one.len() }, Bytes { start: behind, len: other.len() })
+    }
+}
+
 impl Partition {
     /// The number of the last write that readers see. A reader loads it once, before anything else.
     pub fn sequence(&self) -> u64 {

@@ -13,7 +13,7 @@
 //! 3. Entries stay at their address until the arena is dropped.
 
 use super::arena::{Arena, CHUNK_BYTES_MAX};
-use super::partition::{Bytes, Partition, copy};
+use super::partition::{Bytes, Partition, copy_both};
 use super::skiplist::SkipList;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
@@ -32,6 +32,11 @@ const ENTRY_LINES: usize = 10;
 const KEY_BYTES: usize = 64;
 /// How many entries ahead a walk over all asks for one.
 const ENTRIES_AHEAD: usize = 8;
+/// How many entries more a walk takes into view at once. The processor has to find the page of each first, which it waits for,
+/// but it looks for several at the same time.
+const ENTRIES_SIGHTED: usize = 8;
+/// How many buckets ahead a walk over all asks for one.
+const BUCKETS_SIGHTED: usize = 8;
 /// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
@@ -67,6 +72,11 @@ impl Entry {
     /// Asks for the memory of the entry, of its key and of its first row as they were made together.
     fn foresee(&self) {
         prefetch_lines(std::ptr::from_ref(self).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
+    }
+
+    /// Asks for the line of the entry alone.
+    fn sight(&self) {
+        prefetch_lines(std::ptr::from_ref(self), 1);
     }
 
     /// Token first, which bucket and entry both have; the key decides where tokens are equal.
@@ -168,12 +178,8 @@ impl PartitionMap {
         key: &[u8],
         decorated: &[u8],
     ) -> &Entry {
-        let entry = arena.place(Entry {
-            partition: Partition::default(),
-            token,
-            key: copy(arena, key),
-            decorated: copy(arena, decorated),
-        });
+        let (key, decorated) = copy_both(arena, key, decorated);
+        let entry = arena.place(Entry { partition: Partition::default(), token, key, decorated });
         // SAFETY: just placed; lives as long as the arena, which outlives the map.
         let entry = unsafe { entry.as_ref() };
         self.with_room(maker.len, arena).add(arena, token, entry);
@@ -196,7 +202,8 @@ impl PartitionMap {
         let Some(directory) = self.directory() else { return Ok(()) };
         let mut here: Vec<(Token, &Entry)> = Vec::with_capacity(BUCKET_ENTRIES);
         // What comes next, of which memory has been asked for.
-        let mut ahead: VecDeque<&Entry> = VecDeque::with_capacity(ENTRIES_AHEAD + 2 * BUCKET_ENTRIES);
+        let mut ahead: VecDeque<&Entry> =
+            VecDeque::with_capacity(ENTRIES_AHEAD + ENTRIES_SIGHTED + 2 * BUCKET_ENTRIES);
         let mut step = |ahead: &mut VecDeque<&'a Entry>| {
             // One at a time: the processor has so many requests for memory under way and no more.
             if let Some(entry) = ahead.get(ENTRIES_AHEAD) {
@@ -208,11 +215,15 @@ impl PartitionMap {
             ahead.pop_front().map_or(Ok(()), &mut *each)
         };
         for number in 0..directory.buckets() {
+            directory.sight(number + BUCKETS_SIGHTED);
             directory.gather(number, &mut here);
             here.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(other.1)));
             ahead.extend(here.iter().map(|(_, entry)| *entry));
-            while ahead.len() > ENTRIES_AHEAD {
-                step(&mut ahead)?;
+            if ahead.len() > ENTRIES_AHEAD + ENTRIES_SIGHTED {
+                ahead.range(ENTRIES_AHEAD..).for_each(|entry| entry.sight());
+                while ahead.len() > ENTRIES_AHEAD {
+                    step(&mut ahead)?;
+                }
             }
         }
         while !ahead.is_empty() {
@@ -317,6 +328,13 @@ impl Directory {
         unsafe {
             let first = if segment == 0 { self.buckets } else { self.segments.add(segment).read() };
             first.add(within).as_ref()
+        }
+    }
+
+    /// Asks for the memory of a bucket.
+    fn sight(&self, number: usize) {
+        if number < self.buckets() {
+            prefetch_lines(self.bucket(number), BUCKET_LINES);
         }
     }
 

@@ -288,7 +288,8 @@ impl<V> SkipList<V> {
                 successor.as_ref().previous.store(node.as_ptr(), Ordering::Release);
             }
         }
-        self.len.fetch_add(1, Ordering::Relaxed);
+        // The only writer: nothing comes between.
+        self.len.store(self.len.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let node = NodeRef { node, list: PhantomData };
         self.remember(arena, node, height, before);
         node

@@ -241,8 +241,13 @@ impl Stats {
                 },
             }
         }
-        self.timestamp_us_min.fetch_min(seen.min, Ordering::Relaxed);
-        self.timestamp_us_max.fetch_max(seen.max, Ordering::Relaxed);
+        // Hardly a write has a lower timestamp than all before it.
+        if seen.min < self.timestamp_us_min.load(Ordering::Relaxed) {
+            self.timestamp_us_min.fetch_min(seen.min, Ordering::Relaxed);
+        }
+        if seen.max > self.timestamp_us_max.load(Ordering::Relaxed) {
+            self.timestamp_us_max.fetch_max(seen.max, Ordering::Relaxed);
+        }
         if seen.local != NO_EXPIRY {
             self.local_deletion_s_min.fetch_min(seen.local, Ordering::Relaxed);
         }

@@ -1,12 +1,24 @@
 //! Brings the changes of a statement or batch together: one update a partition, one mutation in all.
+//!
+//! A thread that writes statement after statement leaves the memory of each to the next one, with its hold of the table: two
+//! threads that took and gave it back for every statement would wait for each other's count of holders.
 
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Updates from which on they are looked up by hash instead of one by one.
 const HASHED_FROM: usize = 8;
+
+/// Bytes of a mutation up to which its memory is kept.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// What the thread's last mutation of one partition left, without changes.
+    static LEFT: Cell<Option<PartitionUpdate>> = const { Cell::new(None) };
+}
 
 /// Collects changes by partition.
 #[derive(Debug, Default)]
@@ -15,9 +27,31 @@ pub(crate) struct Collector {
     by_key: HashMap<(TableId, Vec<u8>), usize>,
     /// The serialised key of the partition at hand, for those who write straight.
     pub(super) key: Vec<u8>,
+    /// Memory for the first update.
+    left: Option<PartitionUpdate>,
 }
 
 impl Collector {
+    /// A collector that uses what this thread has kept.
+    pub(crate) fn of_thread() -> Collector {
+        let mut left = LEFT.take();
+        let key = left.as_mut().map(|left| std::mem::take(&mut left.key)).unwrap_or_default();
+        Collector { key, left, ..Collector::default() }
+    }
+
+    /// Keeps the memory of a written mutation for this thread's next one, unless there is much of it.
+    pub(crate) fn keep(mutation: Mutation) {
+        let [update] = &mutation.updates[..] else { return };
+        if update.key.capacity() + update.changes.capacity() > KEPT_BYTES_MAX {
+            return;
+        }
+        LEFT.set(mutation.updates.into_iter().next().map(|mut update| {
+            update.key.clear();
+            update.changes.clear();
+            update
+        }));
+    }
+
     /// Where the changes of a partition go.
     pub(crate) fn changes(&mut self, table: &Arc<Table>, key: Vec<u8>) -> &mut Changes {
         let index = match self.find(table, &key) {
@@ -42,7 +76,7 @@ impl Collector {
             }
             None => {
                 let index = self.add(table, key);
-                self.updates[index].changes = Changes::from_bytes(Vec::with_capacity(bytes));
+                self.updates[index].changes.reserve(bytes);
                 index
             }
         };
@@ -69,7 +103,10 @@ impl Collector {
 
     fn add(&mut self, table: &Arc<Table>, key: Vec<u8>) -> usize {
         let index = self.updates.len();
-        self.updates.push(PartitionUpdate { table: table.clone(), key, changes: Changes::default() });
+        self.updates.push(match self.left.take().filter(|left| Arc::ptr_eq(&left.table, table)) {
+            Some(left) => PartitionUpdate { key, ..left },
+            None => PartitionUpdate { table: table.clone(), key, changes: Changes::default() },
+        });
         if self.updates.len() == HASHED_FROM {
             let known = self.updates.iter().enumerate();
             self.by_key =
