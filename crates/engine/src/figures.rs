@@ -4,7 +4,7 @@
 //! clock and takes a lock. `system_views`, `/metrics` and the admin tools show these same figures; they are forgotten at a
 //! restart, as Cassandra's are.
 
-use crate::lanes::Lanes;
+use crate::lanes::{self, Lanes};
 use crate::samples::Samples;
 use crate::top::Top;
 use parking_lot::Mutex;
@@ -128,7 +128,7 @@ impl Counter {
     /// Adds; what this thread's share was before.
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
-        self.0.mine().fetch_add(more, Ordering::Relaxed)
+        lanes::add(self.0.mine(), more)
     }
 
     /// What has been added so far.

@@ -5,7 +5,7 @@
 //! let go of it.
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, is_own};
 use helenus_host::{HUGE_PAGE_BYTES, renew};
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -134,7 +134,8 @@ struct Chunk {
     is_gathered: bool,
 }
 
-// SAFETY: a chunk's memory is handed out in disjoint pieces (fetch_add), and the list of chunks is behind a lock.
+// SAFETY: a chunk's memory is handed out in disjoint pieces (by one thread alone, or by fetch_add), and the list of chunks
+// is behind a lock.
 unsafe impl Send for Arena {}
 // SAFETY: as above; no method hands out the same bytes twice.
 unsafe impl Sync for Arena {}
@@ -254,8 +255,15 @@ impl Chunk {
             .unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
     }
 
+    /// A piece of it. Only threads of one lane ask a chunk.
     fn take(&self, len: usize) -> Option<NonNull<u8>> {
-        let at = self.used.fetch_add(len, Ordering::Relaxed);
+        let at = if is_own() {
+            let at = self.used.load(Ordering::Relaxed);
+            self.used.store(at + len, Ordering::Relaxed);
+            at
+        } else {
+            self.used.fetch_add(len, Ordering::Relaxed)
+        };
         if at.checked_add(len)? > self.size {
             return None;
         }

@@ -7,7 +7,7 @@ use super::arena::{Arena, MemoryAccount};
 use super::partition::ApplyScratch;
 use super::partition_map::{Entry, Maker, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
-use crate::lanes::{Lanes, Line};
+use crate::lanes::{self, Lanes, Line};
 use helenus_model::byte_comparable;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::mutation::{Change, Changes, PartitionUpdate};
@@ -118,8 +118,8 @@ impl Memtable {
             let entry = self.partition_or_new(decorated, token, &update.key, stats);
             stats.observe(&update.table, &update.changes, row)?;
             let added = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch)?;
-            stats.rows.fetch_add(added, Ordering::Relaxed);
-            stats.writes.fetch_add(1, Ordering::Relaxed);
+            lanes::add(&stats.rows, added);
+            lanes::add(&stats.writes, 1);
             if !self.is_dirty.load(Ordering::Relaxed) {
                 self.is_dirty.store(true, Ordering::Release);
             }
@@ -210,7 +210,7 @@ impl Memtable {
         }
         decorated.clear();
         byte_comparable::decorated_key(token, key, decorated);
-        stats.partitions.fetch_add(1, Ordering::Relaxed);
+        lanes::add(&stats.partitions, 1);
         shard.insert(&mut maker, &self.arena, token, key, decorated)
     }
 }
