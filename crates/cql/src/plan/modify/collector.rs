@@ -117,3 +117,54 @@ impl Collector {
         index
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::deletion::DeletionTime;
+    use helenus_model::schema::{Column, ColumnKind};
+    use helenus_model::types::CqlType;
+    use uuid::Uuid;
+
+    fn table(number: u128) -> Arc<Table> {
+        let key = Column::new("k", ColumnKind::PartitionKey, CqlType::Text);
+        Arc::new(Table::new(("ks", "t"), TableId(Uuid::from_u128(number)), [key]))
+    }
+
+    fn deletion_in(mut collector: Collector, table: &Arc<Table>, key: &[u8]) -> Mutation {
+        assert!(collector.key.is_empty(), "nothing is left of the last key");
+        collector.key.extend_from_slice(key);
+        let deletion = DeletionTime { timestamp_us: 7, local_s: 1 };
+        collector.changes_of_key(table, 10).delete_partition(deletion);
+        collector.finish()
+    }
+
+    #[test]
+    fn a_mutation_in_kept_memory_is_as_one_in_new_memory() {
+        let (one, other) = (table(1), table(2));
+        let big = vec![b'x'; KEPT_BYTES_MAX];
+        for (table, key) in
+            [(&one, &b"a"[..]), (&one, b"bc"), (&other, b"d"), (&other, &big), (&one, b""), (&one, b"e")]
+        {
+            let kept = deletion_in(Collector::of_thread(), table, key);
+            let new = deletion_in(Collector::default(), table, key);
+            assert_eq!(format!("{kept:?}"), format!("{new:?}"));
+            Collector::keep(kept);
+            assert!(LEFT.take().is_none_or(|left| {
+                let is_small = left.key.capacity() < KEPT_BYTES_MAX && left.changes.is_empty();
+                LEFT.set(Some(left));
+                is_small
+            }));
+        }
+    }
+
+    #[test]
+    fn mutations_of_several_partitions_are_not_kept() {
+        LEFT.take();
+        let table = table(1);
+        let mut two = deletion_in(Collector::default(), &table, b"a");
+        two.updates.extend(deletion_in(Collector::default(), &table, b"b").updates);
+        Collector::keep(two);
+        assert!(LEFT.take().is_none());
+    }
+}
