@@ -2,7 +2,6 @@
 
 use crate::commitlog::CommitLog;
 use crate::error::Result;
-use crate::lanes::Line;
 use helenus_host::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,19 +13,14 @@ const RESERVE_US: i64 = 1_000_000;
 /// Gives out timestamps.
 pub struct Timestamps {
     clock: Arc<dyn Clock>,
-    /// Changed by everyone who writes; the line's own, for what stands beside it they only read.
-    last_us: Line<AtomicI64>,
+    last_us: AtomicI64,
     reserved_us: AtomicI64,
 }
 
 impl Timestamps {
     /// Continues behind `reserved_us`, which the log says may have been given out.
     pub fn new(clock: Arc<dyn Clock>, reserved_us: i64) -> Timestamps {
-        Timestamps {
-            clock,
-            last_us: Line(AtomicI64::new(reserved_us)),
-            reserved_us: AtomicI64::new(reserved_us),
-        }
+        Timestamps { clock, last_us: AtomicI64::new(reserved_us), reserved_us: AtomicI64::new(reserved_us) }
     }
 
     /// The next timestamp, microseconds: the wall clock, or one more than the last. Reserves ahead in `log`; the

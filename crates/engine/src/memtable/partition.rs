@@ -112,7 +112,7 @@ pub(super) fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> Atomic
     AtomicPtr::new(arena.place(Version { sequence, older: null_mut(), value }).as_ptr())
 }
 
-pub(super) fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
+fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
     Bytes { start: arena.copy(bytes), len: bytes.len() }
 }
 

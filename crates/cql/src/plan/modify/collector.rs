@@ -16,8 +16,8 @@ const HASHED_FROM: usize = 8;
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    /// What the thread's last mutation of one partition left, without changes.
-    static LEFT: Cell<Option<PartitionUpdate>> = const { Cell::new(None) };
+    /// What the thread's last mutation of one partition left: its update, without key and changes.
+    static LEFT: Cell<Vec<PartitionUpdate>> = const { Cell::new(Vec::new()) };
 }
 
 /// Collects changes by partition.
@@ -34,22 +34,21 @@ pub(crate) struct Collector {
 impl Collector {
     /// A collector that uses what this thread has kept.
     pub(crate) fn of_thread() -> Collector {
-        let mut left = LEFT.take();
+        let mut updates = LEFT.take();
+        let mut left = updates.pop();
         let key = left.as_mut().map(|left| std::mem::take(&mut left.key)).unwrap_or_default();
-        Collector { key, left, ..Collector::default() }
+        Collector { updates, key, left, ..Collector::default() }
     }
 
     /// Keeps the memory of a written mutation for this thread's next one, unless there is much of it.
-    pub(crate) fn keep(mutation: Mutation) {
-        let [update] = &mutation.updates[..] else { return };
+    pub(crate) fn keep(mut mutation: Mutation) {
+        let [update] = &mut mutation.updates[..] else { return };
         if update.key.capacity() + update.changes.capacity() > KEPT_BYTES_MAX {
             return;
         }
-        LEFT.set(mutation.updates.into_iter().next().map(|mut update| {
-            update.key.clear();
-            update.changes.clear();
-            update
-        }));
+        update.key.clear();
+        update.changes.clear();
+        LEFT.set(mutation.updates);
     }
 
     /// Where the changes of a partition go.
@@ -150,11 +149,10 @@ mod tests {
             let new = deletion_in(Collector::default(), table, key);
             assert_eq!(format!("{kept:?}"), format!("{new:?}"));
             Collector::keep(kept);
-            assert!(LEFT.take().is_none_or(|left| {
-                let is_small = left.key.capacity() < KEPT_BYTES_MAX && left.changes.is_empty();
-                LEFT.set(Some(left));
-                is_small
-            }));
+            let left = LEFT.take();
+            assert_eq!(left.len(), usize::from(key.len() < KEPT_BYTES_MAX), "what is large is not kept");
+            assert!(left.iter().all(|left| left.key.is_empty() && left.changes.is_empty()));
+            LEFT.set(left);
         }
     }
 
@@ -165,6 +163,6 @@ mod tests {
         let mut two = deletion_in(Collector::default(), &table, b"a");
         two.updates.extend(deletion_in(Collector::default(), &table, b"b").updates);
         Collector::keep(two);
-        assert!(LEFT.take().is_none());
+        assert!(LEFT.take().is_empty());
     }
 }
