@@ -33,6 +33,15 @@ pub struct ReadCommand {
     pub page_rows: Option<u64>,
 }
 
+impl ReadCommand {
+    /// Rows of a partition after which it is likely to be left: rows that the sink skips do not count among them. `None` if
+    /// nothing limits them.
+    pub(super) fn likely_rows(&self) -> Option<u64> {
+        let Limits { rows, per_partition, .. } = self.limits;
+        Some(rows.min(per_partition).min(self.page_rows.unwrap_or(u64::MAX))).filter(|rows| *rows < u64::MAX)
+    }
+}
+
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {

@@ -206,6 +206,9 @@ pub(super) fn open(
                         found.add_static(&command.table, row);
                     }
                     reader.select(filter.clone(), command.reversed);
+                    if let Some(rows) = command.likely_rows() {
+                        reader.expect_rows(rows);
+                    }
                     found.sources.push(AnySource::Table(reader));
                     *sstables_asked += 1;
                     None

@@ -63,6 +63,11 @@ impl CompressedBlocks {
         Ok(block)
     }
 
+    /// See `DataBlocks::fell_short`.
+    pub(super) fn fell_short(&self, bytes: usize) {
+        self.fronts.fell_short(bytes);
+    }
+
     /// Whether so many bytes of a chunk are all that is wanted of it.
     fn has(&self, bytes: usize, number: u64, wanted: usize) -> bool {
         bytes >= wanted.min(self.info.chunk_bytes as usize)

@@ -39,6 +39,14 @@ impl DataBlocks {
         }
     }
 
+    /// Tells that so many bytes of a block, which were asked for as all that is wanted of it, did not do.
+    pub fn fell_short(&self, bytes: usize) {
+        match self {
+            DataBlocks::Compressed(blocks) => blocks.fell_short(bytes),
+            DataBlocks::Plain(_) => {}
+        }
+    }
+
     /// The file, for its path, number and errors. Offsets of errors about content are positions in the data.
     pub fn file(&self) -> &BlockFile {
         match self {

@@ -83,6 +83,11 @@ impl Cursor {
         self.window.foresee(reach);
     }
 
+    /// See `Window::set_comes_back`.
+    pub(super) fn set_comes_back(&mut self, comes_back: bool) {
+        self.window.set_comes_back(comes_back);
+    }
+
     /// Decodes kind, position and sizes of the element at `position`.
     #[inline]
     pub(super) fn head(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {

@@ -54,6 +54,14 @@ struct Selection {
     reversed: bool,
     /// Slices or names begun.
     begun: usize,
+    /// Bytes of rows after which a forward slice is likely to be left; `None` if it is read to its end.
+    likely_bytes: Option<u64>,
+}
+
+impl Selection {
+    fn of(filter: Option<Arc<ClusteringFilter>>, reversed: bool) -> Selection {
+        Selection { filter, reversed, begun: 0, likely_bytes: None }
+    }
 }
 
 /// Which walk is under way.
@@ -80,6 +88,9 @@ pub struct SpareReaders {
 /// stands for at most, and a row (`docs/decisions/2026-11-21-row-index-granularity.md`). Partitions without an index are
 /// no longer.
 const NEAR_BYTES: u64 = (2 << 10) + 256;
+
+/// Bytes of the row behind a reversed slice, whose clustering is looked at.
+const ROW_BEHIND_BYTES: u64 = 256;
 
 /// More than most reads have sources.
 const SPARE_READERS_MAX: usize = 16;
@@ -201,8 +212,18 @@ impl PartitionReader {
     /// Selects rows, from the start again. Reversed, slices and names are still given ascending and are yielded from
     /// the last to the first.
     pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
-        self.state.selection = Selection { filter: Some(filter), reversed, begun: 0 };
+        self.state.selection = Selection::of(Some(filter), reversed);
         self.state.rewind();
+    }
+
+    /// Says after how many rows of a selected slice the reader is likely to be left, so that no more is decompressed for it
+    /// than they are likely to take. Rows behind that are read as well.
+    pub fn expect_rows(&mut self, rows: u64) {
+        let stats = self.table.stats();
+        if let Ok(all @ 1..) = u64::try_from(stats.rows) {
+            let mean = self.table.data().data_length() / all + 1;
+            self.state.selection.likely_bytes = Some(rows.saturating_mul(mean));
+        }
     }
 
     /// Selects one slice.
@@ -295,7 +316,7 @@ impl ReaderState {
             rows_start: 0,
             index: None,
             blocks_memory: BlocksMemory::default(),
-            selection: Selection { filter: None, reversed: false, begun: 0 },
+            selection: Selection::of(None, false),
             range: Range { with_keys: true, ..Range::default() },
             walk: Walk::Between,
             forward: Forward::at(0, DeletionTime::LIVE),
@@ -308,7 +329,7 @@ impl ReaderState {
     fn release(&mut self) {
         self.cursor.release();
         self.drop_index();
-        self.selection = Selection { filter: None, reversed: false, begun: 0 };
+        self.selection = Selection::of(None, false);
         self.range.with_keys = true;
         self.range.with_hidden = false;
         self.backward.release();
@@ -344,7 +365,7 @@ impl ReaderState {
 
     /// Takes the next slice or name into `range`; `false` after the last.
     fn next_range(&mut self, layout: &RowLayout) -> bool {
-        let Selection { filter, reversed, begun } = &mut self.selection;
+        let Selection { filter, reversed, begun, .. } = &mut self.selection;
         let count = match filter.as_deref() {
             None => 1,
             Some(ClusteringFilter::Names(names)) => names.len(),
@@ -368,10 +389,12 @@ impl ReaderState {
         true
     }
 
-    /// Says how far the slice in `range` is foreseen to go from where the row index leads.
+    /// Says how far the slice in `range` is foreseen to go forward from where the row index leads.
     fn foresee(&mut self, from: u64) {
+        let likely_bytes = if self.range.is_name { Some(0) } else { self.selection.likely_bytes };
+        let reach = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
         if self.index.is_some() {
-            self.cursor.foresee(if self.range.is_name { from + NEAR_BYTES } else { 0 });
+            self.cursor.foresee(reach);
         }
     }
 
@@ -401,16 +424,19 @@ impl ReaderState {
     }
 
     fn begin_backward(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
+        self.cursor.set_comes_back(true);
         let block = match &mut self.index {
-            Some(index) => watched(cx, |cx| index.floor_reversed(table.layout(), &self.range.end, cx))?
-                .map(|block| absolute(self.start, &block)),
-            None => Some(IndexBlock { start: self.rows_start, open: DeletionTime::LIVE }),
+            Some(index) => {
+                let found = watched(cx, |cx| index.floor_reversed(table.layout(), &self.range.end, cx))?;
+                let Some(block) = found else {
+                    self.walk = Walk::Between;
+                    return Ok(None);
+                };
+                self.cursor.foresee(self.start + block.end + ROW_BEHIND_BYTES);
+                absolute(self.start, &block)
+            }
+            None => IndexBlock { start: self.rows_start, open: DeletionTime::LIVE },
         };
-        let Some(block) = block else {
-            self.walk = Walk::Between;
-            return Ok(None);
-        };
-        self.foresee(block.start);
         let rows = Rows { data: table.data(), layout: table.layout() };
         self.walk = Walk::Backward;
         self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)

@@ -12,6 +12,9 @@ use crate::error::Result;
 pub(super) struct Window {
     block: Option<Block>,
     block_start: u64,
+    /// The block that was in hand before, and where it starts, where blocks are come back to.
+    before: Option<(Block, u64)>,
+    comes_back: bool,
     joined: Vec<u8>,
     joined_start: u64,
     in_joined: bool,
@@ -39,6 +42,11 @@ impl Window {
         self.reach = reach;
     }
 
+    /// Says whether the read that begins comes back to a block after a look into the next one, as reads backwards do.
+    pub(super) fn set_comes_back(&mut self, comes_back: bool) {
+        self.comes_back = comes_back;
+    }
+
     #[cold]
     #[inline(never)]
     fn load(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<usize> {
@@ -47,12 +55,21 @@ impl Window {
         if position >= data.data_length() {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
-        self.block = None;
-        self.block_start = number * block_bytes;
-        let wanted =
-            if position < self.reach { (self.reach - self.block_start) as usize } else { usize::MAX };
+        let start = number * block_bytes;
+        let last = self.block.take().map(|block| (block, self.block_start));
+        self.block_start = start;
+        let has_it = |(block, from): &mut (Block, u64)| *from == start && position - start < block.len() as u64;
+        if let Some((block, _)) = self.before.take_if(has_it) {
+            (self.block, self.before) = (Some(block), last);
+            return Ok((position - start) as usize);
+        }
+        match last {
+            Some((short, from)) if from == start => data.fell_short(short.len()),
+            last => self.before = last.filter(|_| self.comes_back),
+        }
+        let wanted = if position < self.reach { (self.reach - start) as usize } else { usize::MAX };
         self.block = Some(data.block(number, wanted, cx)?);
-        Ok((position - self.block_start) as usize)
+        Ok((position - start) as usize)
     }
 
     /// The bytes of the block in hand and where in them `position` lies; `None` if `seek` has to look.
@@ -92,7 +109,7 @@ impl Window {
 
     /// Lets go of the block, and of joined bytes if they are many.
     pub(super) fn release(&mut self) {
-        self.block = None;
+        (self.block, self.before, self.comes_back) = (None, None, false);
         self.in_joined = false;
         self.reach = 0;
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
