@@ -261,24 +261,22 @@ impl MemtableCursor {
     }
 
     /// Moves on row by row and gives each to `each`, which may break off behind it, where no range deletion begins or ends
-    /// in what is left of the slice. What stops the run otherwise is for `advance`.
-    pub fn plain_rows<B, Cx, E>(
+    /// in what is left of the slice. What stops the run otherwise is for `advance`. Rows are given as those of
+    /// `PartitionReader::plain_rows` are.
+    pub fn plain_rows<Cx>(
         &mut self,
         cx: &mut Cx,
-        mut each: impl FnMut(RowView<'_>, &mut Cx) -> Result<ControlFlow<B>, E>,
-    ) -> Result<ControlFlow<B>, E> {
+        mut each: impl FnMut(&RowBuf, &[u8], &mut Cx) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         if !self.in_slice || self.point_in_slice().is_some() {
-            return Ok(ControlFlow::Continue(()));
+            return ControlFlow::Continue(());
         }
         while let Some(node) = self.row_in_slice() {
             if self.take_row(node) {
-                let flow = each(RowView { row: &self.memory.row, data: self.row_bytes }, cx)?;
-                if flow.is_break() {
-                    return Ok(flow);
-                }
+                each(&self.memory.row, self.row_bytes, cx)?;
             }
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     }
 
     fn take_point(&mut self, node: NodeRef<'_, Point>) -> bool {

@@ -132,22 +132,24 @@ impl Progress<'_> {
                 }
                 // Rows that one source alone has, and nothing hides, pass the merge by.
                 if let Some(source) = merge.sole() {
-                    let flow = source.plain_rows(cx, |row, cx| {
-                        Ok(match self.offer(Unfiltered::Row(row), &mut pace, sink, cx)? {
-                            After::GoOn => ControlFlow::Continue(()),
-                            After::Leave => ControlFlow::Break(None),
-                            After::End(end) => ControlFlow::Break(Some(self.ended(
-                                end,
-                                key,
-                                || self.position(Unfiltered::Row(row)),
-                                &pace,
-                            ))),
-                        })
+                    let mut left = Ok(None);
+                    let flow = source.plain_rows(cx, |row, data, cx| {
+                        let element = Unfiltered::Row(RowView { row, data });
+                        left = match self.offer(element, &mut pace, sink, cx) {
+                            Ok(After::GoOn) => return ControlFlow::Continue(()),
+                            Ok(After::Leave) => Ok(None),
+                            Ok(After::End(end)) => {
+                                Ok(Some(self.ended(end, key, || self.position(element), &pace)))
+                            }
+                            Err(error) => Err(error),
+                        };
+                        ControlFlow::Break(())
                     })?;
-                    match flow {
-                        ControlFlow::Continue(()) => {}
-                        ControlFlow::Break(None) => break,
-                        ControlFlow::Break(Some(end)) => return Ok(end),
+                    if flow.is_break() {
+                        match left? {
+                            None => break,
+                            Some(end) => return Ok(end),
+                        }
                     }
                 }
                 if !merge.advance(cx)? {

@@ -50,16 +50,16 @@ impl AnySource {
     /// Moves on row by row and gives each to `each`, as long as rows come that need no comparison with anything; `each` may
     /// break off behind one. What stops the run otherwise is for `advance`.
     #[inline]
-    pub(super) fn plain_rows<B>(
+    pub(super) fn plain_rows(
         &mut self,
         cx: &mut ReadContext,
-        each: impl FnMut(RowView<'_>, &mut ReadContext) -> Result<ControlFlow<B>>,
-    ) -> Result<ControlFlow<B>> {
-        match self {
+        each: impl FnMut(&RowBuf, &[u8], &mut ReadContext) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        Ok(match self {
             AnySource::Memtable(cursor) => cursor.plain_rows(cx, each),
-            AnySource::Table(reader) => reader.plain_rows(cx, each),
-            AnySource::Scan(scan) => scan.plain_rows(cx, each),
-        }
+            AnySource::Table(reader) => reader.plain_rows(cx, each)?,
+            AnySource::Scan(scan) => scan.plain_rows(cx, each)?,
+        })
     }
 
     /// Moves on over up to `most` rows at once, where they hold nothing but values; `None` where none such comes next, which

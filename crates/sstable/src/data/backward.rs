@@ -15,7 +15,7 @@ use crate::block::ReadContext;
 use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
-use helenus_model::row::RowView;
+use helenus_model::row::{RowBuf, RowView};
 use std::ops::ControlFlow;
 
 /// An index block: where it starts, and the deletion open there. A partition without an index is one block.
@@ -207,12 +207,12 @@ impl Backward {
 
     /// Goes on, against the order, row by row of the block as long as they are plain, where rows need no keys, and gives
     /// each to `each`, which may break off behind it. What stops the run otherwise is for `step`, which finds it as it was.
-    pub(super) fn plain_rows<B, E: From<Error>>(
+    pub(super) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
-        mut each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
-    ) -> std::result::Result<ControlFlow<B>, E> {
+        mut each: impl FnMut(&RowBuf, &[u8], &mut ReadContext) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         if range.with_keys {
             return Ok(ControlFlow::Continue(()));
         }
@@ -227,7 +227,8 @@ impl Backward {
             if !pass((&mut self.by_size, &mut self.offsets), self.block, (at, next, back)) {
                 break;
             }
-            let flow = each(cursor.row_view(), cx)?;
+            let RowView { row, data } = cursor.row_view();
+            let flow = each(row, data, cx);
             if flow.is_break() {
                 return Ok(flow);
             }

@@ -5,10 +5,10 @@ use super::decode::HeadKind;
 use super::run::RunRows;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
-use helenus_model::row::RowView;
+use helenus_model::row::{RowBuf, RowView};
 use std::ops::ControlFlow;
 
 /// Where a forward walk stands. It only ever moves on, from slice to slice.
@@ -95,12 +95,12 @@ impl Forward {
 
     /// Goes on row by row as long as they are plain, where rows need no keys, and gives each to `each`, which may break off
     /// behind it. What stops the run otherwise is for `step`.
-    pub(super) fn plain_rows<B, E: From<Error>>(
+    pub(super) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
-        mut each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
-    ) -> std::result::Result<ControlFlow<B>, E> {
+        mut each: impl FnMut(&RowBuf, &[u8], &mut ReadContext) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden {
             return Ok(ControlFlow::Continue(()));
         }
@@ -115,7 +115,8 @@ impl Forward {
                     if range.is_name {
                         self.phase = Phase::Closing;
                     }
-                    let flow = each(cursor.row_view(), cx)?;
+                    let RowView { row, data } = cursor.row_view();
+                    let flow = each(row, data, cx);
                     if flow.is_break() || range.is_name {
                         return Ok(flow);
                     }
@@ -138,9 +139,9 @@ impl Forward {
         cx: &mut ReadContext,
     ) -> Result<bool> {
         let mut found = false;
-        let _: ControlFlow<()> = self.plain_rows((cursor, rows, range), cx, |_, _| {
+        let _: ControlFlow<()> = self.plain_rows((cursor, rows, range), cx, |_, _, _| {
             found = true;
-            Ok::<_, Error>(ControlFlow::Break(()))
+            ControlFlow::Break(())
         })?;
         Ok(found)
     }

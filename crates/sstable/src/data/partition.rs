@@ -244,16 +244,17 @@ impl PartitionReader {
     }
 
     /// Moves on row by row, as `advance` does, as long as the rows are plain, and gives each to `each`, which may break off
-    /// behind it. What stops the run otherwise is for `advance`.
+    /// behind it. What stops the run otherwise is for `advance`. `each` gets the parts of a row's view apart, in registers: a
+    /// view is stored for it and read again too soon, which costs as much as decoding the row.
     ///
     /// # Errors
-    /// Those of reading, and those of `each`.
+    /// Those of reading.
     #[inline]
-    pub fn plain_rows<B, E: From<Error>>(
+    pub fn plain_rows(
         &mut self,
         cx: &mut ReadContext,
-        each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
-    ) -> std::result::Result<ControlFlow<B>, E> {
+        each: impl FnMut(&RowBuf, &[u8], &mut ReadContext) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let state = &mut *self.state;
         let rows = Rows { data: self.table.data(), layout: self.table.layout() };
         let at = (&mut state.cursor, rows, &state.range);

@@ -13,7 +13,7 @@ use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::partitions::KeyRange;
-use helenus_model::row::RowView;
+use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::RowRun;
 use helenus_model::token::{KeyHash, Token};
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -208,13 +208,13 @@ impl Scan {
     /// As [`PartitionReader::plain_rows`].
     ///
     /// # Errors
-    /// Those of reading, and those of `each`.
+    /// Those of reading.
     #[inline]
-    pub fn plain_rows<B, E: From<Error>>(
+    pub fn plain_rows(
         &mut self,
         cx: &mut ReadContext,
-        each: impl FnMut(RowView<'_>, &mut ReadContext) -> std::result::Result<ControlFlow<B>, E>,
-    ) -> std::result::Result<ControlFlow<B>, E> {
+        each: impl FnMut(&RowBuf, &[u8], &mut ReadContext) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         if self.next.is_some() { Ok(ControlFlow::Continue(())) } else { self.reader.plain_rows(cx, each) }
     }
 
