@@ -28,6 +28,8 @@ pub struct Tables {
     pub ascending: Arc<Table>,
     /// The same, descending.
     pub descending: Arc<Table>,
+    /// As the ascending one, for many partitions of 100 rows.
+    pub narrow: Arc<Table>,
 }
 
 impl Tables {
@@ -48,7 +50,8 @@ impl Tables {
             }
             table
         };
-        let tables = [single_table(), wide("ascending", false), wide("descending", true)];
+        let tables =
+            [single_table(), wide("ascending", false), wide("descending", true), wide("narrow", false)];
         let (_, ticket) = database
             .change_schema::<()>(|schema, _| Ok(with_tables(schema, tables)))
             .map_err(|error| anyhow!("the schema: {error:?}"))?;
@@ -69,6 +72,7 @@ impl Tables {
             single: table("single")?,
             ascending: table("ascending")?,
             descending: table("descending")?,
+            narrow: table("narrow")?,
             database,
         })
     }
@@ -83,7 +87,7 @@ pub fn database_options(dir: &Path, memory: MemoryShares) -> DatabaseOptions {
     options
 }
 
-fn with_tables(schema: &Schema, tables: [Table; 3]) -> Schema {
+fn with_tables(schema: &Schema, tables: [Table; 4]) -> Schema {
     let class = "org.apache.cassandra.locator.SimpleStrategy";
     let keyspace = Keyspace {
         name: KEYSPACE.into(),

@@ -16,7 +16,8 @@ pub enum Target {
 
 /// One row of the table after another.
 pub struct Report {
-    only: String,
+    /// What the names of rows must hold.
+    pub only: String,
     span: Duration,
     calls: Option<u64>,
 }

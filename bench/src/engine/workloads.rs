@@ -10,6 +10,7 @@ use crate::timing::{Report, Samples, Target};
 use anyhow::{Result, ensure};
 use helenus_engine::{MemoryShares, Ticket};
 use helenus_model::schema::Table;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,9 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
     let span = Duration::try_from_secs_f64(options.seconds)?;
     let report = Report::begin(&options.only, span, options.calls);
     let statements = Statements::new(tables.database.clone());
-    let mut bench = Bench { report, tables, statements, options, dir };
+    let mut bench = Bench { report, tables, statements, options, dir, narrow: BTreeMap::new() };
     bench.single_rows()?;
+    bench.narrow_partitions()?;
     for descending in [false, true] {
         bench.wide_partitions(descending)?;
     }
@@ -57,6 +59,8 @@ struct Bench<'o> {
     statements: Statements,
     options: &'o Options,
     dir: &'o Path,
+    /// Medians of slices of one of many narrow partitions, by what the report calls them.
+    narrow: BTreeMap<String, f64>,
 }
 
 /// What is read where.
@@ -64,6 +68,8 @@ struct Bench<'o> {
 struct Asked<'a> {
     table: &'a Arc<Table>,
     width: u64,
+    /// How many of this width there are, of which each read takes any.
+    partitions: u64,
     reversed: bool,
     /// What the report calls the place of the data.
     place: &'a str,
@@ -148,6 +154,36 @@ impl Bench<'_> {
         widths
     }
 
+    /// As many rows as the widest partition has, in partitions of 100, of which each slice reads any. They lie in memory as
+    /// far apart as slices of the wide one do, so what is between the two is the width; a single partition of 100 rows is all
+    /// in the processor's nearest cache.
+    fn narrow_partitions(&mut self) -> Result<()> {
+        let table = self.tables.narrow.clone();
+        let partitions = self.options.rows / HUNDRED;
+        let any = Asked { table: &table, width: HUNDRED, partitions, reversed: false, place: "", cql: false };
+        if !slice_name(any).contains(&self.report.only) && !self.report.only.contains("slice 100 of 100,") {
+            return Ok(());
+        }
+        for number in 0..partitions {
+            let ticket = self.tables.database.write(&wide_rows(&table, narrow_key(number), 0..HUNDRED))?;
+            self.tables.database.write_out()?;
+            ticket.wait()?;
+        }
+        for place in ["memtable", "SSTable"] {
+            if place == "SSTable" {
+                self.tables.database.flush(table.id)?;
+            } else if self.options.memory.is_some() {
+                continue;
+            }
+            for (cql, reversed) in [(false, false), (false, true), (true, false), (true, true)] {
+                let from = Asked { reversed, place, cql, ..any };
+                let p50 = self.slices(from)?;
+                self.narrow.insert(narrow_name(from), p50);
+            }
+        }
+        Ok(())
+    }
+
     /// Loads the wide partitions of a table, reads the widest and the narrowest from memory and all from an SSTable.
     fn wide_partitions(&mut self, descending: bool) -> Result<()> {
         let table = if descending { self.tables.descending.clone() } else { self.tables.ascending.clone() };
@@ -208,22 +244,26 @@ impl Bench<'_> {
                     if cql && width != HUNDRED && width != wide {
                         continue;
                     }
-                    let p50 = self.slices(Asked { table, width, reversed, place, cql })?;
+                    let p50 = self.slices(Asked { table, width, partitions: 1, reversed, place, cql })?;
                     narrowest = if width == HUNDRED { p50 } else { narrowest };
                     widest = p50;
                 }
-                let from = Asked { table, width: wide, reversed, place, cql };
+                let from = Asked { table, width: wide, partitions: 1, reversed, place, cql };
                 let name = format!("{} against slice 100 of 100", slice_name(from));
                 self.report.ratio(&name, (widest, narrowest), 1.3);
+                if let Some(narrow) = self.narrow.get(&narrow_name(from)) {
+                    let name = format!("{} against any of {} of 100", slice_name(from), wide / HUNDRED);
+                    self.report.ratio(&name, (widest, *narrow), 1.3);
+                }
             }
-            let from = Asked { table, width: wide, reversed: false, place, cql };
+            let from = Asked { table, width: wide, partitions: 1, reversed: false, place, cql };
             self.names(from, if place == "SSTable" { Some(200.0) } else { None })?;
             self.scan(from)?;
         }
         Ok(())
     }
 
-    /// Slices from random starts; of the smallest partition from its first row.
+    /// Slices from random starts; of the smallest partitions from the first row.
     fn slices(&self, from: Asked<'_>) -> Result<f64> {
         let Asked { table, width, reversed, .. } = from;
         let name = slice_name(from);
@@ -234,18 +274,20 @@ impl Bench<'_> {
         let downwards = from.descending() != reversed;
         let (mut answer, mut expected) = (Answer::default(), Vec::new());
         let samples = self.report.repeat(|number, samples| {
-            let low = below(mix(number), width - HUNDRED + 1);
+            let random = mix(number);
+            let low = below(random, width - HUNDRED + 1);
+            let key = if from.partitions == 1 { width } else { narrow_key(below(random, from.partitions)) };
             let first = if downwards { low + HUNDRED - 1 } else { low };
             let place = Place { first, reversed };
             samples.time(|| match from.cql {
-                true => self.statements.run_slice(&statement, (width, place, HUNDRED), &mut answer),
+                true => self.statements.run_slice(&statement, (key, place, HUNDRED), &mut answer),
                 false => {
-                    let command = reads::slice(table, width, place, HUNDRED)?;
+                    let command = reads::slice(table, key, place, HUNDRED)?;
                     reads::run(&self.tables.database, &command, &mut answer)
                 }
             })?;
             let row = |at| if downwards { first - at } else { first + at };
-            answer.check_wide(width, (0..HUNDRED).map(row), &mut expected)
+            answer.check_wide(key, (0..HUNDRED).map(row), &mut expected)
         })?;
         Ok(self.report.row(&name, samples, (1.0, "slices"), Target::MedianAtMost(8.0)))
     }
@@ -313,7 +355,7 @@ impl Bench<'_> {
         self.statements = Statements::new(self.tables.database.clone());
         let (place, width) = ("page cache", self.options.rows);
         for table in [&self.tables.ascending, &self.tables.descending] {
-            let from = Asked { table, width, reversed: false, place, cql: false };
+            let from = Asked { table, width, partitions: 1, reversed: false, place, cql: false };
             self.names(from, Some(700.0))?;
             self.slices(from)?;
             self.slices(Asked { reversed: true, ..from })?;
@@ -325,6 +367,18 @@ impl Bench<'_> {
 
 fn slice_name(from: Asked<'_>) -> String {
     let direction = if from.reversed { "reversed" } else { "forward" };
-    let Asked { table, width, place, .. } = from;
+    let Asked { table, width, partitions, place, .. } = from;
+    let width = if partitions == 1 { width.to_string() } else { format!("{width}, any of {partitions}") };
     format!("{}slice 100 of {width}, {} {direction}, {place}", from.door(), table.name)
+}
+
+/// The same of a narrow partition, by whatever table is compared with it.
+fn narrow_name(from: Asked<'_>) -> String {
+    let direction = if from.reversed { "reversed" } else { "forward" };
+    format!("{}{direction}, {}", from.door(), from.place)
+}
+
+/// What stands for the width in key and values of one of many narrow partitions.
+fn narrow_key(number: u64) -> u64 {
+    1_000_000_000 + number
 }

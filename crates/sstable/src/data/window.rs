@@ -58,7 +58,8 @@ impl Window {
         let start = number * block_bytes;
         let last = self.block.take().map(|block| (block, self.block_start));
         self.block_start = start;
-        let has_it = |(block, from): &mut (Block, u64)| *from == start && position - start < block.len() as u64;
+        let has_it =
+            |(block, from): &mut (Block, u64)| *from == start && position - start < block.len() as u64;
         if let Some((block, _)) = self.before.take_if(has_it) {
             (self.block, self.before) = (Some(block), last);
             return Ok((position - start) as usize);
