@@ -10,7 +10,7 @@ The stores (RocksDB, LMDB, SQLite, a B-tree map) run in one process with Helenus
 bench/compare.py measures Helenus and Cassandra 5.0.6 over sockets, with a server of canned answers as the floor.
 --write puts each part between its marks of that page. RocksDB is its authors' release build, which their Java artefact
 holds: Maven fetches it once. --compile-rocksdb compiles it instead, an hour on one core. Either needs libclang for the
-bindings (Debian: libclang-dev).
+bindings: Debian's libclang-dev, else pip fetches it.
 """
 
 import argparse
@@ -29,6 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 from servers import ROOT, machine, write_section  # noqa: E402
 
 ROCKSDB = "10.4.2"  # that of the bindings in Cargo.lock
+LIBCLANG = "18.1.1"
 TURNS = 20  # ROUNDS of src/workloads.rs
 CURVES = {10_000_000: "partitions of ten million rows", 10: "partitions of ten rows"}
 COUNTED = ["slice of 100, anywhere, forward", "slice of 100, anywhere, reversed", "100 names on 100 random pages",
@@ -44,10 +45,23 @@ def environment(options):
     found = dict(os.environ)
     if not options.compile_rocksdb:
         found["ROCKSDB_LIB_DIR"] = str(rocksdb())
-    clangs = sorted(Path("/usr/lib").glob("llvm-*/lib"))
-    if clangs:
-        found.setdefault("LIBCLANG_PATH", str(clangs[-1]))
+    if "LIBCLANG_PATH" not in found:
+        clangs = sorted(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*"))
+        clangs = [path for path in clangs if not path.name.startswith("libclang-cpp")]
+        found["LIBCLANG_PATH"] = str(clangs[-1].parent if clangs else libclang())
+        if not clangs:
+            headers = subprocess.run(["gcc", "-print-file-name=include"], capture_output=True, check=True, text=True)
+            found.setdefault("BINDGEN_EXTRA_CLANG_ARGS", f"-I{headers.stdout.strip()}")
     return found
+
+
+def libclang():
+    """The folder of the library out of Python's registry, for systems that have none. It has no headers: gcc's will do."""
+    folder = target() / f"libclang-{LIBCLANG}"
+    if not folder.exists():
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, f"libclang=={LIBCLANG}"],
+                       check=True)
+    return folder / "clang/native"
 
 
 def rocksdb():
@@ -211,4 +225,5 @@ def sockets(options):
     subprocess.run([ROOT / "bench/compare.py", *map(str, args)], check=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

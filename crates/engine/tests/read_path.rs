@@ -383,3 +383,101 @@ fn a_range_deletion_before_1970_is_kept_in_a_wide_partition_and_found_again() {
     database.close().unwrap();
     machine.end_tasks();
 }
+
+#[test]
+fn a_limited_slice_has_chunks_decompressed_as_far_as_it_goes_and_comes_back_to_none() {
+    let machine = Machine::new(6);
+    for cache in [0, 64 << 20] {
+        let database = open_with(&machine.host(), |options| {
+            options.memory.cache = cache;
+            options.dir = format!("/cache-{cache}").into();
+        });
+        create(&database, vec![table("even", 1, false), table("odd", 1, false)]);
+        // Rows of one size, and rows of which the mean says nothing.
+        let even = |c: i32| format!("{c:>40}");
+        let odd = |c: i32| format!("{c} is the row of {}", "x".repeat((c * c % 311 * 30) as usize));
+        for (name, value) in [("even", &even as &dyn Fn(i32) -> String), ("odd", &odd)] {
+            let t = table_of(&database, name);
+            let write = |writes: Write, c| writes.insert(&t, c, &value(c), 10);
+            (0..3000).fold(Write::default(), write).to(&database, name, "a").wait().unwrap();
+            database.flush(t.id).unwrap();
+            let mut fewest = u64::MAX;
+            for from in (0..300).map(|at| at * 1009 % 2900) {
+                for reversed in [false, true] {
+                    let mut slice = command(&database, name, "a");
+                    let (start, end) = match reversed {
+                        false => (row_key(&t, from), row_key(&t, i32::MAX)),
+                        true => (row_key(&t, i32::MIN), row_key(&t, from + 50)),
+                    };
+                    slice.filter = Arc::new(ClusteringFilter::Slices(vec![Slice { start, end }]));
+                    slice.reversed = reversed;
+                    slice.statics = false;
+                    slice.limits.rows = 50;
+                    let mut rows = Rows::default();
+                    let (end, probe) = read(&database, &slice, WAITS, &mut rows);
+                    assert_eq!(end.unwrap(), ReadEnd::Complete);
+                    let found: Vec<_> =
+                        rows.rows.iter().map(|row| (row.2, row.3.clone().unwrap_or_default())).collect();
+                    let mut expected: Vec<_> =
+                        (from..).take(50).filter(|c| *c < 3000).map(|c| (c, value(c))).collect();
+                    if reversed {
+                        expected = (0..from + 50).rev().take(50).map(|c| (c, value(c))).collect();
+                    }
+                    assert_eq!(found, expected, "{name} from {from}, reversed {reversed}");
+                    let touched = probe.touched;
+                    if name == "even" && cache == 0 {
+                        assert!(touched.blocks_decompressed <= 2, "reversed {reversed}: {touched:?}");
+                        fewest = fewest.min(touched.bytes_decompressed);
+                    }
+                }
+            }
+            assert!(cache > 0 || name == "odd" || fewest < 12 << 10, "nothing was left out: {fewest}");
+        }
+        database.close().unwrap();
+    }
+    machine.end_tasks();
+}
+
+#[test]
+fn names_near_each_other_are_found_whatever_lies_between_them() {
+    let machine = Machine::new(7);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    // Every third is missing; ranges and rows are deleted.
+    let is_there = |c: i32| c % 3 != 1 && !(700..760).contains(&c) && c != 1200 && c != 1500;
+    let write = |writes: Write, c| if c % 3 == 1 { writes } else { writes.insert(&t, c, "value", 10) };
+    let all = (0..3000).fold(Write::default(), write);
+    all.delete_range(700, 759, 11)
+        .delete_range(1200, 1200, 11)
+        .delete_row(1500, 11)
+        .to(&database, "t", "a")
+        .wait()
+        .unwrap();
+    database.flush(t.id).unwrap();
+    for step in [1, 2, 5, 40, 333] {
+        for from in (0..2900).step_by(37) {
+            for reversed in [false, true] {
+                // Near ones, then one far off, then near ones again.
+                let names = (0..20).map(|at| from + at * step).chain([2950, 2951, 2953]);
+                let mut names: Vec<i32> = names.filter(|c| *c < 3000).collect();
+                names.sort_unstable();
+                names.dedup();
+                let mut by_name = command(&database, "t", "a");
+                let keys = names.iter().map(|c| row_key(&t, *c)).collect();
+                by_name.filter = Arc::new(ClusteringFilter::Names(keys));
+                by_name.reversed = reversed;
+                let mut rows = Rows::default();
+                read(&database, &by_name, WAITS, &mut rows).0.unwrap();
+                let mut found: Vec<i32> = rows.rows.iter().map(|row| row.2).collect();
+                if reversed {
+                    found.reverse();
+                }
+                names.retain(|c| is_there(*c));
+                assert_eq!(found, names, "from {from} by {step}, reversed {reversed}");
+            }
+        }
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}

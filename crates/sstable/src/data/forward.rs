@@ -18,6 +18,8 @@ pub(super) struct Forward {
     /// Deletion that is open there.
     open: DeletionTime,
     phase: Phase,
+    /// Whether the index led no further than the walk had come when it was last asked: then the next slice may begin here, too.
+    is_near: bool,
     /// Rows that the next run of a slice with an end has at most: runs grow with the slice, so that few rows behind it are
     /// decoded in vain.
     run_rows: usize,
@@ -29,6 +31,8 @@ const FIRST_RUN_ROWS: usize = 8;
 enum Phase {
     /// Elements before the slice are to be passed.
     Before,
+    /// Everything before the slice was passed: a plain row comes next that is not before it, and nothing is open.
+    Begun,
     /// The first element of the slice has its head decoded.
     Peeked(Found),
     Within,
@@ -40,7 +44,7 @@ enum Phase {
 impl Forward {
     /// A walk from an element.
     pub(super) fn at(position: u64, open: DeletionTime) -> Forward {
-        Forward { position, open, phase: Phase::Done, run_rows: FIRST_RUN_ROWS }
+        Forward { position, open, phase: Phase::Done, is_near: true, run_rows: FIRST_RUN_ROWS }
     }
 
     /// The next element.
@@ -50,13 +54,28 @@ impl Forward {
 
     /// Begins the next slice, at an index block if one lies further on than the walk has come.
     pub(super) fn begin(&mut self, block: Option<(u64, DeletionTime)>) {
+        self.is_near = true;
         if let Some((position, open)) = block
             && position > self.position
         {
-            (self.position, self.open) = (position, open);
+            (self.position, self.open, self.is_near) = (position, open, false);
         }
         self.phase = Phase::Before;
         self.run_rows = FIRST_RUN_ROWS;
+    }
+
+    /// Begins the next slice where the walk has come to, if the row that stands there is plain and not before the slice: the
+    /// index can lead no further then. Whether it did.
+    pub(super) fn begin_here(
+        &mut self,
+        (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        let begins = self.is_near && self.position > 0 && self.begins_plainly(cursor, rows, range, cx)?;
+        if begins {
+            (self.phase, self.run_rows) = (Phase::Begun, FIRST_RUN_ROWS);
+        }
+        Ok(begins)
     }
 
     /// Goes on over up to `most` rows at once, where rows need no keys, which are the cursor's run then; whether there are
@@ -159,12 +178,16 @@ impl Forward {
             let found = match self.phase {
                 Phase::Within => cursor.head(rows, self.position, cx)?,
                 Phase::Peeked(found) => found,
+                Phase::Begun => {
+                    self.phase = Phase::Within;
+                    if self.plain_step(cursor, rows, range, cx)? {
+                        return Ok(Some(Step::Row));
+                    }
+                    continue;
+                }
                 Phase::Before => {
-                    if self.begins_plainly(cursor, rows, range, cx)? {
-                        self.phase = Phase::Within;
-                        if self.plain_step(cursor, rows, range, cx)? {
-                            return Ok(Some(Step::Row));
-                        }
+                    if self.pass_plainly(cursor, rows, range, cx)? {
+                        self.phase = Phase::Begun;
                         continue;
                     }
                     let found = self.pass_before(cursor, rows, range, cx)?;
@@ -212,7 +235,7 @@ impl Forward {
     /// Passes rows that certainly lie before the slice; whether a plain one follows that certainly does not, and nothing is
     /// to be opened before it.
     #[inline]
-    fn begins_plainly(
+    fn pass_plainly(
         &mut self,
         cursor: &mut Cursor,
         rows: Rows<'_>,
@@ -223,6 +246,20 @@ impl Forward {
             return Ok(false);
         }
         self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
+        self.begins_plainly(cursor, rows, range, cx)
+    }
+
+    /// Whether a plain row comes next that is certainly not before the slice, and nothing is to be opened before it.
+    fn begins_plainly(
+        &self,
+        cursor: &mut Cursor,
+        rows: Rows<'_>,
+        range: &Range,
+        cx: &mut ReadContext,
+    ) -> Result<bool> {
+        if range.with_keys || !self.open.is_live() {
+            return Ok(false);
+        }
         let mut position = self.position;
         Ok(cursor.one_plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
     }

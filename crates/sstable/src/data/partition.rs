@@ -404,8 +404,11 @@ impl ReaderState {
         if self.selection.reversed {
             return self.begin_backward(table, cx);
         }
+        let rows = Rows { data: table.data(), layout: table.layout() };
         if self.walk != Walk::Forward {
             self.forward = Forward::at(self.rows_start, DeletionTime::LIVE);
+        } else if self.range.is_name && self.forward.begin_here((&mut self.cursor, rows, &self.range), cx)? {
+            return Ok(None);
         }
         let known = self.forward.position() > 0;
         let block = match &mut self.index {

@@ -7,6 +7,9 @@ use crate::block::{Block, ReadContext};
 use crate::compression::DataBlocks;
 use crate::error::Result;
 
+/// Bytes of a block that are had at least: a row that crosses into it is joined, with more than its own bytes.
+const FRONT_BYTES_MIN: usize = 1 << 10;
+
 /// The bytes in hand. Keeps the last block read, so that neighbours cost no second look into the cache.
 #[derive(Default)]
 pub(super) struct Window {
@@ -56,19 +59,25 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         let start = number * block_bytes;
-        let last = self.block.take().map(|block| (block, self.block_start));
+        if let Some(short) = self.block.take_if(|_| self.block_start == start) {
+            data.fell_short(short.len());
+        }
+        if self.comes_back {
+            let last = self.block.take().map(|block| (block, self.block_start));
+            let before = std::mem::replace(&mut self.before, last);
+            if let Some((block, from)) = before
+                && from == start
+                && position - start < block.len() as u64
+            {
+                (self.block, self.block_start) = (Some(block), start);
+                return Ok((position - start) as usize);
+            }
+        }
+        self.block = None;
         self.block_start = start;
-        let has_it =
-            |(block, from): &mut (Block, u64)| *from == start && position - start < block.len() as u64;
-        if let Some((block, _)) = self.before.take_if(has_it) {
-            (self.block, self.before) = (Some(block), last);
-            return Ok((position - start) as usize);
-        }
-        match last {
-            Some((short, from)) if from == start => data.fell_short(short.len()),
-            last => self.before = last.filter(|_| self.comes_back),
-        }
-        let wanted = if position < self.reach { (self.reach - start) as usize } else { usize::MAX };
+        let is_foreseen = position < self.reach;
+        let wanted =
+            if is_foreseen { ((self.reach - start) as usize).max(FRONT_BYTES_MIN) } else { usize::MAX };
         self.block = Some(data.block(number, wanted, cx)?);
         Ok((position - start) as usize)
     }
