@@ -82,6 +82,10 @@ impl Asked<'_> {
         self.table.clustering.iter().any(|column| column.reversed)
     }
 
+    fn direction(&self) -> &'static str {
+        if self.reversed { "reversed" } else { "forward" }
+    }
+
     fn door(&self) -> &'static str {
         if self.cql { "CQL " } else { "" }
     }
@@ -366,7 +370,7 @@ impl Bench<'_> {
 }
 
 fn slice_name(from: Asked<'_>) -> String {
-    let direction = if from.reversed { "reversed" } else { "forward" };
+    let direction = from.direction();
     let Asked { table, width, partitions, place, .. } = from;
     let width = if partitions == 1 { width.to_string() } else { format!("{width}, any of {partitions}") };
     format!("{}slice 100 of {width}, {} {direction}, {place}", from.door(), table.name)
@@ -374,8 +378,7 @@ fn slice_name(from: Asked<'_>) -> String {
 
 /// The same of a narrow partition, by whatever table is compared with it.
 fn narrow_name(from: Asked<'_>) -> String {
-    let direction = if from.reversed { "reversed" } else { "forward" };
-    format!("{}{direction}, {}", from.door(), from.place)
+    format!("{}{}, {}", from.door(), from.direction(), from.place)
 }
 
 /// What stands for the width in key and values of one of many narrow partitions.

@@ -71,7 +71,8 @@ impl Forward {
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
     ) -> Result<bool> {
-        let begins = self.is_near && self.position > 0 && self.begins_plainly(cursor, rows, range, cx)?;
+        let may_begin = self.is_near && self.position > 0 && self.may_begin_plainly(range);
+        let begins = may_begin && self.begins_plainly(cursor, rows, range, cx)?;
         if begins {
             (self.phase, self.run_rows) = (Phase::Begun, FIRST_RUN_ROWS);
         }
@@ -242,14 +243,19 @@ impl Forward {
         range: &Range,
         cx: &mut ReadContext,
     ) -> Result<bool> {
-        if range.with_keys || !self.open.is_live() {
+        if !self.may_begin_plainly(range) {
             return Ok(false);
         }
         self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
         self.begins_plainly(cursor, rows, range, cx)
     }
 
-    /// Whether a plain row comes next that is certainly not before the slice, and nothing is to be opened before it.
+    /// Whether rows need no keys and nothing is to be opened before the slice.
+    fn may_begin_plainly(&self, range: &Range) -> bool {
+        !range.with_keys && self.open.is_live()
+    }
+
+    /// Whether a plain row comes next that is certainly not before the slice.
     fn begins_plainly(
         &self,
         cursor: &mut Cursor,
@@ -257,9 +263,6 @@ impl Forward {
         range: &Range,
         cx: &mut ReadContext,
     ) -> Result<bool> {
-        if range.with_keys || !self.open.is_live() {
-            return Ok(false);
-        }
         let mut position = self.position;
         Ok(cursor.one_plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
     }

@@ -54,13 +54,13 @@ struct Selection {
     reversed: bool,
     /// Slices or names begun.
     begun: usize,
-    /// Bytes of rows after which a forward slice is likely to be left; `None` if it is read to its end.
-    likely_bytes: Option<u64>,
+    /// Rows after which a slice is likely to be left; `None` if it is read to its end.
+    likely_rows: Option<u64>,
 }
 
 impl Selection {
     fn of(filter: Option<Arc<ClusteringFilter>>, reversed: bool) -> Selection {
-        Selection { filter, reversed, begun: 0, likely_bytes: None }
+        Selection { filter, reversed, begun: 0, likely_rows: None }
     }
 }
 
@@ -219,11 +219,7 @@ impl PartitionReader {
     /// Says after how many rows of a selected slice the reader is likely to be left, so that no more is decompressed for it
     /// than they are likely to take. Rows behind that are read as well.
     pub fn expect_rows(&mut self, rows: u64) {
-        let stats = self.table.stats();
-        if let Ok(all @ 1..) = u64::try_from(stats.rows) {
-            let mean = self.table.data().data_length() / all + 1;
-            self.state.selection.likely_bytes = Some(rows.saturating_mul(mean));
-        }
+        self.state.selection.likely_rows = Some(rows);
     }
 
     /// Selects one slice.
@@ -391,12 +387,17 @@ impl ReaderState {
     }
 
     /// Says how far the slice in `range` is foreseen to go forward from where the row index leads.
-    fn foresee(&mut self, from: u64) {
-        let likely_bytes = if self.range.is_name { Some(0) } else { self.selection.likely_bytes };
-        let reach = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
-        if self.index.is_some() {
-            self.cursor.foresee(reach);
+    fn foresee(&mut self, table: &SsTable, from: u64) {
+        if self.index.is_none() {
+            return;
         }
+        let likely_bytes = match self.selection.likely_rows {
+            _ if self.range.is_name => Some(0),
+            Some(rows) => mean_row_bytes(table).map(|mean| rows.saturating_mul(mean)),
+            None => None,
+        };
+        let reach = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
+        self.cursor.foresee(reach);
     }
 
     /// Begins the slice in `range`; `Some` if it begins with a made marker.
@@ -422,7 +423,7 @@ impl ReaderState {
             None => None,
         };
         self.forward.begin(block);
-        self.foresee(self.forward.position());
+        self.foresee(table, self.forward.position());
         self.walk = Walk::Forward;
         Ok(None)
     }
@@ -503,6 +504,12 @@ fn watched<T>(cx: &mut ReadContext, step: impl FnOnce(&mut ReadContext) -> Resul
     let done = step(cx);
     cx.leave(before);
     done
+}
+
+/// Bytes of a row of the table in the mean, rounded up; `None` where it counts none.
+fn mean_row_bytes(table: &SsTable) -> Option<u64> {
+    let rows = u64::try_from(table.stats().rows).ok()?;
+    Some(table.data().data_length().checked_div(rows)? + 1)
 }
 
 fn absolute(partition: u64, block: &crate::index_bti::IndexBlock) -> IndexBlock {
