@@ -63,9 +63,11 @@ impl CompressedBlocks {
         Ok(block)
     }
 
-    /// See `DataBlocks::fell_short`.
-    pub(super) fn fell_short(&self, bytes: usize) {
-        self.fronts.fell_short(bytes);
+    /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
+    pub(super) fn fell_short(&self, number: u64, bytes: usize) {
+        if self.file.cache().get(self.file.number(), number).is_none() {
+            self.fronts.fell_short(bytes);
+        }
     }
 
     /// Whether so many bytes of a chunk are all that is wanted of it.

@@ -39,10 +39,10 @@ impl DataBlocks {
         }
     }
 
-    /// Tells that so many bytes of a block, which were asked for as all that is wanted of it, did not do.
-    pub fn fell_short(&self, bytes: usize) {
+    /// Tells that the first `bytes` of a block, which were asked for as all that is wanted of it, did not do.
+    pub fn fell_short(&self, number: u64, bytes: usize) {
         match self {
-            DataBlocks::Compressed(blocks) => blocks.fell_short(bytes),
+            DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes),
             DataBlocks::Plain(_) => {}
         }
     }

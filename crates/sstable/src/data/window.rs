@@ -60,7 +60,7 @@ impl Window {
         }
         let start = number * block_bytes;
         if let Some(short) = self.block.take_if(|_| self.block_start == start) {
-            data.fell_short(short.len());
+            data.fell_short(number, short.len());
         }
         if self.comes_back {
             let last = self.block.take().map(|block| (block, self.block_start));
