@@ -74,6 +74,8 @@ pub struct Touched {
     pub index_nodes: u64,
     /// Partitions whose place in Data.db was remembered, so that neither filter nor index was asked.
     pub places_remembered: u64,
+    /// Index blocks of wide partitions found in what is kept of their row indexes in memory, without a walk.
+    pub index_blocks_remembered: u64,
     /// Pages of index components found in the cache.
     pub index_pages_cached: u64,
     /// Pages of index components read from a file.
@@ -103,6 +105,7 @@ impl Touched {
     pub fn add(&mut self, other: &Touched) {
         self.index_nodes += other.index_nodes;
         self.places_remembered += other.places_remembered;
+        self.index_blocks_remembered += other.index_blocks_remembered;
         self.index_pages_cached += other.index_pages_cached;
         self.index_pages_read += other.index_pages_read;
         self.blocks_cached += other.blocks_cached;

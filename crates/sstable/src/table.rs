@@ -24,6 +24,7 @@ use crate::statistics::{ClusteringBound, MURMUR3_PARTITIONER, Statistics, Stats}
 pub use alone::{Compression, compression_of, read_statistics, read_whole};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
+use helenus_model::partitions::PartitionKey;
 use helenus_model::schema::Table;
 use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
@@ -134,10 +135,10 @@ impl SsTable {
         self.filter.may_contain(h1, h2)
     }
 
-    /// Whether a partition of this key's hash was found here before: neither range nor filter need be asked then.
+    /// Whether a partition of this key or of its hash was found here before: neither range nor filter need be asked then.
     #[inline]
-    pub fn remembers(&self, hash: &KeyHash) -> bool {
-        self.places.get(hash).is_some()
+    pub fn remembers(&self, key: &PartitionKey) -> bool {
+        self.places.get(&key.hash).is_some() || self.index.remembered(key).is_some()
     }
 
     /// Ordered position of the first partition.

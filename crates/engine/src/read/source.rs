@@ -257,7 +257,7 @@ pub(super) fn reason_to_skip(
     filter: &ClusteringFilter,
     deletion: DeletionTime,
 ) -> Option<SkipReason> {
-    let is_there = table.remembers(&key.hash);
+    let is_there = table.remembers(key);
     if !is_there && !table.covers(&key.decorated) {
         return Some(SkipReason::KeyRange);
     }

@@ -9,6 +9,7 @@ use super::layout::RowLayout;
 use super::slice::{Range, Step};
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
+use crate::index_bti::KnownBlocks;
 use crate::stopwatch::Stage;
 use crate::table::{Blocks, BlocksMemory, PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
@@ -110,7 +111,7 @@ impl PartitionReader {
         cx: &mut ReadContext,
     ) -> Result<PartitionReader> {
         let mut reader = PartitionReader::unopened(table, cx);
-        reader.reopen(position, None, with_static, cx)?;
+        reader.reopen((position, None), None, with_static, cx)?;
         Ok(reader)
     }
 
@@ -125,12 +126,18 @@ impl PartitionReader {
     ) -> Result<Option<PartitionReader>> {
         if let Some(data) = table.places().get(&key.hash) {
             let mut reader = PartitionReader::unopened(table.clone(), cx);
-            reader.reopen(&PartitionPosition { data, index: None }, None, with_static, cx)?;
+            reader.reopen((&PartitionPosition { data, index: None }, None), None, with_static, cx)?;
             if reader.state.key == key.bytes {
                 cx.touched.places_remembered += 1;
                 return Ok(Some(reader));
             }
             reader.close(cx);
+        }
+        if let Some((position, slot)) = table.index().remembered(key) {
+            let mut reader = PartitionReader::unopened(table.clone(), cx);
+            reader.reopen((&position, Some(slot)), Some(&key.bytes), with_static, cx)?;
+            cx.touched.places_remembered += 1;
+            return Ok(Some(reader));
         }
         let place = (&key.hash, &key.decorated[..]);
         let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
@@ -138,7 +145,10 @@ impl PartitionReader {
         };
         let mut reader = PartitionReader::unopened(table.clone(), cx);
         let known = position.index.is_some().then_some(&key.bytes[..]);
-        reader.reopen(&position, known, with_static, cx)?;
+        if let Some(entry) = &position.index {
+            table.index().see(key, entry, cx);
+        }
+        reader.reopen((&position, None), known, with_static, cx)?;
         if reader.state.key == key.bytes {
             if position.index.is_none() {
                 table.places().put(&key.hash, position.data);
@@ -168,7 +178,7 @@ impl PartitionReader {
     /// only for the static row, or when its key is not `known`.
     pub(super) fn reopen(
         &mut self,
-        position: &PartitionPosition,
+        (position, slot): (&PartitionPosition, Option<usize>),
         known: Option<&[u8]>,
         with_static: bool,
         cx: &mut ReadContext,
@@ -178,7 +188,9 @@ impl PartitionReader {
         state.rows_start = 0;
         state.static_row.clear();
         state.drop_index();
-        if let Some(entry) = &position.index {
+        if let Some(slot) = slot {
+            state.index = Some(Blocks::Known(KnownBlocks::new(slot)));
+        } else if let Some(entry) = &position.index {
             let memory = &mut state.blocks_memory;
             state.index = Some(watched(cx, |cx| self.table.index().blocks(entry, memory, cx))?);
         }
@@ -289,7 +301,7 @@ impl PartitionReader {
     /// where an element does. Without an index, where the rows start.
     pub(super) fn near_end(&mut self, cx: &mut ReadContext) -> Result<(u64, bool)> {
         let Some(index) = &mut self.state.index else { return Ok((self.state.rows_start, false)) };
-        match index.near_end(self.table.layout(), cx)? {
+        match index.near_end((self.table.index(), self.table.layout()), cx)? {
             Some((offset, is_end)) => Ok((self.state.start + offset, is_end)),
             None => Err(self.table.index().corrupt("a row index without a block")),
         }
@@ -417,7 +429,7 @@ impl ReaderState {
             Some(_) if known && self.range.start.is_empty() => None,
             Some(index) => {
                 let (offset, open) =
-                    watched(cx, |cx| index.floor_start(table.layout(), &self.range.start, cx))?;
+                    watched(cx, |cx| index.floor_start((table.index(), table.layout()), &self.range.start, cx))?;
                 Some((self.start + offset, open.unwrap_or(DeletionTime::LIVE)))
             }
             None => None,
@@ -432,7 +444,7 @@ impl ReaderState {
         self.cursor.set_comes_back(true);
         let block = match &mut self.index {
             Some(index) => {
-                let found = watched(cx, |cx| index.floor_reversed(table.layout(), &self.range.end, cx))?;
+                let found = watched(cx, |cx| index.floor_reversed((table.index(), table.layout()), &self.range.end, cx))?;
                 let Some(block) = found else {
                     self.walk = Walk::Between;
                     return Ok(None);
@@ -454,11 +466,12 @@ impl ReaderState {
         match self.walk {
             Walk::Between => Ok(None),
             Walk::Forward => self.forward.step((&mut self.cursor, &mut self.made), rows, &self.range, cx),
-            Walk::Backward => self.step_backward(rows, cx),
+            Walk::Backward => self.step_backward(table, cx),
         }
     }
 
-    fn step_backward(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<Option<Step>> {
+    fn step_backward(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
+        let rows = Rows { data: table.data(), layout: table.layout() };
         loop {
             let buffers = (&mut self.cursor, &mut self.made);
             match self.backward.step(buffers, rows, &self.range, cx)? {
@@ -467,7 +480,7 @@ impl ReaderState {
                 BackwardStep::BlockDone => {}
             }
             let before = match &mut self.index {
-                Some(index) => watched(cx, |cx| index.previous(rows.layout, cx))?,
+                Some(index) => watched(cx, |cx| index.previous((table.index(), rows.layout), cx))?,
                 None => None,
             };
             match before {

@@ -100,7 +100,7 @@ impl Scan {
     fn go_to(&mut self, start: &[u8], cx: &mut ReadContext) -> Result<()> {
         let table = self.table.clone();
         let (partitions, rows) = match table.index() {
-            Index::Bti { partitions, rows } => (partitions, rows),
+            Index::Bti { partitions, rows, .. } => (partitions, rows),
             Index::Big(index) => {
                 self.next = index.start_of_first_from(start, cx)?.or(self.next);
                 return Ok(());
@@ -122,7 +122,7 @@ impl Scan {
     }
 
     fn enter(&mut self, position: PartitionPosition, with_static: bool, cx: &mut ReadContext) -> Result<()> {
-        self.reader.reopen(&position, None, with_static, cx)?;
+        self.reader.reopen((&position, None), None, with_static, cx)?;
         self.position = position;
         self.token = KeyHash::of(self.reader.key()).token;
         self.decorated.clear();

@@ -3,8 +3,11 @@
 //! Both are tries of byte-comparable keys (`crate::trie`) that keep no more of a key than tells it from its
 //! neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
 
+mod known_blocks;
+mod landmarks;
 mod page_cursor;
 mod partition_index;
+mod remembered;
 mod row_index;
 mod row_index_writer;
 
@@ -14,7 +17,9 @@ mod against_cassandra;
 mod from_a_node;
 
 pub use crate::deletion_time::{DeletionTimeBytes, read_deletion_time};
+pub(crate) use known_blocks::KnownBlocks;
 pub use page_cursor::PageCursor;
 pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};
+pub(crate) use remembered::Remembered;
 pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader, RowIndexStacks};
 pub use row_index_writer::{PartitionEnd, RowIndexWriter};

@@ -105,10 +105,11 @@ pub struct IndexBlock {
     pub open: Option<DeletionTime>,
 }
 
+/// What a separator says of the block behind it.
 #[derive(Clone, Copy, Debug)]
-struct Separator {
-    offset: u64,
-    open: Option<DeletionTime>,
+pub(super) struct Separator {
+    pub(super) offset: u64,
+    pub(super) open: Option<DeletionTime>,
 }
 
 /// Finds blocks of one partition. Forward: `floor`, then `next`; backward: `floor_reversed`, then `previous`. Each of
@@ -230,23 +231,28 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
     }
 
     fn separator(&self) -> Result<Separator> {
-        let flags = self.walker.payload_flags();
-        let len = usize::from(flags & !FLAG_OPEN);
-        if len == 0 {
-            return Err(self.walker.corrupt("a separator of the row index has no offset"));
-        }
-        let Ok(offset) = u64::try_from(read_signed(self.walker.payload(len)?)) else {
-            return Err(self.walker.corrupt("an offset of the row index is negative"));
-        };
-        let mut open = None;
-        if flags & FLAG_OPEN != 0 {
-            // The form of 12 bytes: nothing open is stored as no flag.
-            let bytes = self.walker.payload(len + super::DeletionTimeBytes::LENGTH_MAX)?;
-            match bytes.get(len..).and_then(read_deletion_time) {
-                Some((deletion, _)) => open = Some(deletion).filter(|deletion| !deletion.is_live()),
-                None => return Err(self.walker.corrupt("an open deletion of the row index is impossible")),
-            }
-        }
-        Ok(Separator { offset, open })
+        separator(&self.walker)
     }
+}
+
+/// What the separator says at which a walker stands.
+pub(super) fn separator<F: Deref<Target = BlockFile>>(walker: &Walker<F>) -> Result<Separator> {
+    let flags = walker.payload_flags();
+    let len = usize::from(flags & !FLAG_OPEN);
+    if len == 0 {
+        return Err(walker.corrupt("a separator of the row index has no offset"));
+    }
+    let Ok(offset) = u64::try_from(read_signed(walker.payload(len)?)) else {
+        return Err(walker.corrupt("an offset of the row index is negative"));
+    };
+    let mut open = None;
+    if flags & FLAG_OPEN != 0 {
+        // The form of 12 bytes: nothing open is stored as no flag.
+        let bytes = walker.payload(len + super::DeletionTimeBytes::LENGTH_MAX)?;
+        match bytes.get(len..).and_then(read_deletion_time) {
+            Some((deletion, _)) => open = Some(deletion).filter(|deletion| !deletion.is_live()),
+            None => return Err(walker.corrupt("an open deletion of the row index is impossible")),
+        }
+    }
+    Ok(Separator { offset, open })
 }

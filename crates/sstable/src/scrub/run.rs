@@ -396,13 +396,13 @@ impl Run<'_, '_> {
         let layout = &self.parts.layout;
         let mut blocks = index.blocks(entry, &mut BlocksMemory::default(), &mut self.cx).ok()?;
         let mut found = None;
-        let mut block = blocks.floor_reversed(layout, AFTER_ALL, &mut self.cx).ok()?;
+        let mut block = blocks.floor_reversed((index, layout), AFTER_ALL, &mut self.cx).ok()?;
         while let Some(now) = block {
             let position = extent.start.checked_add(now.offset).filter(|position| *position > at)?;
             if position < extent.end {
                 found = Some((position, now.open));
             }
-            match blocks.previous(layout, &mut self.cx) {
+            match blocks.previous((index, layout), &mut self.cx) {
                 Ok(before) => block = before.filter(|before| extent.start.saturating_add(before.offset) > at),
                 Err(_) => break,
             }

@@ -9,13 +9,14 @@ use crate::error::{Error, Result};
 use crate::filter::hash_byte;
 use crate::index_big::{BigIndex, PromotedIndex, PromotedMemory, PromotedReader, Summary};
 use crate::index_bti::{
-    IndexBlock, IndexPosition, PartitionIndex, RowIndexEntry, RowIndexReader, RowIndexStacks,
+    IndexBlock, IndexPosition, KnownBlocks, PartitionIndex, Remembered, RowIndexEntry, RowIndexReader, RowIndexStacks,
 };
 use crate::statistics::Stats;
 use crate::table::opener::Opener;
 use crate::version::{Format, Version};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
+use helenus_model::partitions::PartitionKey;
 use helenus_model::token::KeyHash;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) enum Index {
         partitions: PartitionIndex,
         /// Rows.db.
         rows: Arc<BlockFile>,
+        /// What of Rows.db is in memory.
+        remembered: Remembered,
     },
     /// Index.db.
     Big(BigIndex),
@@ -64,7 +67,8 @@ impl Index {
                 let partitions = opener.paged(Component::Partitions, partitions_number)?;
                 let partitions = PartitionIndex::open(partitions, cx)?;
                 let rows = Arc::new(opener.paged(Component::Rows, rows_number)?);
-                Ok(Index::Bti { partitions, rows })
+                let remembered = Remembered::new(rows.cache().clone());
+                Ok(Index::Bti { partitions, rows, remembered })
             }
             Format::Big => {
                 let index = opener.paged(Component::Index, partitions_number)?;
@@ -107,7 +111,7 @@ impl Index {
     /// Its components.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<BlockFile>> {
         let (first, second) = match self {
-            Index::Bti { partitions, rows } => (partitions.file(), Some(rows)),
+            Index::Bti { partitions, rows, .. } => (partitions.file(), Some(rows)),
             Index::Big(index) => (index.file(), None),
         };
         [first].into_iter().chain(second)
@@ -123,7 +127,7 @@ impl Index {
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionPosition>> {
         match self {
-            Index::Bti { partitions, rows } => {
+            Index::Bti { partitions, rows, .. } => {
                 let Some(found) = partitions.lookup(decorated, hash_byte(hash.halves.1), cx)? else {
                     return Ok(None);
                 };
@@ -147,6 +151,20 @@ impl Index {
         position.index.is_some() || matches!(self, Index::Big(_))
     }
 
+    /// A wide partition whose row index is in memory, and the slot where it is.
+    #[inline]
+    pub(crate) fn remembered(&self, key: &PartitionKey) -> Option<(PartitionPosition, usize)> {
+        let Index::Bti { remembered, .. } = self else { return None };
+        remembered.find(key).map(|(slot, entry)| (wide(*entry), slot))
+    }
+
+    /// Sees a read of a wide partition, which may be worth to be remembered.
+    pub(crate) fn see(&self, key: &PartitionKey, entry: &RowIndex, cx: &ReadContext) {
+        if let (Index::Bti { rows, remembered, .. }, RowIndex::Bti(entry)) = (self, entry) {
+            remembered.see(key, (rows, entry), cx);
+        }
+    }
+
     /// Begins to look at the blocks of a wide partition.
     pub(crate) fn blocks(
         &self,
@@ -164,6 +182,14 @@ impl Index {
                 Ok(Blocks::Big(PromotedReader::new(index.file().clone(), index.form(), *entry, memory)))
             }
             _ => Err(self.corrupt("a place of a partition in a table of another format")),
+        }
+    }
+
+    /// What is in memory of Rows.db, and Rows.db.
+    fn in_memory(&self) -> Result<(&Remembered, &Arc<BlockFile>)> {
+        match self {
+            Index::Bti { rows, remembered, .. } => Ok((remembered, rows)),
+            Index::Big(_) => Err(self.corrupt("a place of a partition in a table of another format")),
         }
     }
 
@@ -202,6 +228,8 @@ pub(crate) struct BlocksMemory {
 pub(crate) enum Blocks {
     /// By its trie in Rows.db.
     Bti(RowIndexReader<Arc<BlockFile>>),
+    /// By what is in memory of that trie.
+    Known(KnownBlocks),
     /// By its list in Index.db.
     Big(PromotedReader),
 }
@@ -211,6 +239,7 @@ impl Blocks {
     pub(crate) fn into_memory(self, memory: &mut BlocksMemory) {
         match self {
             Blocks::Bti(reader) => memory.bti = reader.into_stacks(),
+            Blocks::Known(known) => memory.bti = known.into_stacks(),
             Blocks::Big(reader) => memory.big = reader.into_memory(),
         }
     }
@@ -219,12 +248,13 @@ impl Blocks {
     #[inline]
     pub(crate) fn floor_start(
         &mut self,
-        layout: &RowLayout,
+        (index, layout): (&Index, &RowLayout),
         bound: &[u8],
         cx: &mut ReadContext,
     ) -> Result<(u64, Option<DeletionTime>)> {
         match self {
             Blocks::Bti(reader) => reader.floor_start(bound, cx),
+            Blocks::Known(known) => known.floor_start(index.in_memory()?, bound, cx),
             Blocks::Big(reader) => reader.floor_start(layout, bound, cx),
         }
     }
@@ -233,12 +263,13 @@ impl Blocks {
     #[inline]
     pub(crate) fn floor_reversed(
         &mut self,
-        layout: &RowLayout,
+        (index, layout): (&Index, &RowLayout),
         bound: &[u8],
         cx: &mut ReadContext,
     ) -> Result<Option<IndexBlock>> {
         match self {
             Blocks::Bti(reader) => reader.floor_reversed(bound, cx),
+            Blocks::Known(known) => known.floor_reversed(index.in_memory()?, bound, cx),
             Blocks::Big(reader) => reader.floor_reversed(layout, bound, cx),
         }
     }
@@ -247,11 +278,12 @@ impl Blocks {
     #[inline]
     pub(crate) fn previous(
         &mut self,
-        layout: &RowLayout,
+        (index, layout): (&Index, &RowLayout),
         cx: &mut ReadContext,
     ) -> Result<Option<IndexBlock>> {
         match self {
             Blocks::Bti(reader) => reader.previous(cx),
+            Blocks::Known(known) => known.previous(index.in_memory()?, cx),
             Blocks::Big(reader) => reader.previous(layout, cx),
         }
     }
@@ -259,12 +291,12 @@ impl Blocks {
     /// A place near the partition's end, from its start: the end-of-partition byte itself, and `true`, or the last block.
     pub(crate) fn near_end(
         &mut self,
-        layout: &RowLayout,
+        (index, layout): (&Index, &RowLayout),
         cx: &mut ReadContext,
     ) -> Result<Option<(u64, bool)>> {
-        let last = self.floor_reversed(layout, AFTER_ALL, cx)?;
+        let last = self.floor_reversed((index, layout), AFTER_ALL, cx)?;
         Ok(last.map(|block| match self {
-            Blocks::Bti(_) => (block.end, true),
+            Blocks::Bti(_) | Blocks::Known(_) => (block.end, true),
             // Whether the last block's length has that byte in it depends on where it ended.
             Blocks::Big(_) => (block.offset, false),
         }))

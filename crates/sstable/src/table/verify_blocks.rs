@@ -35,10 +35,10 @@ impl<'a> BlockCheck<'a> {
     ) -> Result<BlockCheck<'a>> {
         let mut lookups = index.blocks(entry, &mut BlocksMemory::default(), cx)?;
         let mut blocks = Vec::new();
-        let mut block = lookups.floor_reversed(layout, AFTER_ALL, cx)?;
+        let mut block = lookups.floor_reversed((index, layout), AFTER_ALL, cx)?;
         while let Some(now) = block {
             blocks.push(now);
-            block = lookups.previous(layout, cx)?;
+            block = lookups.previous((index, layout), cx)?;
         }
         blocks.reverse();
         if blocks.is_empty() || !blocks.is_sorted_by(|a, b| a.end == b.offset) {
@@ -93,12 +93,12 @@ impl<'a> BlockCheck<'a> {
         let Some(block) = self.blocks.get(number).copied() else { return Ok(()) };
         let at = self.start + block.offset;
         for bound in [&self.first, &self.last] {
-            let found = self.lookups.floor_start(self.layout, bound, cx)?;
+            let found = self.lookups.floor_start((self.index, self.layout), bound, cx)?;
             if found != (block.offset, block.open) {
                 return Err(self.wrong(at, "is not found by its rows"));
             }
         }
-        let found = self.lookups.floor_reversed(self.layout, &self.last, cx)?;
+        let found = self.lookups.floor_reversed((self.index, self.layout), &self.last, cx)?;
         let is_only = self.first == self.last;
         let before = number.checked_sub(1).and_then(|before| self.blocks.get(before));
         let is_right = found == Some(block) || (is_only && found == before.copied());

@@ -6,6 +6,7 @@
 //! Source: Cassandra's `io.tries` and `BtiFormat.md`.
 
 mod iterate;
+mod keyed;
 mod node;
 mod node_type;
 mod sized_int;
@@ -16,6 +17,7 @@ mod writer;
 pub(crate) mod test_file;
 
 pub(crate) use iterate::{Backward, Forward, Trail};
+pub(crate) use keyed::{Keyed, last_key};
 pub(crate) use sized_int::{read_signed, signed_size, write_signed};
 pub(crate) use walker::Walker;
 pub(crate) use writer::{TriePayload, TrieWriter};

@@ -75,6 +75,14 @@ impl Node {
         self.kind.shape == Shape::Dense
     }
 
+    /// The byte that leads to a child; 0 where there is none.
+    pub(super) fn byte(&self, page: &[u8], index: usize) -> u8 {
+        match self.kind.shape {
+            Shape::Dense => self.first.wrapping_add(index as u8),
+            _ => page.get(self.keys_at as usize + index).copied().unwrap_or_default(),
+        }
+    }
+
     /// The child of this byte, or where it would be: the index of the first child with a greater byte.
     #[inline]
     pub(super) fn search(&self, page: &[u8], byte: u8) -> Result<usize, usize> {

@@ -110,6 +110,11 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         self.node.search(self.page(), byte)
     }
 
+    /// The byte that leads to a child.
+    pub(crate) fn byte(&self, index: usize) -> u8 {
+        self.node.byte(self.page(), index)
+    }
+
     /// The position of a child; `None` for an absent one of a dense node and beyond the last.
     #[inline]
     pub(crate) fn child(&self, index: usize) -> Result<Option<u64>> {

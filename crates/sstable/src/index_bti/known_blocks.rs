@@ -1,0 +1,105 @@
+//! Finds blocks of a wide partition whose row index is in memory, and of the trie what that cannot tell.
+
+#![deny(clippy::indexing_slicing)]
+
+use super::landmarks::Landmarks;
+use super::remembered::Remembered;
+use super::row_index::{IndexBlock, RowIndexReader, RowIndexStacks};
+use crate::block::{BlockFile, ReadContext};
+use crate::error::{Error, Result};
+use helenus_model::deletion::DeletionTime;
+use std::sync::Arc;
+
+/// As a `RowIndexReader` of the partition: `floor_start`, or `floor_reversed` and then `previous`. Each can be called again
+/// after `WouldBlock`.
+pub(crate) struct KnownBlocks {
+    slot: usize,
+    /// The block that `floor_reversed` or `previous` gave last, unless it came from the trie.
+    behind: Option<usize>,
+    trie: Option<RowIndexReader<Arc<BlockFile>>>,
+}
+
+/// What a table's memory and Rows.db have.
+pub(crate) type At<'a> = (&'a Remembered, &'a Arc<BlockFile>);
+
+impl KnownBlocks {
+    /// Of the partition in a slot of the table's memory.
+    pub(crate) fn new(slot: usize) -> KnownBlocks {
+        KnownBlocks { slot, behind: None, trie: None }
+    }
+
+    /// Gives the memory of walks back, if there were any.
+    pub(crate) fn into_stacks(self) -> RowIndexStacks {
+        self.trie.map(RowIndexReader::into_stacks).unwrap_or_default()
+    }
+
+    /// See `RowIndexReader::floor_start`.
+    #[inline]
+    pub(crate) fn floor_start(
+        &mut self,
+        at: At<'_>,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<(u64, Option<DeletionTime>)> {
+        if let Some(found) = at.0.landmarks(self.slot).and_then(|known| known.floor_start(bound)) {
+            cx.touched.index_blocks_remembered += 1;
+            return Ok(found);
+        }
+        self.trie(at, cx)?.floor_start(bound, cx)
+    }
+
+    /// See `RowIndexReader::floor_reversed`.
+    pub(crate) fn floor_reversed(
+        &mut self,
+        at: At<'_>,
+        bound: &[u8],
+        cx: &mut ReadContext,
+    ) -> Result<Option<IndexBlock>> {
+        self.behind = at.0.landmarks(self.slot).and_then(|known| known.floor_reversed(bound));
+        match self.block_behind(at, cx) {
+            Some(block) => Ok(Some(block)),
+            None => self.trie(at, cx)?.floor_reversed(bound, cx),
+        }
+    }
+
+    /// See `RowIndexReader::previous`.
+    pub(crate) fn previous(&mut self, at: At<'_>, cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
+        match self.behind {
+            Some(number) => {
+                let Some(before) = number.checked_sub(1) else { return Ok(None) };
+                self.behind = Some(before);
+                self.block_behind(at, cx).map(Some).ok_or_else(|| lost(at.1))
+            }
+            None => self.trie(at, cx)?.previous(cx),
+        }
+    }
+
+    fn block_behind(&self, at: At<'_>, cx: &mut ReadContext) -> Option<IndexBlock> {
+        let block = at.0.landmarks(self.slot).and_then(|known| known.block(self.behind?))?;
+        cx.touched.index_blocks_remembered += 1;
+        Some(block)
+    }
+
+    #[cold]
+    fn trie(
+        &mut self,
+        (remembered, rows): At<'_>,
+        cx: &mut ReadContext,
+    ) -> Result<&mut RowIndexReader<Arc<BlockFile>>> {
+        match &mut self.trie {
+            Some(trie) => Ok(trie),
+            none => {
+                let Some(entry) = remembered.landmarks(self.slot).map(Landmarks::entry) else {
+                    return Err(lost(rows));
+                };
+                Ok(none.insert(RowIndexReader::new(rows.clone(), entry, cx)?))
+            }
+        }
+    }
+}
+
+/// What is known of a partition stays as long as its table is open.
+#[cold]
+fn lost(rows: &BlockFile) -> Error {
+    rows.corrupt(0, "the row index of a partition that was in memory is not any more")
+}
