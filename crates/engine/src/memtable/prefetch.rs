@@ -23,3 +23,25 @@ pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
         prefetch_lines(to.as_ptr().wrapping_byte_offset(STEPS * step), bytes.div_ceil(LINE_BYTES));
     }
 }
+
+/// Asks for a node and for those that lie between it and a later one, as rows written in order do, whichever order that was.
+#[inline(always)]
+pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
+    /// Lines of a node.
+    const NODE_LINES: usize = 2;
+    /// Lines of those behind it that a search looks at, mostly.
+    const LINES: usize = 8;
+    const DISTANCE_BYTES_MAX: usize = 4096;
+    let from = from.as_ptr();
+    let distance = to as isize - from as isize;
+    if distance.unsigned_abs() > DISTANCE_BYTES_MAX {
+        return prefetch_lines(from, NODE_LINES);
+    }
+    prefetch_lines(from, NODE_LINES);
+    // In the order in which the search comes to them.
+    let step = LINE_BYTES as isize * distance.signum();
+    let first = if distance < 0 { from } else { from.wrapping_byte_add(LINE_BYTES) };
+    for line in 1..=LINES as isize {
+        prefetch_lines(first.wrapping_byte_offset(line * step), 1);
+    }
+}

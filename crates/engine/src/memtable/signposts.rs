@@ -12,7 +12,7 @@
 use super::arena::Arena;
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use helenus_host::prefetch_lines;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
 /// Entries of a board.
 const ENTRIES: usize = 32;
@@ -20,8 +20,8 @@ const ENTRIES: usize = 32;
 const DEPTH_MAX: usize = 8;
 /// Bytes of a key that its head has.
 const HEAD_BYTES: usize = 16;
-/// Cache lines of a board's heads.
-const HEAD_LINES: usize = ENTRIES * HEAD_BYTES / 64 + 1;
+/// Cache lines of a board.
+const BOARD_LINES: usize = ENTRIES * (HEAD_BYTES + size_of::<usize>()) / 64 + 1;
 
 /// A key's first 16 bytes as numbers, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
 type Head = (u64, u64);
@@ -68,13 +68,13 @@ impl<N> Default for Signposts<N> {
 
 impl<N> Signposts<N> {
     /// A node whose key lies below this one and near it, if nothing was moved meanwhile; any node otherwise, or `None`, as
-    /// where many keys have the first bytes of this one.
+    /// where many keys have the first bytes of this one. And the next node with a signpost, if it is at hand: null otherwise.
     #[inline]
-    pub(super) fn before(&self, key: &[u8]) -> Option<NonNull<N>> {
+    pub(super) fn before(&self, key: &[u8]) -> Option<(NonNull<N>, *mut N)> {
         let head = head_of(key);
         let mut place = self.root.load(Ordering::Acquire);
         for _ in 0..DEPTH_MAX {
-            prefetch_lines(place, HEAD_LINES);
+            prefetch_lines(place, BOARD_LINES);
             // SAFETY: the root, or from a board whose entries lead to boards: null or a board in the arena.
             let board = unsafe { place.as_ref() }?;
             let index = board.first_not_below(head);
@@ -84,7 +84,8 @@ impl<N> Signposts<N> {
                 return None;
             }
             if board.is_leaf {
-                return NonNull::new(found);
+                let next = if index < board.len() { board.place(index) } else { null_mut() };
+                return Some((NonNull::new(found)?, next));
             }
             place = found.cast();
         }
@@ -295,7 +296,7 @@ mod tests {
         sorted.sort();
         for (index, key) in sorted.iter().enumerate() {
             // SAFETY: in the arena.
-            let found = posts.before(key).map(|found| *unsafe { found.as_ref() });
+            let found = posts.before(key).map(|(found, _)| *unsafe { found.as_ref() });
             assert_eq!(found, index.checked_sub(1).map(|before| sorted[before]));
         }
     }
@@ -341,7 +342,7 @@ mod tests {
             for number in 0..n {
                 let key = number.wrapping_mul(40_503).to_be_bytes();
                 // Any node, but a node.
-                if let Some(found) = posts.before(&key) {
+                if let Some((found, _)) = posts.before(&key) {
                     // SAFETY: in the arena.
                     let found = u32::from_be_bytes(*unsafe { found.as_ref() });
                     assert!(found.wrapping_mul(INVERSE) < n);

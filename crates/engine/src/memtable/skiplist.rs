@@ -13,6 +13,7 @@
 //! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
 
 use super::arena::Arena;
+use super::prefetch;
 use super::signposts::Signposts;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
@@ -199,8 +200,9 @@ impl<V> SkipList<V> {
     /// As `before`; `None` also where no signpost leads near.
     #[inline]
     fn before_from_signpost(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
-        let mut found = NodeRef::new(self.beside()?.signposts.before(key)?.as_ptr())?;
-        prefetch_lines(found.node.as_ptr(), 2);
+        let (node, next) = self.beside()?.signposts.before(key)?;
+        prefetch::towards(node, next);
+        let mut found = NodeRef { node, list: PhantomData };
         if found.key() >= key {
             return None;
         }
