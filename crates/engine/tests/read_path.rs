@@ -481,3 +481,65 @@ fn names_near_each_other_are_found_whatever_lies_between_them() {
     database.close().unwrap();
     machine.end_tasks();
 }
+
+/// A partition of 4,000 rows with deleted ranges that begin and end anywhere, in one SSTable.
+fn wide_with_deletions(database: &Database, name: &str) {
+    let t = table_of(database, name);
+    for c in (0..4_000).step_by(170) {
+        Write::default().delete_range(c, c + 90, 5).to(database, name, "a").wait().unwrap();
+    }
+    load(database, &t, "a", 4_000, &"value ".repeat(8));
+    for c in (50..4_000).step_by(390) {
+        Write::default().delete_range(c, c + 75, 20).to(database, name, "a").wait().unwrap();
+    }
+    database.flush(t.id).unwrap();
+}
+
+#[test]
+fn a_partition_whose_row_index_is_in_memory_gives_the_same_rows() {
+    let machine = Machine::new(6);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false), table("d", 2, true)]);
+    for name in ["t", "d"] {
+        wide_with_deletions(&database, name);
+        let t = table_of(&database, name);
+        let mut asked = Vec::new();
+        for at in 0..60 {
+            let from = at * 7919 % 4_000;
+            for reversed in [false, true] {
+                let mut slice = command(&database, name, "a");
+                let (mut start, mut end) = (row_key(&t, from), row_key(&t, from + 130));
+                if start > end {
+                    std::mem::swap(&mut start, &mut end);
+                }
+                slice.filter = Arc::new(ClusteringFilter::Slices(vec![Slice { start, end }]));
+                (slice.reversed, slice.page_rows) = (reversed, (at % 3 == 0).then_some(20));
+                asked.push(slice);
+                let mut names = command(&database, name, "a");
+                let mut keys: Vec<Vec<u8>> =
+                    (0..12).map(|step| row_key(&t, (from + step * 337) % 4_100)).collect();
+                keys.sort();
+                keys.dedup();
+                names.filter = Arc::new(ClusteringFilter::Names(keys));
+                names.reversed = reversed;
+                asked.push(names);
+            }
+        }
+        let ask = |command: &ReadCommand| {
+            let mut rows = Rows::default();
+            let (end, probe) = read(&database, command, WAITS, &mut rows);
+            (rows.rows, end.unwrap(), probe.touched)
+        };
+        let first: Vec<_> = asked.iter().map(ask).collect();
+        assert!(first[0].2.index_nodes > 0 && first[0].2.index_blocks_remembered == 0);
+        let again: Vec<_> = asked.iter().map(ask).collect();
+        for (one, other) in first.iter().zip(&again) {
+            assert_eq!((&one.0, &one.1), (&other.0, &other.1), "{name}");
+        }
+        let touched = again.last().unwrap().2;
+        assert_eq!((touched.places_remembered, touched.index_nodes), (1, 0));
+        assert!(touched.index_blocks_remembered > 0);
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}

@@ -30,8 +30,8 @@ pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
     /// Lines of a node.
     const NODE_LINES: usize = 2;
     /// Lines of those behind it that a search looks at, mostly.
-    const LINES: usize = 8;
-    const DISTANCE_BYTES_MAX: usize = 4096;
+    const LINES: usize = 24;
+    const DISTANCE_BYTES_MAX: usize = 16384;
     let from = from.as_ptr();
     let distance = to as isize - from as isize;
     if distance.unsigned_abs() > DISTANCE_BYTES_MAX {

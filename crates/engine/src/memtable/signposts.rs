@@ -12,6 +12,7 @@
 use super::arena::Arena;
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use helenus_host::prefetch_lines;
+use std::hint::select_unpredictable;
 use std::ptr::{NonNull, null_mut};
 
 /// Entries of a board.
@@ -49,8 +50,14 @@ struct Board<N> {
     len: AtomicU32,
     /// Whether entries lead to nodes; otherwise to boards, whose entries are not below the head.
     is_leaf: bool,
-    heads: [(AtomicU64, AtomicU64); ENTRIES],
-    places: [AtomicPtr<N>; ENTRIES],
+    /// Each place beside its head: who has found the head need not wait for the place.
+    entries: [Post<N>; ENTRIES],
+}
+
+/// An entry on a board.
+struct Post<N> {
+    head: (AtomicU64, AtomicU64),
+    place: AtomicPtr<N>,
 }
 
 /// An entry in hand.
@@ -138,7 +145,7 @@ impl<N> Signposts<N> {
             }
             // SAFETY: as above.
             match depth.checked_sub(1).and_then(|above| unsafe { way[above].0.as_ref() }) {
-                Some(above) => above.places[*index].store(left.cast(), Ordering::Release),
+                Some(above) => above.entries[*index].place.store(left.cast(), Ordering::Release),
                 None => {
                     // Nothing lies below the first entry of the leftmost boards.
                     let first = Entry { head: (0, 0), place: left.cast() };
@@ -157,8 +164,7 @@ impl<N> Board<N> {
         let board = Board {
             len: AtomicU32::new(0),
             is_leaf,
-            heads: std::array::from_fn(|_| Default::default()),
-            places: std::array::from_fn(|_| AtomicPtr::default()),
+            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
         };
         for (index, entry) in entries.iter().enumerate() {
             board.put(index, entry);
@@ -169,13 +175,13 @@ impl<N> Board<N> {
 
     #[inline(always)]
     fn head(&self, index: usize) -> Head {
-        let (high, low) = &self.heads[index];
+        let (high, low) = &self.entries[index].head;
         (high.load(Ordering::Relaxed), low.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
     fn place(&self, index: usize) -> *mut N {
-        self.places[index].load(Ordering::Acquire)
+        self.entries[index].place.load(Ordering::Acquire)
     }
 
     #[inline(always)]
@@ -196,22 +202,21 @@ impl<N> Board<N> {
 
     #[inline(always)]
     fn partition_point(&self, is_before: impl Fn(Head) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.len());
-        while from < to {
-            let middle = (from + to) / 2;
-            if is_before(self.head(middle)) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
+        let (mut from, mut rest) = (0, self.len());
+        // Which half it is cannot be guessed, and a wrong guess costs more than both.
+        while rest > 1 {
+            let half = rest / 2;
+            from = select_unpredictable(is_before(self.head(from + half - 1)), from + half, from);
+            rest -= half;
         }
-        from
+        from + usize::from(rest > 0 && is_before(self.head(from)))
     }
 
     fn put(&self, index: usize, entry: &Entry<N>) {
-        self.heads[index].0.store(entry.head.0, Ordering::Relaxed);
-        self.heads[index].1.store(entry.head.1, Ordering::Relaxed);
-        self.places[index].store(entry.place, Ordering::Release);
+        let post = &self.entries[index];
+        post.head.0.store(entry.head.0, Ordering::Relaxed);
+        post.head.1.store(entry.head.1, Ordering::Relaxed);
+        post.place.store(entry.place, Ordering::Release);
     }
 
     /// Adds an entry behind all others, if it belongs there and there is room.

@@ -17,6 +17,7 @@ use super::prefetch;
 use super::signposts::Signposts;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
+use helenus_model::byte_order::compare;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
@@ -24,12 +25,12 @@ use std::ptr::{NonNull, null_mut};
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
 /// Height of nodes that signposts lead to: every fourth.
-const POSTED_HEIGHT: usize = 2;
+const POSTED_HEIGHT: usize = 3;
 /// Length from which on nodes get signposts.
 const POSTED_LEN: usize = 256;
 /// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
 /// only.
-const STEPS_MAX: usize = 24;
+const STEPS_MAX: usize = 96;
 /// Levels below its own on which a search asks for the next node before it needs it.
 const FORESEEN: usize = 2;
 
@@ -103,6 +104,12 @@ impl<'a, V> NodeRef<'a, V> {
             let node = self.node.as_ref();
             std::slice::from_raw_parts(node.key, node.key_len as usize)
         }
+    }
+
+    /// Whether its key is below another.
+    #[inline(always)]
+    pub fn is_below(self, key: &[u8]) -> bool {
+        compare(self.key(), key).is_lt()
     }
 
     /// The node's value.
@@ -203,13 +210,13 @@ impl<V> SkipList<V> {
         let (node, next) = self.beside()?.signposts.before(key)?;
         prefetch::towards(node, next);
         let mut found = NodeRef { node, list: PhantomData };
-        if found.key() >= key {
+        if !found.is_below(key) {
             return None;
         }
         // A node of the height of signposts stands close behind, unless many keys have the same first bytes.
         for _ in 0..STEPS_MAX {
             match found.next() {
-                Some(next) if next.key() < key => found = next,
+                Some(next) if next.is_below(key) => found = next,
                 _ => return Some(found),
             }
         }
@@ -226,7 +233,7 @@ impl<V> SkipList<V> {
                     Some(node) => unsafe { Node::next(node.node, level) }.load(Ordering::Acquire),
                 };
                 match NodeRef::new(next) {
-                    Some(next) if next.key() < key => {
+                    Some(next) if next.is_below(key) => {
                         found = Some(next);
                         next.foresee(level);
                     }
@@ -347,7 +354,7 @@ impl<V> SkipList<V> {
                 // SAFETY: `from` is the head or was found on this level or above.
                 let next = unsafe { self.link(from, level) }.load(Ordering::Acquire);
                 match NodeRef::new(next) {
-                    Some(next) if next.key() < key => {
+                    Some(next) if next.is_below(key) => {
                         found = Some(next);
                         next.foresee(level);
                     }

@@ -260,6 +260,7 @@ fn probe_json(probe: &Probe) -> Value {
         "sstables": probe.sstables,
         "sstables_skipped": probe.sstables_skipped,
         "places_remembered": touched.places_remembered,
+        "index_blocks_remembered": touched.index_blocks_remembered,
         "index_nodes": touched.index_nodes,
         "index_pages_read": touched.index_pages_read,
         "index_pages_cached": touched.index_pages_cached,

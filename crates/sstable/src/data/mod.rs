@@ -23,7 +23,7 @@ mod scan;
 mod skip;
 mod slice;
 #[cfg(test)]
-mod test_random;
+pub(crate) mod test_random;
 mod validity;
 mod walk;
 mod window;

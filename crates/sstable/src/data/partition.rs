@@ -428,8 +428,9 @@ impl ReaderState {
             // The first block begins with the first row.
             Some(_) if known && self.range.start.is_empty() => None,
             Some(index) => {
-                let (offset, open) =
-                    watched(cx, |cx| index.floor_start((table.index(), table.layout()), &self.range.start, cx))?;
+                let (offset, open) = watched(cx, |cx| {
+                    index.floor_start((table.index(), table.layout()), &self.range.start, cx)
+                })?;
                 Some((self.start + offset, open.unwrap_or(DeletionTime::LIVE)))
             }
             None => None,
@@ -444,7 +445,9 @@ impl ReaderState {
         self.cursor.set_comes_back(true);
         let block = match &mut self.index {
             Some(index) => {
-                let found = watched(cx, |cx| index.floor_reversed((table.index(), table.layout()), &self.range.end, cx))?;
+                let found = watched(cx, |cx| {
+                    index.floor_reversed((table.index(), table.layout()), &self.range.end, cx)
+                })?;
                 let Some(block) = found else {
                     self.walk = Walk::Between;
                     return Ok(None);

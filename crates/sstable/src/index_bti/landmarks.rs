@@ -104,7 +104,9 @@ fn head_of(rest: &[u8]) -> Head {
     if let Some(head) = rest.first_chunk::<8>() {
         return Head::from_be_bytes(*head);
     }
-    rest.iter().zip([56, 48, 40, 32, 24, 16, 8]).fold(0, |head, (byte, shift)| head | Head::from(*byte) << shift)
+    rest.iter()
+        .zip([56, 48, 40, 32, 24, 16, 8])
+        .fold(0, |head, (byte, shift)| head | Head::from(*byte) << shift)
 }
 
 /// Collects the separators of a partition, in order.

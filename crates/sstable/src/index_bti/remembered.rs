@@ -4,7 +4,7 @@
 //! into memory, until all are there. None waits for the disk to do so, and no read waits for another. Memory is asked of the
 //! cache; without it everything stays with the trie.
 
-#![deny(clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::landmarks::{Collected, Landmarks, SEPARATOR_BYTES};
 use super::row_index::{RowIndexEntry, Separator, separator};
@@ -12,12 +12,13 @@ use crate::block::{BlockCache, BlockFile, ReadContext};
 use crate::error::{Error, Result};
 use crate::trie::{Keyed, Walker, last_key};
 use helenus_model::partitions::PartitionKey;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Partitions of a table that can be known at a time.
-const SLOTS: usize = 32;
-/// Slots that a partition may have.
-const PROBES: usize = 2;
+/// Groups of slots; which one is a partition's, its hash says.
+const GROUPS: usize = 8;
+/// Slots of a group: partitions of it that can be known at a time.
+const SLOTS: usize = 8;
 /// Partitions of fewer index blocks are left to the trie, which is short.
 const BLOCKS_MIN: u64 = 16;
 /// Reads of a partition before it is worth to be learned.
@@ -28,13 +29,15 @@ const STEP: usize = 128;
 /// What a table remembers of its wide partitions.
 pub(crate) struct Remembered {
     cache: Arc<dyn BlockCache>,
-    slots: OnceLock<Box<[Slot; SLOTS]>>,
+    groups: OnceLock<Box<[Group; GROUPS]>>,
 }
 
 #[derive(Default)]
-struct Slot {
-    known: OnceLock<Known>,
-    learning: Mutex<Option<Learning>>,
+struct Group {
+    /// Of each known partition a part of its hash, never 0: whether one may be here is seen in a cache line.
+    tags: [AtomicU64; SLOTS],
+    known: [OnceLock<Known>; SLOTS],
+    learning: Mutex<[Option<Learning>; SLOTS]>,
 }
 
 /// A partition that needs not be learned any more.
@@ -52,7 +55,7 @@ struct Learning {
     root: u64,
     /// Reads that asked for it, less those of others that would have the slot.
     reads: u32,
-    learned: Option<Learned>,
+    learned: Option<Box<Learned>>,
 }
 
 /// What was carried over so far.
@@ -83,24 +86,31 @@ impl Drop for Reserved {
 impl Remembered {
     /// Nothing yet.
     pub(crate) fn new(cache: Arc<dyn BlockCache>) -> Remembered {
-        Remembered { cache, slots: OnceLock::new() }
+        Remembered { cache, groups: OnceLock::new() }
     }
 
     /// The number of a partition's slot and its entry in Rows.db, if its row index is in memory.
     #[inline]
     pub(crate) fn find(&self, key: &PartitionKey) -> Option<(usize, &RowIndexEntry)> {
-        let slots = self.slots.get()?;
-        probes(key).find_map(|number| {
-            let known = slots.get(number)?.known.get()?;
-            let landmarks = known.landmarks.as_ref()?;
-            known.is_of(key).then(|| (number, landmarks.entry()))
+        let number = group_of(key);
+        let group = self.groups.get()?.get(number)?;
+        let tag = tag_of(key);
+        let mut slots = group.tags.iter().zip(&group.known).enumerate();
+        slots.find_map(|(slot, (other, known))| {
+            if other.load(Ordering::Acquire) != tag {
+                return None;
+            }
+            let known = known.get()?;
+            let entry = known.landmarks.as_ref()?.entry();
+            known.is_of(key).then_some((number * SLOTS + slot, entry))
         })
     }
 
     /// The row index of a slot that `find` gave: one that is known stays.
     #[inline]
     pub(super) fn landmarks(&self, slot: usize) -> Option<&Landmarks> {
-        self.slots.get()?.get(slot)?.known.get()?.landmarks.as_ref()
+        let group = self.groups.get()?.get(slot / SLOTS)?;
+        group.known.get(slot % SLOTS)?.get()?.landmarks.as_ref()
     }
 
     /// Sees a read of a wide partition that has to walk its trie in `rows`, and carries some of it over.
@@ -114,40 +124,62 @@ impl Remembered {
         if entry.block_count < BLOCKS_MIN || !cx.fill_cache {
             return;
         }
-        let slots = self.slots.get_or_init(Box::default);
-        for slot in probes(key).filter_map(|number| slots.get(number)) {
-            match slot.known.get() {
-                Some(known) if known.is_of(key) => return,
-                Some(_) => continue,
-                None => {}
-            }
-            // Another read is at it.
-            let Ok(mut learning) = slot.learning.try_lock() else { return };
-            match &mut *learning {
-                Some(other) if other.root != entry.root && other.reads > 0 => {
-                    other.reads -= 1;
-                    continue;
-                }
-                Some(this) if this.root == entry.root => {
-                    this.reads = this.reads.saturating_add(1);
-                    if this.reads >= READS_MIN
-                        && slot.known.get().is_none()
-                        && let Some(known) = this.carry_on(key, (rows, entry), &self.cache)
-                    {
-                        let _: std::result::Result<(), Known> = slot.known.set(known);
-                        *learning = None;
-                    }
-                }
-                _ => *learning = Some(Learning { root: entry.root, reads: 1, learned: None }),
-            }
+        let Some(group) = self.groups.get_or_init(Box::default).get(group_of(key)) else { return };
+        // Another read is at it.
+        let Ok(mut learning) = group.learning.try_lock() else { return };
+        let Some(slot) = group.slot_for(key, entry, &mut learning) else { return };
+        let (Some(known), Some(this)) = (group.known.get(slot), learning.get_mut(slot)) else { return };
+        let this = this.get_or_insert_with(|| Learning { root: entry.root, reads: 0, learned: None });
+        this.reads = this.reads.saturating_add(1);
+        if this.reads < READS_MIN {
             return;
+        }
+        if let Some(found) = this.carry_on(key, (rows, entry), &self.cache) {
+            let _: std::result::Result<(), Known> = known.set(found);
+            if let (Some(tag), Some(this)) = (group.tags.get(slot), learning.get_mut(slot)) {
+                tag.store(tag_of(key), Ordering::Release);
+                *this = None;
+            }
         }
     }
 }
 
-fn probes(key: &PartitionKey) -> impl Iterator<Item = usize> {
-    let first = key.hash.halves.0 as usize;
-    (0..PROBES).map(move |step| first.wrapping_add(step) % SLOTS)
+impl Group {
+    /// The slot in which a partition is to be learned: the one in which it is, or a free one. Where there is none, those that
+    /// are learned there lose a read, and who has none left is free.
+    fn slot_for(
+        &self,
+        key: &PartitionKey,
+        entry: &RowIndexEntry,
+        learning: &mut [Option<Learning>; SLOTS],
+    ) -> Option<usize> {
+        if self.known.iter().any(|known| known.get().is_some_and(|known| known.is_of(key))) {
+            return None;
+        }
+        let is_this = |this: &Option<Learning>| this.as_ref().is_some_and(|this| this.root == entry.root);
+        if let Some(slot) = learning.iter().position(is_this) {
+            return Some(slot);
+        }
+        let mut slots = learning.iter().zip(&self.known);
+        if let Some(slot) = slots.position(|(this, known)| this.is_none() && known.get().is_none()) {
+            return Some(slot);
+        }
+        for slot in learning.iter_mut() {
+            if let Some(other) = slot {
+                other.reads = other.reads.saturating_sub(1);
+            }
+            slot.take_if(|other| other.reads == 0);
+        }
+        None
+    }
+}
+
+fn group_of(key: &PartitionKey) -> usize {
+    key.hash.halves.0 as usize % GROUPS
+}
+
+fn tag_of(key: &PartitionKey) -> u64 {
+    key.hash.halves.1 as u64 | 1
 }
 
 impl Known {
@@ -166,8 +198,8 @@ impl Learning {
         cache: &Arc<dyn BlockCache>,
     ) -> Option<Known> {
         let (landmarks, memory) = match self.step((rows, entry), cache) {
-            Ok(Some(Learned { collected, memory, .. })) => match collected.finish(entry) {
-                Some(landmarks) => (Some(landmarks), Some(memory)),
+            Ok(Some(learned)) => match learned.collected.finish(entry) {
+                Some(landmarks) => (Some(landmarks), Some(learned.memory)),
                 None => (None, None),
             },
             Ok(None) | Err(Error::WouldBlock) => return None,
@@ -183,7 +215,7 @@ impl Learning {
         &mut self,
         (rows, entry): (&BlockFile, &RowIndexEntry),
         cache: &Arc<dyn BlockCache>,
-    ) -> Result<Option<Learned>> {
+    ) -> Result<Option<Box<Learned>>> {
         // Apart from the read that does it: nothing that is counted is its own. It neither waits nor fills the cache.
         let cx = &mut ReadContext::default();
         let mut walker = Walker::new(rows, entry.root, cx)?;
@@ -196,7 +228,7 @@ impl Learning {
                     return Ok(None);
                 };
                 let collected = Collected::new(last_key(&mut walker, cx)?);
-                none.insert(Learned { keys: Keyed::default(), collected, memory })
+                none.insert(Box::new(Learned { keys: Keyed::default(), collected, memory }))
             }
         };
         for _ in 0..STEP {
@@ -211,3 +243,6 @@ impl Learning {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

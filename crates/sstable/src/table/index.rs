@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::filter::hash_byte;
 use crate::index_big::{BigIndex, PromotedIndex, PromotedMemory, PromotedReader, Summary};
 use crate::index_bti::{
-    IndexBlock, IndexPosition, KnownBlocks, PartitionIndex, Remembered, RowIndexEntry, RowIndexReader, RowIndexStacks,
+    IndexBlock, IndexPosition, KnownBlocks, PartitionIndex, Remembered, RowIndexEntry, RowIndexReader,
+    RowIndexStacks,
 };
 use crate::statistics::Stats;
 use crate::table::opener::Opener;

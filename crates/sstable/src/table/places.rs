@@ -2,8 +2,8 @@
 //! again costs neither a walk through the index nor a question to the filter.
 //!
 //! A slot is eight bytes: 24 bits of the hash and the position. Two keys of equal slot and bits take each other's place, so
-//! whoever gets a position compares the key that stands there. Only partitions without a row index are remembered: of a wide
-//! one the walk is a small part. Cassandra's key cache does the same for its older format.
+//! whoever gets a position compares the key that stands there. Only partitions without a row index are remembered here: for
+//! wide ones there is `index_bti::remembered`. Cassandra's key cache does the same for its older format.
 
 #![deny(clippy::indexing_slicing)]
 

@@ -1,6 +1,6 @@
 //! A file in memory for this crate's unit tests.
 
-use crate::block::{BlockFile, NoCache, PAGE_BYTES, ReadContext};
+use crate::block::{BlockCache, BlockFile, NoCache, PAGE_BYTES, ReadContext};
 use helenus_host::File;
 use std::io;
 use std::path::Path;
@@ -61,6 +61,11 @@ pub(crate) fn blocking() -> ReadContext {
 
 /// The bytes as a component in pages.
 pub(crate) fn block_file(bytes: Vec<u8>) -> BlockFile {
+    block_file_with(bytes, Arc::new(NoCache))
+}
+
+/// The same before a cache.
+pub(crate) fn block_file_with(bytes: Vec<u8>, cache: Arc<dyn BlockCache>) -> BlockFile {
     let file = Arc::new(MemoryFile(Mutex::new(bytes)));
-    BlockFile::new(file, Path::new("test.db"), (1, PAGE_BYTES), None, Arc::new(NoCache)).unwrap()
+    BlockFile::new(file, Path::new("test.db"), (1, PAGE_BYTES), None, cache).unwrap()
 }

@@ -89,6 +89,10 @@ fn files(probe: &Probe) -> Vec<Step> {
         Step::new("disk", "bytes", "of data and index").count(touched.bytes_read),
         Step::new("decompress", "blocks", out).count(touched.blocks_decompressed).time(us(Stage::Decompress)),
     ];
+    if touched.index_blocks_remembered > 0 {
+        let blocks = Step::new("index", "blocks", "of wide partitions, found in memory without a walk");
+        steps.insert(0, blocks.count(touched.index_blocks_remembered));
+    }
     if touched.places_remembered > 0 {
         steps.insert(0, remembered);
     }
