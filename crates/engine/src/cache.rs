@@ -1,7 +1,7 @@
 //! The block cache: blocks of all SSTables, bounded by bytes, scan resistant.
 
 use helenus_host::{BlockMut, BlockPool};
-use helenus_sstable::block::{Block, BlockCache};
+use helenus_sstable::block::{Beside, Block, BlockCache};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes>,
     pool: BlockPool,
-    /// Bytes that tables may still keep beside blocks.
-    beside: AtomicU64,
+    /// Bytes that tables may still keep beside blocks: of places, and of row indexes.
+    beside: [AtomicU64; 2],
 }
 
 #[derive(Clone)]
@@ -22,8 +22,8 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
-/// A share of the cache's bytes that tables may have beside it, for where their keys stand.
-const BESIDE: u64 = 16;
+/// Shares of the cache's bytes that tables may have beside it: for where their keys stand, and for row indexes.
+const BESIDE: [u64; 2] = [16, 32];
 /// Blocks expected of the smallest cache.
 const BLOCKS_MIN: u64 = 256;
 
@@ -40,11 +40,19 @@ impl SharedCache {
         // cache never become hot: quick_cache remembers half as many evicted blocks as it is told to expect. Its tables
         // begin empty and grow, so that the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
-        let beside = AtomicU64::new(bytes / BESIDE);
+        let beside = BESIDE.map(|share| bytes / share);
         SharedCache {
-            blocks: Cache::with_weighter(blocks, bytes - bytes / BESIDE, Bytes),
+            blocks: Cache::with_weighter(blocks, bytes - beside.iter().sum::<u64>(), Bytes),
             pool: BlockPool::new(),
-            beside,
+            beside: beside.map(AtomicU64::new),
+        }
+    }
+
+    fn left(&self, beside: Beside) -> &AtomicU64 {
+        let [places, row_indexes] = &self.beside;
+        match beside {
+            Beside::Places => places,
+            Beside::RowIndexes => row_indexes,
         }
     }
 
@@ -76,13 +84,13 @@ impl BlockCache for SharedCache {
         self.blocks.retain(|(file, _), _| !files.contains(file));
     }
 
-    fn reserve(&self, bytes: u64) -> bool {
+    fn reserve(&self, beside: Beside, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
-        self.beside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        self.left(beside).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    fn release(&self, bytes: u64) {
-        self.beside.fetch_add(bytes, Ordering::Relaxed);
+    fn release(&self, beside: Beside, bytes: u64) {
+        self.left(beside).fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -482,9 +482,12 @@ fn names_near_each_other_are_found_whatever_lies_between_them() {
     machine.end_tasks();
 }
 
-/// A partition of 4,000 rows with deleted ranges that begin and end anywhere, in one SSTable.
+/// A partition of 4,000 rows with deleted ranges that begin and end anywhere, a static row and a deletion of all that was
+/// before, in one SSTable.
 fn wide_with_deletions(database: &Database, name: &str) {
     let t = table_of(database, name);
+    Write::default().delete_partition(3).to(database, name, "a").wait().unwrap();
+    Write::default().set_static(&t, "static", 9).to(database, name, "a").wait().unwrap();
     for c in (0..4_000).step_by(170) {
         Write::default().delete_range(c, c + 90, 5).to(database, name, "a").wait().unwrap();
     }
@@ -493,53 +496,78 @@ fn wide_with_deletions(database: &Database, name: &str) {
         Write::default().delete_range(c, c + 75, 20).to(database, name, "a").wait().unwrap();
     }
     database.flush(t.id).unwrap();
+    // Hidden by the deletion in the SSTable, which a read has from there.
+    Write::default().insert(&t, 5_000, "deleted", 2).to(database, name, "a").wait().unwrap();
+}
+
+/// Slices and names of that partition, in both directions, with the static row and without.
+fn many_reads(database: &Database, name: &str) -> Vec<ReadCommand> {
+    let t = table_of(database, name);
+    let mut asked = Vec::new();
+    for at in 0..60 {
+        let from = at * 7919 % 4_000;
+        for reversed in [false, true] {
+            let mut slice = command(database, name, "a");
+            let (mut start, mut end) = (row_key(&t, from), row_key(&t, from + 130));
+            if start > end {
+                std::mem::swap(&mut start, &mut end);
+            }
+            slice.filter = Arc::new(ClusteringFilter::Slices(vec![Slice { start, end }]));
+            (slice.reversed, slice.page_rows) = (reversed, (at % 3 == 0).then_some(20));
+            let mut names = command(database, name, "a");
+            let mut keys: Vec<Vec<u8>> =
+                (0..12).map(|step| row_key(&t, (from + step * 337) % 5_100)).collect();
+            keys.sort();
+            keys.dedup();
+            names.filter = Arc::new(ClusteringFilter::Names(keys));
+            names.reversed = reversed;
+            (slice.statics, names.statics) = (at % 2 == 0, at % 4 < 2);
+            asked.extend([slice, names]);
+        }
+    }
+    let mut last = command(database, name, "a");
+    last.filter = Arc::new(ClusteringFilter::Names(vec![row_key(&t, 5_000)]));
+    asked.push(last);
+    asked
 }
 
 #[test]
 fn a_partition_whose_row_index_is_in_memory_gives_the_same_rows() {
     let machine = Machine::new(6);
-    let database = open(&machine.host());
-    create(&database, vec![table("t", 1, false), table("d", 2, true)]);
+    // Without memory for it, every read walks the trie.
+    let [without, with] = [0, 64 << 20].map(|cache| {
+        let database = open_with(&machine.host(), |options| {
+            options.memory.cache = cache;
+            options.dir = format!("/cache-{cache}").into();
+        });
+        create(&database, vec![table("t", 1, false), table("d", 2, true)]);
+        ["t", "d"].iter().for_each(|name| wide_with_deletions(&database, name));
+        database
+    });
     for name in ["t", "d"] {
-        wide_with_deletions(&database, name);
-        let t = table_of(&database, name);
-        let mut asked = Vec::new();
-        for at in 0..60 {
-            let from = at * 7919 % 4_000;
-            for reversed in [false, true] {
-                let mut slice = command(&database, name, "a");
-                let (mut start, mut end) = (row_key(&t, from), row_key(&t, from + 130));
-                if start > end {
-                    std::mem::swap(&mut start, &mut end);
-                }
-                slice.filter = Arc::new(ClusteringFilter::Slices(vec![Slice { start, end }]));
-                (slice.reversed, slice.page_rows) = (reversed, (at % 3 == 0).then_some(20));
-                asked.push(slice);
-                let mut names = command(&database, name, "a");
-                let mut keys: Vec<Vec<u8>> =
-                    (0..12).map(|step| row_key(&t, (from + step * 337) % 4_100)).collect();
-                keys.sort();
-                keys.dedup();
-                names.filter = Arc::new(ClusteringFilter::Names(keys));
-                names.reversed = reversed;
-                asked.push(names);
-            }
-        }
-        let ask = |command: &ReadCommand| {
-            let mut rows = Rows::default();
-            let (end, probe) = read(&database, command, WAITS, &mut rows);
-            (rows.rows, end.unwrap(), probe.touched)
+        let ask = |database: &Database| -> Vec<_> {
+            let ask = |command: &ReadCommand| {
+                let mut rows = Rows::default();
+                let (end, probe) = read(database, command, WAITS, &mut rows);
+                (rows.rows, rows.empty, end.unwrap(), probe.touched)
+            };
+            many_reads(database, name).iter().map(ask).collect()
         };
-        let first: Vec<_> = asked.iter().map(ask).collect();
-        assert!(first[0].2.index_nodes > 0 && first[0].2.index_blocks_remembered == 0);
-        let again: Vec<_> = asked.iter().map(ask).collect();
-        for (one, other) in first.iter().zip(&again) {
-            assert_eq!((&one.0, &one.1), (&other.0, &other.1), "{name}");
+        let (walked, found) = (ask(&without), ask(&with));
+        assert!(walked.iter().all(|read| read.3.index_nodes > 0 && read.3.index_blocks_remembered == 0));
+        for (number, (one, other)) in walked.iter().zip(&found).enumerate() {
+            assert_eq!((&one.0, &one.1, &one.2), (&other.0, &other.1, &other.2), "{name}, read {number}");
         }
-        let touched = again.last().unwrap().2;
-        assert_eq!((touched.places_remembered, touched.index_nodes), (1, 0));
-        assert!(touched.index_blocks_remembered > 0);
+        assert_eq!(
+            walked.last().map(|read| read.0.len()),
+            Some(0),
+            "a row older than the partition's deletion"
+        );
+        let from_memory = found.iter().filter(|read| read.3.index_blocks_remembered > 0).count();
+        assert!(from_memory > 200, "{from_memory} of {} reads", found.len());
     }
-    database.close().unwrap();
+    for database in [without, with] {
+        database.close().unwrap();
+    }
     machine.end_tasks();
 }

@@ -26,11 +26,20 @@ pub trait BlockCache: Send + Sync {
     /// Drops the blocks of files that nobody reads any more.
     fn forget(&self, _files: &[u64]) {}
     /// Asks for memory that a table keeps beside blocks, in bytes; `false` if there is none left.
-    fn reserve(&self, _bytes: u64) -> bool {
+    fn reserve(&self, _beside: Beside, _bytes: u64) -> bool {
         false
     }
     /// Gives back what was reserved.
-    fn release(&self, _bytes: u64) {}
+    fn release(&self, _beside: Beside, _bytes: u64) {}
+}
+
+/// What a table keeps beside blocks. Each has its own bound, so that neither keeps the other out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Where its keys stand.
+    Places,
+    /// Row indexes of wide partitions.
+    RowIndexes,
 }
 
 /// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;

@@ -24,13 +24,13 @@ use std::ptr::{NonNull, null_mut};
 
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
-/// Height of nodes that signposts lead to: every fourth.
+/// Height of nodes that signposts lead to: every sixteenth.
 const POSTED_HEIGHT: usize = 3;
 /// Length from which on nodes get signposts.
 const POSTED_LEN: usize = 256;
 /// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
 /// only.
-const STEPS_MAX: usize = 96;
+const STEPS_MAX: usize = 64;
 /// Levels below its own on which a search asks for the next node before it needs it.
 const FORESEEN: usize = 2;
 
@@ -380,8 +380,21 @@ impl<V> SkipList<V> {
         };
         // SAFETY: the finger is the writer's, who calls this and holds no other reference to it.
         unsafe { *beside.finger.get() = finger };
-        if height >= POSTED_HEIGHT && self.len() >= POSTED_LEN {
+        if self.len() == POSTED_LEN {
+            self.post_all(arena, beside);
+        } else if height >= POSTED_HEIGHT && self.len() > POSTED_LEN {
             beside.signposts.add(arena, node.key(), node.node);
+        }
+    }
+
+    /// Puts up signposts to all nodes that are tall enough.
+    fn post_all(&self, arena: &Arena, beside: &Beside<V>) {
+        let level = POSTED_HEIGHT - 1;
+        let mut place = self.head_next(level);
+        while let Some(node) = NodeRef::<V>::new(place) {
+            beside.signposts.add(arena, node.key(), node.node);
+            // SAFETY: a node found on a level has that level.
+            place = unsafe { Node::next(node.node, level) }.load(Ordering::Relaxed);
         }
     }
 

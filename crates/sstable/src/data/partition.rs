@@ -136,8 +136,12 @@ impl PartitionReader {
         if let Some((position, slot)) = table.index().remembered(key) {
             let mut reader = PartitionReader::unopened(table.clone(), cx);
             reader.reopen((&position, Some(slot)), Some(&key.bytes), with_static, cx)?;
-            cx.touched.places_remembered += 1;
-            return Ok(Some(reader));
+            if reader.state.key == key.bytes {
+                cx.touched.places_remembered += 1;
+                return Ok(Some(reader));
+            }
+            reader.close(cx);
+            return Ok(None);
         }
         let place = (&key.hash, &key.decorated[..]);
         let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
@@ -145,13 +149,14 @@ impl PartitionReader {
         };
         let mut reader = PartitionReader::unopened(table.clone(), cx);
         let known = position.index.is_some().then_some(&key.bytes[..]);
-        if let Some(entry) = &position.index {
-            table.index().see(key, entry, cx);
-        }
         reader.reopen((&position, None), known, with_static, cx)?;
         if reader.state.key == key.bytes {
-            if position.index.is_none() {
-                table.places().put(&key.hash, position.data);
+            match &position.index {
+                None => table.places().put(&key.hash, position.data),
+                Some(entry) => watched(cx, |cx| {
+                    table.index().see(key, entry, cx);
+                    Ok(())
+                })?,
             }
             return Ok(Some(reader));
         }

@@ -29,8 +29,8 @@ impl KnownBlocks {
     }
 
     /// Gives the memory of walks back, if there were any.
-    pub(crate) fn into_stacks(self) -> RowIndexStacks {
-        self.trie.map(RowIndexReader::into_stacks).unwrap_or_default()
+    pub(crate) fn into_stacks(self) -> Option<RowIndexStacks> {
+        self.trie.map(RowIndexReader::into_stacks)
     }
 
     /// See `RowIndexReader::floor_start`.

@@ -19,6 +19,9 @@ const GROUP_LINES: usize = 3;
 /// Bytes of memory for each separator: head and offset, and its share of the levels above.
 pub(super) const SEPARATOR_BYTES: u64 = 18;
 
+/// And for each range deletion that is open where a block begins.
+pub(super) const OPEN_BYTES: u64 = size_of::<(u32, DeletionTime)>() as u64;
+
 /// The bytes of a separator behind what all have alike, up to eight, with zeroes behind a short one. Of two separators, the
 /// one with the lower head is the lower.
 type Head = u64;
@@ -133,7 +136,12 @@ impl Collected {
         }
     }
 
-    /// Adds the next separator of a partition; `None` if it cannot come next in a sound index.
+    /// Bytes of what is there.
+    pub(super) fn bytes(&self) -> u64 {
+        self.offsets.len() as u64 * SEPARATOR_BYTES + self.open.len() as u64 * OPEN_BYTES
+    }
+
+    /// Adds the next separator of a partition; `None` if it cannot come next in a sound index, or heads tell too few apart.
     pub(super) fn push(
         &mut self,
         separator: &[u8],
@@ -158,6 +166,9 @@ impl Collected {
                 Some(before) => self.alike += usize::from(*before == head),
                 None => {}
             }
+            if self.alike as u64 > entry.block_count / GROUP as u64 {
+                return None;
+            }
             self.heads.push(head);
         }
         if let Some(open) = open {
@@ -167,10 +178,10 @@ impl Collected {
         Some(())
     }
 
-    /// All of them, if these are as many as the entry says and their heads tell most of them apart.
+    /// All of them, if these are as many as the entry says.
     pub(super) fn finish(self, entry: &RowIndexEntry) -> Option<Landmarks> {
         let is_whole = self.offsets.len() as u64 == entry.block_count.checked_add(1)?;
-        if !is_whole || self.alike > self.heads.len() / GROUP {
+        if !is_whole {
             return None;
         }
         let mut levels = vec![self.heads.into_boxed_slice()];

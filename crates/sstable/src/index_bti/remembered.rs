@@ -2,15 +2,16 @@
 //!
 //! A partition that is read again and again is learned: each read that had to walk its trie carries a few separators over
 //! into memory, until all are there. None waits for the disk to do so, and no read waits for another. Memory is asked of the
-//! cache; without it everything stays with the trie.
+//! cache, a step at a time; without it everything stays with the trie. A partition that is known stays so until its table is
+//! closed.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-use super::landmarks::{Collected, Landmarks, SEPARATOR_BYTES};
+use super::landmarks::{Collected, Landmarks, OPEN_BYTES, SEPARATOR_BYTES};
 use super::row_index::{RowIndexEntry, Separator, separator};
-use crate::block::{BlockCache, BlockFile, ReadContext};
+use crate::block::{Beside, BlockCache, BlockFile, ReadContext};
 use crate::error::{Error, Result};
-use crate::trie::{Keyed, Walker, last_key};
+use crate::trie::{Advanced, Keyed, Walker, last_key};
 use helenus_model::partitions::PartitionKey;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,6 +26,12 @@ const BLOCKS_MIN: u64 = 16;
 const READS_MIN: u32 = 16;
 /// Separators that a read carries over: some microseconds' work.
 const STEP: usize = 128;
+/// Memory for as many, were each with an open deletion.
+const STEP_BYTES: u64 = STEP as u64 * (SEPARATOR_BYTES + OPEN_BYTES);
+/// Nodes of the trie that it looks at for them: long separators have many.
+const STEP_NODES: u64 = 16 * STEP as u64;
+/// Reads in a row that could carry nothing over, after which the memory goes back: what is missing is on the disk.
+const VAIN_READS_MAX: u32 = 256;
 
 /// What a table remembers of its wide partitions.
 pub(crate) struct Remembered {
@@ -33,6 +40,7 @@ pub(crate) struct Remembered {
 }
 
 #[derive(Default)]
+#[repr(align(64))]
 struct Group {
     /// Of each known partition a part of its hash, never 0: whether one may be here is seen in a cache line.
     tags: [AtomicU64; SLOTS],
@@ -55,6 +63,8 @@ struct Learning {
     root: u64,
     /// Reads that asked for it, less those of others that would have the slot.
     reads: u32,
+    /// Reads since one carried something over.
+    vain: u32,
     learned: Option<Box<Learned>>,
 }
 
@@ -72,14 +82,29 @@ struct Reserved {
 }
 
 impl Reserved {
-    fn take(cache: &Arc<dyn BlockCache>, bytes: u64) -> Option<Reserved> {
-        cache.reserve(bytes).then(|| Reserved { cache: cache.clone(), bytes })
+    fn none(cache: &Arc<dyn BlockCache>) -> Reserved {
+        Reserved { cache: cache.clone(), bytes: 0 }
+    }
+
+    /// Whether there was so much more.
+    fn grow(&mut self, bytes: u64) -> bool {
+        let is_there = self.cache.reserve(Beside::RowIndexes, bytes);
+        self.bytes += if is_there { bytes } else { 0 };
+        is_there
+    }
+
+    /// Gives back what is more than these.
+    fn keep(mut self, bytes: u64) -> Reserved {
+        let more = self.bytes.saturating_sub(bytes);
+        self.cache.release(Beside::RowIndexes, more);
+        self.bytes -= more;
+        self
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.cache.release(self.bytes);
+        self.cache.release(Beside::RowIndexes, self.bytes);
     }
 }
 
@@ -125,11 +150,15 @@ impl Remembered {
             return;
         }
         let Some(group) = self.groups.get_or_init(Box::default).get(group_of(key)) else { return };
+        if group.is_settled(key) {
+            return;
+        }
         // Another read is at it.
         let Ok(mut learning) = group.learning.try_lock() else { return };
         let Some(slot) = group.slot_for(key, entry, &mut learning) else { return };
         let (Some(known), Some(this)) = (group.known.get(slot), learning.get_mut(slot)) else { return };
-        let this = this.get_or_insert_with(|| Learning { root: entry.root, reads: 0, learned: None });
+        let this =
+            this.get_or_insert_with(|| Learning { root: entry.root, reads: 0, vain: 0, learned: None });
         this.reads = this.reads.saturating_add(1);
         if this.reads < READS_MIN {
             return;
@@ -145,6 +174,20 @@ impl Remembered {
 }
 
 impl Group {
+    /// Whether a partition needs not be learned, or cannot: then nothing that other threads have is touched.
+    fn is_settled(&self, key: &PartitionKey) -> bool {
+        let tag = tag_of(key);
+        let mut has_room = false;
+        for (other, known) in self.tags.iter().zip(&self.known) {
+            match other.load(Ordering::Acquire) {
+                0 => has_room = true,
+                other if other == tag && known.get().is_some_and(|known| known.is_of(key)) => return true,
+                _ => {}
+            }
+        }
+        !has_room
+    }
+
     /// The slot in which a partition is to be learned: the one in which it is, or a free one. Where there is none, those that
     /// are learned there lose a read, and who has none left is free.
     fn slot_for(
@@ -197,17 +240,35 @@ impl Learning {
         (rows, entry): (&BlockFile, &RowIndexEntry),
         cache: &Arc<dyn BlockCache>,
     ) -> Option<Known> {
-        let (landmarks, memory) = match self.step((rows, entry), cache) {
-            Ok(Some(learned)) => match learned.collected.finish(entry) {
-                Some(landmarks) => (Some(landmarks), Some(learned.memory)),
-                None => (None, None),
-            },
+        self.vain += 1;
+        let learned = self.step((rows, entry), cache);
+        if self.vain > VAIN_READS_MAX {
+            self.begin_again();
+        }
+        let (landmarks, memory) = match learned {
+            Ok(Some(learned)) => {
+                let Learned { collected, memory, .. } = *learned;
+                let bytes = collected.bytes();
+                match collected.finish(entry) {
+                    Some(landmarks) => (Some(landmarks), Some(memory.keep(bytes))),
+                    None => (None, None),
+                }
+            }
             Ok(None) | Err(Error::WouldBlock) => return None,
+            Err(Error::Io { .. }) => {
+                self.begin_again();
+                return None;
+            }
             // Whoever needs what is damaged is told by the walk down the trie.
             Err(_) => (None, None),
         };
         let key_bytes = key.bytes.clone().into_boxed_slice();
         Some(Known { halves: key.hash.halves, key: key_bytes, landmarks, _memory: memory })
+    }
+
+    /// Gives back what there is. It may be worth it later.
+    fn begin_again(&mut self) {
+        (self.reads, self.vain, self.learned) = (0, 0, None);
     }
 
     /// Carries some separators over; what was carried over, once that is all.
@@ -222,22 +283,27 @@ impl Learning {
         let learned = match &mut self.learned {
             Some(learned) => learned,
             none => {
-                let separators = entry.block_count.saturating_add(1);
-                let Some(memory) = Reserved::take(cache, separators.saturating_mul(SEPARATOR_BYTES)) else {
-                    self.reads = 0;
-                    return Ok(None);
-                };
                 let collected = Collected::new(last_key(&mut walker, cx)?);
+                let memory = Reserved::none(cache);
                 none.insert(Box::new(Learned { keys: Keyed::default(), collected, memory }))
             }
         };
+        let reserved = learned.memory.bytes;
+        if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
+            self.begin_again();
+            return Ok(None);
+        }
+        let nodes_max = cx.touched.index_nodes + STEP_NODES;
         for _ in 0..STEP {
-            if !learned.keys.advance(&mut walker, cx)? {
-                return Ok(self.learned.take());
+            match learned.keys.advance(&mut walker, nodes_max, cx)? {
+                Advanced::Entry => {}
+                Advanced::End => return Ok(self.learned.take()),
+                Advanced::Later => break,
             }
+            self.vain = 0;
             let Separator { offset, open } = separator(&walker)?;
             if learned.collected.push(learned.keys.key(), (offset, open), entry).is_none() {
-                return Err(walker.corrupt("separators of a row index do not ascend"));
+                return Err(walker.corrupt("separators of a row index do not ascend, or are mostly alike"));
             }
         }
         Ok(None)

@@ -240,7 +240,11 @@ impl Blocks {
     pub(crate) fn into_memory(self, memory: &mut BlocksMemory) {
         match self {
             Blocks::Bti(reader) => memory.bti = reader.into_stacks(),
-            Blocks::Known(known) => memory.bti = known.into_stacks(),
+            Blocks::Known(known) => {
+                if let Some(stacks) = known.into_stacks() {
+                    memory.bti = stacks;
+                }
+            }
             Blocks::Big(reader) => memory.big = reader.into_memory(),
         }
     }

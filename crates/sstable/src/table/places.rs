@@ -7,7 +7,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
-use crate::block::BlockCache;
+use crate::block::{Beside, BlockCache};
 use helenus_model::token::KeyHash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -62,7 +62,7 @@ impl Places {
         }
         let slots = self.key_count.max(PAGE_SLOTS as u64).next_power_of_two();
         let pages = slots as usize / PAGE_SLOTS;
-        if !self.cache.reserve(bytes_of(pages)) {
+        if !self.cache.reserve(Beside::Places, bytes_of(pages)) {
             return Box::default();
         }
         (0..pages).map(|_| OnceLock::new()).collect()
@@ -72,7 +72,7 @@ impl Places {
 impl Drop for Places {
     fn drop(&mut self) {
         if let Some(pages) = self.pages.get() {
-            self.cache.release(bytes_of(pages.len()));
+            self.cache.release(Beside::Places, bytes_of(pages.len()));
         }
     }
 }
@@ -110,10 +110,10 @@ mod tests {
             None
         }
         fn put(&self, _file: u64, _block: u64, _bytes: Block) {}
-        fn reserve(&self, bytes: u64) -> bool {
+        fn reserve(&self, _beside: Beside, bytes: u64) -> bool {
             self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
         }
-        fn release(&self, bytes: u64) {
+        fn release(&self, _beside: Beside, bytes: u64) {
             self.0.fetch_add(bytes, Ordering::Relaxed);
         }
     }

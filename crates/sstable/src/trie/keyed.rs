@@ -10,8 +10,18 @@ use std::ops::Deref;
 /// Longest key that is followed; the trie's own paths may be longer.
 const KEY_BYTES_MAX: usize = 1 << 18;
 
+/// What became of a step.
+pub(crate) enum Advanced {
+    /// The walker is at the next entry.
+    Entry,
+    /// There is none.
+    End,
+    /// It is further on.
+    Later,
+}
+
 /// Visits entries in ascending order and tells their keys. Keeps no page: each step may be taken with another walker of the
-/// same trie. An error leaves it as it was before the step.
+/// same trie. After an error it may be called again.
 #[derive(Debug, Default)]
 pub(crate) struct Keyed {
     /// From the root: each node, and the child to visit next.
@@ -21,32 +31,36 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    /// The key of the entry that `advance` went to.
+    /// The key of the entry that `advance` went to; a part of one after anything else.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Goes to the next entry, from before the first one on; false when there is none.
+    /// Goes to the next entry, from before the first one on. Leaves it for later where the context counts `nodes_max` nodes.
     pub(crate) fn advance<F: Deref<Target = BlockFile>>(
         &mut self,
         walker: &mut Walker<F>,
+        nodes_max: u64,
         cx: &mut ReadContext,
-    ) -> Result<bool> {
+    ) -> Result<Advanced> {
         if self.stack.is_empty() {
             walker.go_root(cx)?;
             self.stack.push((walker.position(), 0));
             if walker.payload_flags() != 0 {
-                return Ok(true);
+                return Ok(Advanced::Entry);
             }
         }
         while let Some((node, index)) = self.stack.last().copied() {
+            if cx.touched.index_nodes >= nodes_max {
+                return Ok(Advanced::Later);
+            }
             if walker.position() != node {
                 walker.go(node, cx)?;
             }
             if index >= walker.range() {
                 // The root stays: behind the last entry the walk is at its end for good.
                 if self.stack.len() == 1 {
-                    return Ok(false);
+                    return Ok(Advanced::End);
                 }
                 self.stack.pop();
                 self.key.pop();
@@ -67,11 +81,11 @@ impl Keyed {
             if child.is_some() {
                 self.stack.push((walker.position(), 0));
                 if walker.payload_flags() != 0 {
-                    return Ok(true);
+                    return Ok(Advanced::Entry);
                 }
             }
         }
-        Ok(false)
+        Ok(Advanced::End)
     }
 }
 

@@ -17,7 +17,7 @@ mod writer;
 pub(crate) mod test_file;
 
 pub(crate) use iterate::{Backward, Forward, Trail};
-pub(crate) use keyed::{Keyed, last_key};
+pub(crate) use keyed::{Advanced, Keyed, last_key};
 pub(crate) use sized_int::{read_signed, signed_size, write_signed};
 pub(crate) use walker::Walker;
 pub(crate) use writer::{TriePayload, TrieWriter};

@@ -75,7 +75,7 @@ impl Node {
         self.kind.shape == Shape::Dense
     }
 
-    /// The byte that leads to a child; 0 where there is none.
+    /// The byte that leads to a child of the range.
     pub(super) fn byte(&self, page: &[u8], index: usize) -> u8 {
         match self.kind.shape {
             Shape::Dense => self.first.wrapping_add(index as u8),

@@ -1,3 +1,5 @@
+//! What is in memory of row indexes, beside the tries that it comes from.
+
 use super::super::{
     IndexBlock, IndexPosition, KnownBlocks, PartitionEnd, RowIndexEntry, RowIndexReader, RowIndexWriter,
 };
@@ -31,11 +33,11 @@ impl BlockCache for Keeping {
     fn put(&self, _file: u64, block: u64, bytes: Block) {
         self.blocks.lock().unwrap().insert(block, bytes);
     }
-    fn reserve(&self, bytes: u64) -> bool {
+    fn reserve(&self, _beside: Beside, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
-    fn release(&self, bytes: u64) {
+    fn release(&self, _beside: Beside, bytes: u64) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -258,13 +260,17 @@ fn partitions_that_are_read_once_do_not_keep_out_one_that_is_read_again() {
 fn memory_is_asked_for_and_given_back() {
     let partitions = [Wide::new("a", names(600)), Wide::new("b", names(600))];
     let (bytes, entries) = written(&partitions);
-    let enough = 301 * SEPARATOR_BYTES + 100;
+    // For one and its last step, and not for another's first.
+    let enough = 2 * STEP_BYTES + 1_000;
     let opened = Opened::new(bytes, enough);
     let entries: Vec<RowIndexEntry> = entries.into_iter().map(|at| opened.entry(at)).collect();
     assert!(opened.learn(&partitions[0].key, &entries[0]).is_some());
+    // What is left is enough for a step or two, and then for no more.
+    opened.cache.left.store(STEP_BYTES + 1_000, Ordering::Relaxed);
     assert!(opened.learn(&partitions[1].key, &entries[1]).is_none());
+    assert_eq!(opened.cache.left.swap(enough - 301 * SEPARATOR_BYTES, Ordering::Relaxed), STEP_BYTES + 1_000);
     let Opened { remembered, cache, .. } = opened;
-    assert!(cache.left.load(Ordering::Relaxed) < enough / 2);
+    assert_eq!(enough - cache.left.load(Ordering::Relaxed), 301 * SEPARATOR_BYTES);
     drop(remembered);
     assert_eq!(cache.left.load(Ordering::Relaxed), enough);
 }
@@ -296,11 +302,15 @@ fn a_damaged_index_is_left_to_the_trie() {
             };
             let Some(slot) = opened.learn(&partitions[0].key, &entry) else { continue };
             known += 1;
-            // Whatever it says is said of blocks that ascend, and nothing panics.
+            // Nothing panics, blocks ascend, and where the trie has an answer it is the same.
             let mut blocks = KnownBlocks::new(slot);
             let (at, cx) = ((&opened.remembered, &opened.rows), &mut blocking());
+            let mut trie = RowIndexReader::new(opened.rows.clone(), &entry, &mut blocking()).unwrap();
             for key in &partitions[0].keys {
-                let _ = blocks.floor_start(at, key, cx);
+                let found = blocks.floor_start(at, key, cx);
+                if let (Ok(found), Ok(expected)) = (found, trie.floor_start(key, &mut blocking())) {
+                    assert_eq!(found, expected);
+                }
             }
             let mut end = u64::MAX;
             let mut block = blocks.floor_reversed(at, AFTER_ALL, cx).unwrap_or_default();
