@@ -35,7 +35,7 @@ impl Step {
                     | "cache"
                     | "acknowledge",
                 _
-            ) | ("index", "entries" | "nodes" | "pages")
+            ) | ("index", "entries" | "remembered" | "blocks" | "nodes" | "pages")
                 | ("filter", "dropped")
                 | ("write", "partitions" | "bytes")
         )
@@ -219,6 +219,7 @@ mod tests {
             step("memtable", "memory", Some(1), None),
             step("sstable", "3h5p", Some(2), None),
             step("plan", "statement", None, Some(25)),
+            step("index", "blocks", Some(2), None),
             step("merge", "rows", Some(21), None),
             step("total", "statement", Some(1), Some(100)),
         ];
@@ -229,6 +230,7 @@ mod tests {
  │  ├─ memtable memory      about it
  │  └─ sstable 3h5p (x 2)   about it
  ├─ plan statement   ██████                          25 us  25 %            about it
+ ├─ index blocks                                                         2  about it
  ├─ merge rows                                                          21  about it
  └─ total statement  ████████████████████████       100 us 100 %         1  about it
 
