@@ -3,7 +3,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends where its expectation does"))]
 
 pub mod byte_comparable;
-pub mod byte_order;
 pub mod cell;
 pub mod column_map;
 pub mod counter_context;

@@ -34,10 +34,10 @@ pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
     const DISTANCE_BYTES_MAX: usize = 16384;
     let from = from.as_ptr();
     let distance = to as isize - from as isize;
-    if distance.unsigned_abs() > DISTANCE_BYTES_MAX {
-        return prefetch_lines(from, NODE_LINES);
-    }
     prefetch_lines(from, NODE_LINES);
+    if distance.unsigned_abs() > DISTANCE_BYTES_MAX {
+        return;
+    }
     // In the order in which the search comes to them.
     let step = LINE_BYTES as isize * distance.signum();
     let first = if distance < 0 { from } else { from.wrapping_byte_add(LINE_BYTES) };

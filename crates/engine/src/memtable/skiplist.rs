@@ -17,7 +17,6 @@ use super::prefetch;
 use super::signposts::Signposts;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
-use helenus_model::byte_order::compare;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
@@ -109,7 +108,7 @@ impl<'a, V> NodeRef<'a, V> {
     /// Whether its key is below another.
     #[inline(always)]
     pub fn is_below(self, key: &[u8]) -> bool {
-        compare(self.key(), key).is_lt()
+        self.key() < key
     }
 
     /// The node's value.

@@ -9,7 +9,6 @@ use super::decode::flags;
 use super::input::Input;
 use super::layout::{ClusteringLayout, RowLayout};
 use helenus_model::byte_comparable::{GT_NEXT_COMPONENT, LT_NEXT_COMPONENT, NEXT_COMPONENT, decode_value};
-use helenus_model::byte_order;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
@@ -212,7 +211,7 @@ impl<'a> NameBound<'a> {
             return None;
         }
         let (value, rest) = rest.split_at_checked(usize::from(*length))?;
-        let passes = match self.value.map(|bound| byte_order::compare(value, bound)) {
+        let passes = match self.value.map(|bound| value.cmp(bound)) {
             None => true,
             Some(Ordering::Equal) => self.passes_equal,
             Some(order) => (order == Ordering::Less) != self.reversed,
