@@ -23,7 +23,7 @@ use helenus_model::reconcile::merge_rows;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use helenus_model::types::TypeError;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// One partition.
 #[derive(Default)]
@@ -36,26 +36,57 @@ pub struct Partition {
     pub(super) points: SkipList<Point>,
 }
 
-/// A value as of one write, and the one it replaced.
+/// A value as of one write. In front of it in memory stands the address of the one that it replaced, if it replaced one.
 pub struct Version<T> {
-    sequence: u64,
-    older: *const Version<T>,
+    /// The write's sequence number times two, and one if there is an older version.
+    stamp: u64,
     value: T,
 }
 
-/// Bytes in the arena.
-#[derive(Clone, Copy)]
-pub(super) struct Bytes {
-    start: NonNull<u8>,
-    len: usize,
+/// A version and the one that it replaced.
+#[repr(C)]
+struct Replacing<T> {
+    older: *const Version<T>,
+    version: Version<T>,
 }
 
+/// Bytes in the arena, behind their length, a `u32`.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes(NonNull<u8>);
+
+/// Bytes of the length in front.
+const LEN_BYTES: usize = size_of::<u32>();
+
 impl Bytes {
+    /// What these bytes need of the arena.
+    fn room_for(bytes: &[u8]) -> usize {
+        LEN_BYTES + bytes.len()
+    }
+
+    /// Copies bytes to a place in the arena.
+    ///
+    /// # Safety
+    /// `room_for(bytes)` bytes from `place` on are the caller's.
+    unsafe fn put(place: NonNull<u8>, bytes: &[u8]) -> Bytes {
+        let Ok(len) = u32::try_from(bytes.len()) else {
+            unreachable!("a row or key in a memtable is far shorter than 4 GiB: the log's records are")
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            place.cast().write_unaligned(len);
+            place.add(LEN_BYTES).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
+        }
+        Bytes(place)
+    }
+
     /// # Safety
     /// The arena outlives `'a`.
     pub(super) unsafe fn get<'a>(self) -> &'a [u8] {
         // SAFETY: written before it was published, never changed; the caller keeps the arena.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe {
+            let len: u32 = self.0.cast().read_unaligned();
+            std::slice::from_raw_parts(self.0.add(LEN_BYTES).as_ptr(), len as usize)
+        }
     }
 }
 
@@ -93,10 +124,14 @@ pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> O
     let mut version: *const Version<T> = newest.load(Ordering::Acquire);
     // SAFETY: versions live as long as the arena, which whoever holds the partition keeps.
     while let Some(found) = unsafe { version.as_ref() } {
-        if found.sequence <= sequence {
+        if found.stamp >> 1 <= sequence {
             return Some(&found.value);
         }
-        version = found.older;
+        if found.stamp & 1 == 0 {
+            return None;
+        }
+        // SAFETY: the stamp says that this version is part of a `Replacing`, whose other part stands right before it.
+        version = unsafe { *version.cast::<*const Version<T>>().sub(1) };
     }
     None
 }
@@ -104,28 +139,31 @@ pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> O
 /// Links a new version before the present one.
 pub(super) fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u64, value: T) {
     let older = newest.load(Ordering::Relaxed);
-    let version = arena.place(Version { sequence, older, value });
+    let version = if older.is_null() {
+        arena.place(Version { stamp: sequence << 1, value })
+    } else {
+        let replacing = arena.place(Replacing { older, version: Version { stamp: sequence << 1 | 1, value } });
+        // SAFETY: within what was placed.
+        unsafe { replacing.byte_add(std::mem::offset_of!(Replacing<T>, version)).cast() }
+    };
     newest.store(version.as_ptr(), Ordering::Release);
 }
 
 pub(super) fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> AtomicPtr<Version<T>> {
-    AtomicPtr::new(arena.place(Version { sequence, older: null_mut(), value }).as_ptr())
+    AtomicPtr::new(arena.place(Version { stamp: sequence << 1, value }).as_ptr())
 }
 
 fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
-    Bytes { start: arena.copy(bytes), len: bytes.len() }
+    let place = arena.allocate(Bytes::room_for(bytes));
+    // SAFETY: allocated for it just now.
+    unsafe { Bytes::put(place, bytes) }
 }
 
 /// Copies of two, side by side.
 pub(super) fn copy_both(arena: &Arena, one: &[u8], other: &[u8]) -> (Bytes, Bytes) {
-    let start = arena.allocate(one.len() + other.len());
+    let place = arena.allocate(Bytes::room_for(one) + Bytes::room_for(other));
     // SAFETY: the allocation has room for both and was handed to nobody else.
-    unsafe {
-        let behind = start.add(one.len());
-        start.copy_from_nonoverlapping(NonNull::from(one).cast(), one.len());
-        behind.copy_from_nonoverlapping(NonNull::from(other).cast(), other.len());
-        (Bytes { start, len: one.len() }, Bytes { start: behind, len: other.len() })
-    }
+    unsafe { (Bytes::put(place, one), Bytes::put(place.add(Bytes::room_for(one)), other)) }
 }
 
 impl Partition {

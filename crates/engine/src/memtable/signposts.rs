@@ -10,10 +10,11 @@
 //! below `len` was written before it was counted, and only ever gets another such pointer.
 
 use super::arena::Arena;
+use super::prefetch;
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use helenus_host::prefetch_lines;
 use std::hint::select_unpredictable;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 
 /// Entries of a board.
 const ENTRIES: usize = 32;
@@ -43,13 +44,66 @@ pub(super) struct Signposts<N> {
     /// The writer's: the boards of the lowest and of the highest heads, to which keys that come in order are added.
     lowest: AtomicPtr<Board<N>>,
     highest: AtomicPtr<Board<N>>,
+    stock: Stock<N>,
 }
 
+/// The writer's: room for boards to come, side by side. Each search goes to another board, and among the nodes each would
+/// be on a page of memory of its own, whose place the processor has to look up first.
+struct Stock<N> {
+    next: AtomicPtr<Board<N>>,
+    left: AtomicU32,
+    /// Boards of the last piece of memory.
+    taken: AtomicU32,
+}
+
+/// Boards of the largest piece of memory: about 100 KB.
+const STOCK_MAX: u32 = 128;
+
+impl<N> Stock<N> {
+    /// A board of at most `ENTRIES` entries, which are in order.
+    fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
+        let none = || std::array::from_fn(|_| AtomicPtr::default());
+        let firsts = if is_leaf { null() } else { arena.place(none()).as_ptr().cast_const() };
+        let board = Board {
+            len: AtomicU32::new(0),
+            firsts,
+            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
+        };
+        for (index, entry) in entries.iter().enumerate() {
+            board.put(index, entry);
+        }
+        board.len.store(entries.len() as u32, Ordering::Relaxed);
+        self.place(arena, board)
+    }
+
+    fn place(&self, arena: &Arena, board: Board<N>) -> NonNull<Board<N>> {
+        let mut left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            left = (self.taken.load(Ordering::Relaxed) * 2).clamp(1, STOCK_MAX);
+            self.taken.store(left, Ordering::Relaxed);
+            let bytes = left as usize * size_of::<Board<N>>() + align_of::<Board<N>>();
+            let memory = arena.allocate(bytes);
+            let ahead = memory.as_ptr().align_offset(align_of::<Board<N>>());
+            self.next.store(memory.as_ptr().wrapping_add(ahead).cast(), Ordering::Relaxed);
+        }
+        let place = self.next.load(Ordering::Relaxed);
+        self.left.store(left - 1, Ordering::Relaxed);
+        // SAFETY: a piece has room for as many boards as were counted, behind what aligns the first.
+        unsafe {
+            self.next.store(place.add(1), Ordering::Relaxed);
+            place.write(board);
+            NonNull::new_unchecked(place)
+        }
+    }
+}
+
+#[repr(align(64))]
 struct Board<N> {
     /// Entries that are there, in order of their heads.
     len: AtomicU32,
-    /// Whether entries lead to nodes; otherwise to boards, whose entries are not below the head.
-    is_leaf: bool,
+    /// Null where entries lead to nodes. Otherwise they lead to boards, whose entries are not below the head, and this has
+    /// of each the first node it leads to, if that is a board of nodes.
+    firsts: *const [AtomicPtr<N>; ENTRIES],
     /// Each place beside its head: who has found the head need not wait for the place.
     entries: [Post<N>; ENTRIES],
 }
@@ -64,12 +118,15 @@ struct Post<N> {
 struct Entry<N> {
     head: Head,
     place: *mut N,
+    /// Of a board of nodes the first one, null otherwise.
+    first: *mut N,
 }
 
 impl<N> Default for Signposts<N> {
     fn default() -> Signposts<N> {
         let none = AtomicPtr::default;
-        Signposts { root: none(), lowest: none(), highest: none() }
+        let stock = Stock { next: none(), left: AtomicU32::new(0), taken: AtomicU32::new(0) };
+        Signposts { root: none(), lowest: none(), highest: none(), stock }
     }
 }
 
@@ -80,8 +137,8 @@ impl<N> Signposts<N> {
     pub(super) fn before(&self, key: &[u8]) -> Option<(NonNull<N>, *mut N)> {
         let head = head_of(key);
         let mut place = self.root.load(Ordering::Acquire);
+        prefetch_lines(place, BOARD_LINES);
         for _ in 0..DEPTH_MAX {
-            prefetch_lines(place, BOARD_LINES);
             // SAFETY: the root, or from a board whose entries lead to boards: null or a board in the arena.
             let board = unsafe { place.as_ref() }?;
             let index = board.first_not_below(head);
@@ -90,24 +147,27 @@ impl<N> Signposts<N> {
             if key.len() > HEAD_BYTES && index + 1 < board.len() && board.head(index + 1) == head {
                 return None;
             }
-            if board.is_leaf {
+            let Some(firsts) = board.firsts() else {
                 let next = if index < board.len() { board.place(index) } else { null_mut() };
                 return Some((NonNull::new(found)?, next));
-            }
+            };
             place = found.cast();
+            prefetch_lines(place, BOARD_LINES);
+            let first = firsts[index - 1].load(Ordering::Relaxed);
+            prefetch::pages(first, firsts[index.min(board.len() - 1)].load(Ordering::Relaxed));
         }
         None
     }
 
     /// Adds a node. The caller is the only writer, and `arena` is the list's own.
     pub(super) fn add(&self, arena: &Arena, key: &[u8], node: NonNull<N>) {
-        let entry = Entry { head: head_of(key), place: node.as_ptr() };
+        let entry = Entry { head: head_of(key), place: node.as_ptr(), first: null_mut() };
         // SAFETY: each is null or a board in the arena.
         let (lowest, highest) = unsafe {
             (self.lowest.load(Ordering::Relaxed).as_ref(), self.highest.load(Ordering::Relaxed).as_ref())
         };
         let (Some(lowest), Some(highest)) = (lowest, highest) else {
-            let first = Board::make(arena, true, &[entry]).as_ptr();
+            let first = self.stock.make(arena, true, &[entry]).as_ptr();
             self.lowest.store(first, Ordering::Relaxed);
             self.highest.store(first, Ordering::Relaxed);
             self.root.store(first, Ordering::Release);
@@ -120,7 +180,7 @@ impl<N> Signposts<N> {
         let mut way = [(self.root.load(Ordering::Relaxed), 0); DEPTH_MAX];
         let mut depth = 0;
         // SAFETY: the root, or from a board whose entries lead to boards: in the arena.
-        while let Some(board) = unsafe { way[depth].0.as_ref() }.filter(|board| !board.is_leaf) {
+        while let Some(board) = unsafe { way[depth].0.as_ref() }.filter(|board| !board.is_leaf()) {
             let index = board.first_above(entry.head).saturating_sub(1);
             depth += 1;
             if depth == DEPTH_MAX {
@@ -136,20 +196,20 @@ impl<N> Signposts<N> {
         for (depth, (place, index)) in way.iter().enumerate().rev() {
             // SAFETY: the boards of a way are in the arena.
             let Some(board) = (unsafe { place.as_ref() }) else { return };
-            let Some((left, right)) = board.insert(arena, entry) else { return };
+            let Some((left, right)) = board.insert((arena, &self.stock), entry) else { return };
             if self.lowest.load(Ordering::Relaxed) == *place {
-                self.lowest.store(left, Ordering::Relaxed);
+                self.lowest.store(left.as_ptr(), Ordering::Relaxed);
             }
             if self.highest.load(Ordering::Relaxed) == *place {
                 self.highest.store(right.place.cast(), Ordering::Relaxed);
             }
             // SAFETY: as above.
             match depth.checked_sub(1).and_then(|above| unsafe { way[above].0.as_ref() }) {
-                Some(above) => above.entries[*index].place.store(left.cast(), Ordering::Release),
+                Some(above) => above.put_place(*index, &Entry::of(left, (0, 0))),
                 None => {
                     // Nothing lies below the first entry of the leftmost boards.
-                    let first = Entry { head: (0, 0), place: left.cast() };
-                    self.root.store(Board::make(arena, false, &[first, right]).as_ptr(), Ordering::Release);
+                    let first = Entry::of(left, (0, 0));
+                    self.root.store(self.stock.make(arena, false, &[first, right]).as_ptr(), Ordering::Release);
                     return;
                 }
             }
@@ -158,19 +218,25 @@ impl<N> Signposts<N> {
     }
 }
 
+impl<N> Entry<N> {
+    /// The entry that leads to a board.
+    fn of(board: NonNull<Board<N>>, head: Head) -> Entry<N> {
+        // SAFETY: boards are in the arena.
+        let it = unsafe { board.as_ref() };
+        let first = if it.is_leaf() { it.place(0) } else { null_mut() };
+        Entry { head, place: board.as_ptr().cast(), first }
+    }
+}
+
 impl<N> Board<N> {
-    /// A board of at most `ENTRIES` entries, which are in order.
-    fn make(arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
-        let board = Board {
-            len: AtomicU32::new(0),
-            is_leaf,
-            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
-        };
-        for (index, entry) in entries.iter().enumerate() {
-            board.put(index, entry);
-        }
-        board.len.store(entries.len() as u32, Ordering::Relaxed);
-        arena.place(board)
+    #[inline(always)]
+    fn firsts(&self) -> Option<&[AtomicPtr<N>; ENTRIES]> {
+        // SAFETY: null or in the arena since before the board was.
+        unsafe { self.firsts.as_ref() }
+    }
+
+    fn is_leaf(&self) -> bool {
+        self.firsts.is_null()
     }
 
     #[inline(always)]
@@ -216,7 +282,19 @@ impl<N> Board<N> {
         let post = &self.entries[index];
         post.head.0.store(entry.head.0, Ordering::Relaxed);
         post.head.1.store(entry.head.1, Ordering::Relaxed);
-        post.place.store(entry.place, Ordering::Release);
+        self.put_place(index, entry);
+    }
+
+    fn put_place(&self, index: usize, entry: &Entry<N>) {
+        self.entries[index].place.store(entry.place, Ordering::Release);
+        if let Some(firsts) = self.firsts() {
+            firsts[index].store(entry.first, Ordering::Relaxed);
+        }
+    }
+
+    fn entry(&self, index: usize) -> Entry<N> {
+        let first = self.firsts().map_or(null_mut(), |firsts| firsts[index].load(Ordering::Relaxed));
+        Entry { head: self.head(index), place: self.place(index), first }
     }
 
     /// Adds an entry behind all others, if it belongs there and there is room.
@@ -244,7 +322,7 @@ impl<N> Board<N> {
 
     fn put_between(&self, index: usize, len: usize, entry: &Entry<N>) {
         for moved in (index..len).rev() {
-            self.put(moved + 1, &Entry { head: self.head(moved), place: self.place(moved) });
+            self.put(moved + 1, &self.entry(moved));
         }
         self.put(index, entry);
         self.len.store(len as u32 + 1, Ordering::Release);
@@ -252,36 +330,36 @@ impl<N> Board<N> {
 
     /// Adds an entry where it belongs. If there is no room, this board becomes two: the left one, and the entry that leads to
     /// the right one.
-    fn insert(&self, arena: &Arena, entry: Entry<N>) -> Option<(*mut Board<N>, Entry<N>)> {
+    fn insert(
+        &self,
+        (arena, stock): (&Arena, &Stock<N>),
+        entry: Entry<N>,
+    ) -> Option<(NonNull<Board<N>>, Entry<N>)> {
         let (len, index) = (self.len(), self.first_above(entry.head));
         if len < ENTRIES {
             self.put_between(index, len, &entry);
             return None;
         }
-        let this = std::ptr::from_ref(self).cast_mut();
+        let this = NonNull::from(self);
         // Keys that come in order, either way, leave full boards behind.
         if index == len {
             let head = entry.head;
-            let right = Board::make(arena, self.is_leaf, &[entry]);
-            return Some((this, Entry { head, place: right.as_ptr().cast() }));
+            return Some((this, Entry::of(stock.make(arena, self.is_leaf(), &[entry]), head)));
         }
-        if index == 0 && self.is_leaf {
-            let left = Board::make(arena, true, &[entry]);
-            return Some((left.as_ptr(), Entry { head: self.head(0), place: this.cast() }));
+        if index == 0 && self.is_leaf() {
+            let left = stock.make(arena, true, &[entry]);
+            return Some((left, Entry::of(this, self.head(0))));
         }
         let half = ENTRIES / 2;
-        let upper: [Entry<N>; ENTRIES / 2] = std::array::from_fn(|index| {
-            let index = half + index;
-            Entry { head: self.head(index), place: self.place(index) }
-        });
-        let right = Board::make(arena, self.is_leaf, &upper);
+        let upper: [Entry<N>; ENTRIES / 2] = std::array::from_fn(|index| self.entry(half + index));
+        let right = stock.make(arena, self.is_leaf(), &upper);
         self.len.store(half as u32, Ordering::Release);
         match index.checked_sub(half) {
             // SAFETY: made just now.
             Some(index) if index > 0 => unsafe { right.as_ref() }.put_between(index, half, &entry),
             _ => self.put_between(index, half, &entry),
         }
-        Some((this, Entry { head: upper[0].head, place: right.as_ptr().cast() }))
+        Some((this, Entry::of(right, upper[0].head)))
     }
 }
 

@@ -59,15 +59,12 @@ struct Tower<V> {
     next: [AtomicPtr<Node<V>>; 0],
 }
 
-/// A node; its tower of next pointers and its key follow it in memory.
+/// A node. Its tower of next pointers stands before it in memory, the lowest level last; its key follows its length.
 #[repr(C)]
 pub struct Node<V> {
     value: V,
     previous: AtomicPtr<Node<V>>,
-    key: *const u8,
     key_len: u32,
-    height: u32,
-    next: [AtomicPtr<Node<V>>; 0],
 }
 
 /// A node in hand, for as long as the list (and its arena) is borrowed.
@@ -98,10 +95,11 @@ impl<V> Default for SkipList<V> {
 impl<'a, V> NodeRef<'a, V> {
     /// The node's key.
     pub fn key(self) -> &'a [u8] {
-        // SAFETY: key and length were written before the node was published (invariants 1 and 4).
+        // SAFETY: the key was written behind the node before that was published (invariants 1 and 4).
         unsafe {
             let node = self.node.as_ref();
-            std::slice::from_raw_parts(node.key, node.key_len as usize)
+            let key = self.node.byte_add(Node::<V>::KEY_AT).cast();
+            std::slice::from_raw_parts(key.as_ptr(), node.key_len as usize)
         }
     }
 
@@ -158,15 +156,14 @@ impl<'a, V> NodeRef<'a, V> {
 }
 
 impl<V> Node<V> {
+    /// Where the key begins, in bytes from the node on: right behind its length, whatever the alignment of the node.
+    const KEY_AT: usize = std::mem::offset_of!(Node<V>, key_len) + size_of::<u32>();
+
     /// # Safety
     /// `node` is a live node of a height above `level`.
     unsafe fn next<'a>(node: NonNull<Node<V>>, level: usize) -> &'a AtomicPtr<Node<V>> {
-        // SAFETY: `height` pointers follow the node's head in its allocation; computed from the node's own pointer.
-        unsafe {
-            let tower =
-                node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
-            &*tower.add(level)
-        }
+        // SAFETY: as many pointers as the node is high stand before it; computed from the node's own pointer.
+        unsafe { node.cast::<AtomicPtr<Node<V>>>().sub(level + 1).as_ref() }
     }
 }
 
@@ -268,34 +265,32 @@ impl<V> SkipList<V> {
         let height = self.random_height();
         // Levels above the old head have the head as predecessor: null, as `before` has it.
         self.grow_head(arena, height);
-        let size = size_of::<Node<V>>() + height * size_of::<AtomicPtr<Node<V>>>();
-        let node = arena.allocate(size + key.len()).cast::<Node<V>>();
-        // SAFETY: the allocation has room for the node, its tower and its key, and nobody else knows it yet.
-        unsafe {
-            let key_at = node.as_ptr().byte_add(size).cast::<u8>();
-            key_at.copy_from_nonoverlapping(key.as_ptr(), key.len());
-            node.write(Node {
-                value,
-                previous: AtomicPtr::new(before[0]),
-                key: key_at,
-                key_len: key.len() as u32,
-                height: height as u32,
-                next: [],
-            });
-            let tower =
-                node.as_ptr().byte_add(std::mem::offset_of!(Node<V>, next)).cast::<AtomicPtr<Node<V>>>();
+        let Ok(key_len) = u32::try_from(key.len()) else {
+            unreachable!("a clustering key is far shorter than 4 GiB: the log's records are")
+        };
+        let tower_bytes = height * size_of::<AtomicPtr<Node<V>>>();
+        let start = arena.allocate(tower_bytes + (Node::<V>::KEY_AT + key.len()).max(size_of::<Node<V>>()));
+        // SAFETY: the allocation has room for the tower, the node and its key, and nobody else knows it yet.
+        let node = unsafe {
+            let node = start.byte_add(tower_bytes).cast::<Node<V>>();
+            node.write(Node { value, previous: AtomicPtr::new(before[0]), key_len });
+            // The key begins where the node's last bytes are not used.
+            let key_at = node.byte_add(Node::<V>::KEY_AT).cast::<u8>();
+            key_at.copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
             for (level, &predecessor) in before.iter().enumerate().take(height) {
-                tower.add(level).write(AtomicPtr::new(self.link(predecessor, level).load(Ordering::Relaxed)));
+                let next = self.link(predecessor, level).load(Ordering::Relaxed);
+                node.cast::<AtomicPtr<Node<V>>>().sub(level + 1).write(AtomicPtr::new(next));
             }
             // Published from the lowest level up: who sees the node above finds it below.
-            let successor = NonNull::new((*tower).load(Ordering::Relaxed));
+            let successor = NonNull::new(Node::next(node, 0).load(Ordering::Relaxed));
             for (level, &predecessor) in before.iter().enumerate().take(height) {
                 self.link(predecessor, level).store(node.as_ptr(), Ordering::Release);
             }
             if let Some(successor) = successor {
                 successor.as_ref().previous.store(node.as_ptr(), Ordering::Release);
             }
-        }
+            node
+        };
         // The only writer: nothing comes between.
         self.len.store(self.len.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let node = NodeRef { node, list: PhantomData };
