@@ -184,7 +184,7 @@ impl<V> SkipList<V> {
         if key.is_empty() {
             return self.first();
         }
-        match self.before(key) {
+        match self.find_before::<false>(key) {
             None => self.first(),
             Some(node) => node.next(),
         }
@@ -197,14 +197,19 @@ impl<V> SkipList<V> {
 
     /// The last node whose key is below `key`.
     pub fn before(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
-        self.before_from_signpost(key).or_else(|| self.before_from_head(key))
+        self.find_before::<true>(key)
     }
 
-    /// As `before`; `None` also where no signpost leads near.
+    /// As `before`, and whether what is read next are the nodes before that one.
+    fn find_before<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        self.before_from_signpost::<BACKWARDS>(key).or_else(|| self.before_from_head(key))
+    }
+
+    /// As `find_before`; `None` also where no signpost leads near.
     #[inline]
-    fn before_from_signpost(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+    fn before_from_signpost<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         let (node, next) = self.beside()?.signposts.before(key)?;
-        prefetch::towards(node, next);
+        prefetch::towards::<BACKWARDS, _>(node, next);
         let mut found = NodeRef { node, list: PhantomData };
         if !found.is_below(key) {
             return None;
