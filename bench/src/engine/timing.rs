@@ -14,6 +14,10 @@ pub enum Target {
     None,
 }
 
+/// Turns of those that are to be compared, and turns before any is measured.
+const TURNS: u32 = 8;
+const WARM_TURNS: u32 = 2;
+
 /// One row of the table after another.
 pub struct Report {
     /// What the names of rows must hold.
@@ -49,6 +53,35 @@ impl Report {
             Some(calls) => Samples::count(calls, call),
             None => Samples::repeat(self.span, call),
         }
+    }
+
+    /// The same for several calls, which take turns: what the machine does meanwhile is shared by all, and they can be compared.
+    /// `call` is told which it is to do.
+    pub fn in_turns(
+        &self,
+        several: usize,
+        mut call: impl FnMut(usize, u64, &mut Samples) -> Result<()>,
+    ) -> Result<Vec<Samples>> {
+        if let Some(calls) = self.calls {
+            return (0..several)
+                .map(|which| Samples::count(calls, |number, samples| call(which, number, samples)))
+                .collect();
+        }
+        let mut all = vec![Samples::default(); several];
+        let mut number = 0;
+        for turn in 0..WARM_TURNS + TURNS {
+            for (which, samples) in all.iter_mut().enumerate() {
+                if turn == WARM_TURNS {
+                    samples.nanoseconds.clear();
+                }
+                let begin = Instant::now();
+                while begin.elapsed() < self.span / TURNS {
+                    call(which, number, samples)?;
+                    number += 1;
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Prints a workload's row, and returns its median in microseconds. Each call is worth `things` of what `unit` says.
@@ -95,7 +128,7 @@ fn count(number: f64) -> String {
 }
 
 /// Times of single calls.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Samples {
     nanoseconds: Vec<u64>,
 }

@@ -181,8 +181,8 @@ impl Bench<'_> {
             }
             for (cql, reversed) in [(false, false), (false, true), (true, false), (true, true)] {
                 let from = Asked { reversed, place, cql, ..any };
-                let p50 = self.slices(from)?;
-                self.narrow.insert(narrow_name(from), p50);
+                let p50 = self.slices(&[from])?;
+                self.narrow.extend(p50.first().map(|p50| (narrow_name(from), *p50)));
             }
         }
         Ok(())
@@ -242,16 +242,17 @@ impl Bench<'_> {
         let wide = self.options.rows;
         for cql in [false, true] {
             for reversed in [false, true] {
-                let (mut narrowest, mut widest) = (0.0, 0.0);
-                for &width in widths {
-                    // By CQL the ends are enough.
-                    if cql && width != HUNDRED && width != wide {
-                        continue;
-                    }
-                    let p50 = self.slices(Asked { table, width, partitions: 1, reversed, place, cql })?;
-                    narrowest = if width == HUNDRED { p50 } else { narrowest };
-                    widest = p50;
-                }
+                // By CQL the ends are enough.
+                let widths = widths.iter().filter(|width| !cql || [HUNDRED, wide].contains(width));
+                let asked: Vec<_> = widths
+                    .map(|&width| Asked { table, width, partitions: 1, reversed, place, cql })
+                    .collect();
+                let p50 = self.slices(&asked)?;
+                let of = |width| {
+                    let found = asked.iter().zip(&p50).find(|(asked, _)| asked.width == width);
+                    found.map_or(0.0, |(_, p50)| *p50)
+                };
+                let (narrowest, widest) = (of(HUNDRED), of(wide));
                 let from = Asked { table, width: wide, partitions: 1, reversed, place, cql };
                 let name = format!("{} against slice 100 of 100", slice_name(from));
                 self.report.ratio(&name, (widest, narrowest), 1.3);
@@ -267,24 +268,26 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Slices from random starts; of the smallest partitions from the first row.
-    fn slices(&self, from: Asked<'_>) -> Result<f64> {
-        let Asked { table, width, reversed, .. } = from;
-        let name = slice_name(from);
-        if !self.report.wants(&name) {
-            return Ok(0.0);
+    /// Slices from random starts, of the smallest partitions from the first row; of all that are asked for in turns. The median
+    /// of each.
+    fn slices(&self, all: &[Asked<'_>]) -> Result<Vec<f64>> {
+        if !all.iter().any(|from| self.report.wants(&slice_name(*from))) {
+            return Ok(vec![0.0; all.len()]);
         }
-        let statement = self.statements.slice(table, reversed)?;
-        let downwards = from.descending() != reversed;
+        let statements = all.iter().map(|from| self.statements.slice(from.table, from.reversed));
+        let statements = statements.collect::<Result<Vec<_>>>()?;
         let (mut answer, mut expected) = (Answer::default(), Vec::new());
-        let samples = self.report.repeat(|number, samples| {
+        let samples = self.report.in_turns(all.len(), |which, number, samples| {
+            let from = all[which];
+            let Asked { table, width, reversed, .. } = from;
+            let downwards = from.descending() != reversed;
             let random = mix(number);
             let low = below(random, width - HUNDRED + 1);
             let key = if from.partitions == 1 { width } else { narrow_key(below(random, from.partitions)) };
             let first = if downwards { low + HUNDRED - 1 } else { low };
             let place = Place { first, reversed };
             samples.time(|| match from.cql {
-                true => self.statements.run_slice(&statement, (key, place, HUNDRED), &mut answer),
+                true => self.statements.run_slice(&statements[which], (key, place, HUNDRED), &mut answer),
                 false => {
                     let command = reads::slice(table, key, place, HUNDRED)?;
                     reads::run(&self.tables.database, &command, &mut answer)
@@ -293,7 +296,12 @@ impl Bench<'_> {
             let row = |at| if downwards { first - at } else { first + at };
             answer.check_wide(key, (0..HUNDRED).map(row), &mut expected)
         })?;
-        Ok(self.report.row(&name, samples, (1.0, "slices"), Target::MedianAtMost(8.0)))
+        let rows = all.iter().zip(samples);
+        Ok(rows
+            .map(|(from, samples)| {
+                self.report.row(&slice_name(*from), samples, (1.0, "slices"), Target::MedianAtMost(8.0))
+            })
+            .collect())
     }
 
     /// A name on each of 100 pages, or of as many as there are.
@@ -361,8 +369,8 @@ impl Bench<'_> {
         for table in [&self.tables.ascending, &self.tables.descending] {
             let from = Asked { table, width, partitions: 1, reversed: false, place, cql: false };
             self.names(from, Some(700.0))?;
-            self.slices(from)?;
-            self.slices(Asked { reversed: true, ..from })?;
+            self.slices(&[from])?;
+            self.slices(&[Asked { reversed: true, ..from }])?;
         }
         self.tables.database.close()?;
         Ok(())
