@@ -142,7 +142,8 @@ pub(super) fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u
     let version = if older.is_null() {
         arena.place(Version { stamp: sequence << 1, value })
     } else {
-        let replacing = arena.place(Replacing { older, version: Version { stamp: sequence << 1 | 1, value } });
+        let replacing =
+            arena.place(Replacing { older, version: Version { stamp: sequence << 1 | 1, value } });
         // SAFETY: within what was placed.
         unsafe { replacing.byte_add(std::mem::offset_of!(Replacing<T>, version)).cast() }
     };

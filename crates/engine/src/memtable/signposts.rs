@@ -20,6 +20,8 @@ use std::ptr::{NonNull, null, null_mut};
 const ENTRIES: usize = 32;
 /// Levels of boards: 16^8 nodes are more than memory holds.
 const DEPTH_MAX: usize = 8;
+/// Boards in the largest piece of memory: about 100 KB.
+const STOCK_MAX: u32 = 128;
 /// Bytes of a key that its head has.
 const HEAD_BYTES: usize = 16;
 /// Cache lines of a board.
@@ -45,56 +47,6 @@ pub(super) struct Signposts<N> {
     lowest: AtomicPtr<Board<N>>,
     highest: AtomicPtr<Board<N>>,
     stock: Stock<N>,
-}
-
-/// The writer's: room for boards to come, side by side. Each search goes to another board, and among the nodes each would
-/// be on a page of memory of its own, whose place the processor has to look up first.
-struct Stock<N> {
-    next: AtomicPtr<Board<N>>,
-    left: AtomicU32,
-    /// Boards of the last piece of memory.
-    taken: AtomicU32,
-}
-
-/// Boards of the largest piece of memory: about 100 KB.
-const STOCK_MAX: u32 = 128;
-
-impl<N> Stock<N> {
-    /// A board of at most `ENTRIES` entries, which are in order.
-    fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
-        let none = || std::array::from_fn(|_| AtomicPtr::default());
-        let firsts = if is_leaf { null() } else { arena.place(none()).as_ptr().cast_const() };
-        let board = Board {
-            len: AtomicU32::new(0),
-            firsts,
-            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
-        };
-        for (index, entry) in entries.iter().enumerate() {
-            board.put(index, entry);
-        }
-        board.len.store(entries.len() as u32, Ordering::Relaxed);
-        self.place(arena, board)
-    }
-
-    fn place(&self, arena: &Arena, board: Board<N>) -> NonNull<Board<N>> {
-        let mut left = self.left.load(Ordering::Relaxed);
-        if left == 0 {
-            left = (self.taken.load(Ordering::Relaxed) * 2).clamp(1, STOCK_MAX);
-            self.taken.store(left, Ordering::Relaxed);
-            let bytes = left as usize * size_of::<Board<N>>() + align_of::<Board<N>>();
-            let memory = arena.allocate(bytes);
-            let ahead = memory.as_ptr().align_offset(align_of::<Board<N>>());
-            self.next.store(memory.as_ptr().wrapping_add(ahead).cast(), Ordering::Relaxed);
-        }
-        let place = self.next.load(Ordering::Relaxed);
-        self.left.store(left - 1, Ordering::Relaxed);
-        // SAFETY: a piece has room for as many boards as were counted, behind what aligns the first.
-        unsafe {
-            self.next.store(place.add(1), Ordering::Relaxed);
-            place.write(board);
-            NonNull::new_unchecked(place)
-        }
-    }
 }
 
 #[repr(align(64))]
@@ -209,7 +161,8 @@ impl<N> Signposts<N> {
                 None => {
                     // Nothing lies below the first entry of the leftmost boards.
                     let first = Entry::of(left, (0, 0));
-                    self.root.store(self.stock.make(arena, false, &[first, right]).as_ptr(), Ordering::Release);
+                    self.root
+                        .store(self.stock.make(arena, false, &[first, right]).as_ptr(), Ordering::Release);
                     return;
                 }
             }
@@ -360,6 +313,53 @@ impl<N> Board<N> {
             _ => self.put_between(index, half, &entry),
         }
         Some((this, Entry::of(right, upper[0].head)))
+    }
+}
+
+/// The writer's: room for boards to come, side by side. Each search goes to another board, and among the nodes each would
+/// be on a page of memory of its own, whose place the processor has to look up first.
+struct Stock<N> {
+    next: AtomicPtr<Board<N>>,
+    left: AtomicU32,
+    /// Boards of the last piece of memory.
+    taken: AtomicU32,
+}
+
+impl<N> Stock<N> {
+    /// A board of at most `ENTRIES` entries, which are in order.
+    fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
+        let none = || std::array::from_fn(|_| AtomicPtr::default());
+        let firsts = if is_leaf { null() } else { arena.place(none()).as_ptr().cast_const() };
+        let board = Board {
+            len: AtomicU32::new(0),
+            firsts,
+            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
+        };
+        for (index, entry) in entries.iter().enumerate() {
+            board.put(index, entry);
+        }
+        board.len.store(entries.len() as u32, Ordering::Relaxed);
+        self.place(arena, board)
+    }
+
+    fn place(&self, arena: &Arena, board: Board<N>) -> NonNull<Board<N>> {
+        let mut left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            left = (self.taken.load(Ordering::Relaxed) * 2).clamp(1, STOCK_MAX);
+            self.taken.store(left, Ordering::Relaxed);
+            let bytes = left as usize * size_of::<Board<N>>() + align_of::<Board<N>>();
+            let memory = arena.allocate(bytes);
+            let ahead = memory.as_ptr().align_offset(align_of::<Board<N>>());
+            self.next.store(memory.as_ptr().wrapping_add(ahead).cast(), Ordering::Relaxed);
+        }
+        let place = self.next.load(Ordering::Relaxed);
+        self.left.store(left - 1, Ordering::Relaxed);
+        // SAFETY: a piece has room for as many boards as were counted, behind what aligns the first.
+        unsafe {
+            self.next.store(place.add(1), Ordering::Relaxed);
+            place.write(board);
+            NonNull::new_unchecked(place)
+        }
     }
 }
 
