@@ -24,16 +24,13 @@ pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
     }
 }
 
-/// Asks for a node and for those that lie between it and a later one, as rows written in order do, whichever order that was;
-/// where the read goes on backwards, for fewer of them and for some before.
+/// Asks for a node and for those that lie between it and another one, as rows written in order do, whichever order that was.
 #[inline(always)]
-pub(super) fn towards<const BACKWARDS: bool, T>(from: NonNull<T>, to: *mut T) {
+pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
     /// Lines of a node.
     const NODE_LINES: usize = 2;
-    /// Lines of those behind it that a search looks at, mostly, and of those before it.
+    /// Lines of those next to it that a search looks at, mostly.
     const LINES: usize = 24;
-    const LINES_BACKWARDS: usize = 16;
-    const LINES_BEFORE: usize = 10;
     const DISTANCE_BYTES_MAX: usize = 16384;
     let from = from.as_ptr();
     let distance = to as isize - from as isize;
@@ -44,13 +41,8 @@ pub(super) fn towards<const BACKWARDS: bool, T>(from: NonNull<T>, to: *mut T) {
     // In the order in which the search comes to them.
     let step = LINE_BYTES as isize * distance.signum();
     let first = if distance < 0 { from } else { from.wrapping_byte_add(LINE_BYTES) };
-    for line in 1..=if BACKWARDS { LINES_BACKWARDS } else { LINES } as isize {
+    for line in 1..=LINES as isize {
         prefetch_lines(first.wrapping_byte_offset(line * step), 1);
-    }
-    if BACKWARDS {
-        for line in 1..=LINES_BEFORE as isize {
-            prefetch_lines(from.wrapping_byte_offset(-line * step), 1);
-        }
     }
 }
 

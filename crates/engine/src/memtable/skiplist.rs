@@ -209,7 +209,18 @@ impl<V> SkipList<V> {
     #[inline]
     fn before_from_signpost<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         let (node, next) = self.beside()?.signposts.before(key)?;
-        prefetch::towards::<BACKWARDS, _>(node, next);
+        // From the signpost on whose side what is read next lies, and into the direction of the read.
+        if let Some(behind) = NodeRef::new(next).filter(|_| BACKWARDS) {
+            prefetch::towards(behind.node, node.as_ptr());
+            let mut found = Some(behind).filter(|behind| !behind.is_below(key));
+            for _ in 0..STEPS_MAX {
+                match found.and_then(|node| node.previous()) {
+                    Some(before) if before.is_below(key) => return Some(before),
+                    before => found = before,
+                }
+            }
+        }
+        prefetch::towards(node, next);
         let mut found = NodeRef { node, list: PhantomData };
         if !found.is_below(key) {
             return None;
