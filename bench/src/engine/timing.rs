@@ -61,23 +61,24 @@ impl Report {
         &self,
         several: usize,
         mut call: impl FnMut(usize, u64, &mut Samples) -> Result<()>,
-    ) -> Result<Vec<Samples>> {
+    ) -> Result<Vec<Turns>> {
+        let mut all = vec![Turns::default(); several];
         if let Some(calls) = self.calls {
-            return (0..several)
-                .map(|which| Samples::count(calls, |number, samples| call(which, number, samples)))
-                .collect();
+            for (which, turns) in all.iter_mut().enumerate() {
+                turns.0.push(Samples::count(calls, |number, samples| call(which, number, samples))?);
+            }
+            return Ok(all);
         }
-        let mut all = vec![Samples::default(); several];
         let mut number = 0;
         for turn in 0..WARM_TURNS + TURNS {
-            for (which, samples) in all.iter_mut().enumerate() {
-                if turn == WARM_TURNS {
-                    samples.nanoseconds.clear();
-                }
-                let begin = Instant::now();
+            for (which, turns) in all.iter_mut().enumerate() {
+                let (mut samples, begin) = (Samples::default(), Instant::now());
                 while begin.elapsed() < self.span / TURNS {
-                    call(which, number, samples)?;
+                    call(which, number, &mut samples)?;
                     number += 1;
+                }
+                if turn >= WARM_TURNS {
+                    turns.0.push(samples);
                 }
             }
         }
@@ -109,10 +110,10 @@ impl Report {
         p50
     }
 
-    /// Prints how many times larger one median is than another, beside what it may be.
-    pub fn ratio(&self, name: &str, (large, small): (f64, f64), most: f64) {
-        if self.wants(name) && small > 0.0 {
-            let (ratio, met) = (large / small, if large / small <= most { "yes" } else { "**no**" });
+    /// Prints how many times longer one thing takes than another, beside what it may be.
+    pub fn ratio(&self, name: &str, ratio: f64, most: f64) {
+        if self.wants(name) && ratio > 0.0 {
+            let met = if ratio <= most { "yes" } else { "**no**" };
             println!("| {name} | {ratio:.2} x | | | | <= {most} x | {met} |");
         }
     }
@@ -124,6 +125,26 @@ fn count(number: f64) -> String {
         n if n >= 1e6 => format!("{:.2}M", n / 1e6),
         n if n >= 1e3 => format!("{:.0}k", n / 1e3),
         n => format!("{n:.0}"),
+    }
+}
+
+/// What was measured in each turn.
+#[derive(Clone, Default)]
+pub struct Turns(Vec<Samples>);
+
+impl Turns {
+    /// How many times longer these calls took than others that took turns with them: the median of what each turn says, for
+    /// the machine may be half as fast in the next.
+    pub fn ratio_to(&self, others: &Turns) -> f64 {
+        let pairs = self.0.iter().cloned().zip(others.0.iter().cloned());
+        let mut ratios: Vec<f64> = pairs.map(|(one, other)| one.median_us() / other.median_us()).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// All of them together.
+    pub fn samples(&self) -> Samples {
+        Samples { nanoseconds: self.0.iter().flat_map(|turn| turn.nanoseconds.iter().copied()).collect() }
     }
 }
 

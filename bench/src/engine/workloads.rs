@@ -6,7 +6,7 @@ use crate::cql::Statements;
 use crate::memory::{files_kib, resident_mib};
 use crate::reads::{self, Answer, Place};
 use crate::tables::{Tables, database_options, single_row, wide_rows};
-use crate::timing::{Report, Samples, Target};
+use crate::timing::{Report, Samples, Target, Turns};
 use anyhow::{Result, ensure};
 use helenus_engine::{MemoryShares, Ticket};
 use helenus_model::schema::Table;
@@ -181,8 +181,8 @@ impl Bench<'_> {
             }
             for (cql, reversed) in [(false, false), (false, true), (true, false), (true, true)] {
                 let from = Asked { reversed, place, cql, ..any };
-                let p50 = self.slices(&[from])?;
-                self.narrow.extend(p50.first().map(|p50| (narrow_name(from), *p50)));
+                let turns = self.slices(&[from])?;
+                self.narrow.extend(turns.first().map(|of| (narrow_name(from), of.samples().median_us())));
             }
         }
         Ok(())
@@ -247,18 +247,17 @@ impl Bench<'_> {
                 let asked: Vec<_> = widths
                     .map(|&width| Asked { table, width, partitions: 1, reversed, place, cql })
                     .collect();
-                let p50 = self.slices(&asked)?;
+                let turns = self.slices(&asked)?;
                 let of = |width| {
-                    let found = asked.iter().zip(&p50).find(|(asked, _)| asked.width == width);
-                    found.map_or(0.0, |(_, p50)| *p50)
+                    asked.iter().zip(&turns).find(|(asked, _)| asked.width == width).map(|(_, turns)| turns)
                 };
-                let (narrowest, widest) = (of(HUNDRED), of(wide));
+                let (Some(narrowest), Some(widest)) = (of(HUNDRED), of(wide)) else { continue };
                 let from = Asked { table, width: wide, partitions: 1, reversed, place, cql };
                 let name = format!("{} against slice 100 of 100", slice_name(from));
-                self.report.ratio(&name, (widest, narrowest), 1.3);
+                self.report.ratio(&name, widest.ratio_to(narrowest), 1.3);
                 if let Some(narrow) = self.narrow.get(&narrow_name(from)) {
                     let name = format!("{} against any of {} of 100", slice_name(from), wide / HUNDRED);
-                    self.report.ratio(&name, (widest, *narrow), 1.3);
+                    self.report.ratio(&name, widest.samples().median_us() / narrow, 1.3);
                 }
             }
             let from = Asked { table, width: wide, partitions: 1, reversed: false, place, cql };
@@ -268,16 +267,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Slices from random starts, of the smallest partitions from the first row; of all that are asked for in turns. The median
-    /// of each.
-    fn slices(&self, all: &[Asked<'_>]) -> Result<Vec<f64>> {
+    /// Slices from random starts, of the smallest partitions from the first row; of all that are asked for in turns.
+    fn slices(&self, all: &[Asked<'_>]) -> Result<Vec<Turns>> {
         if !all.iter().any(|from| self.report.wants(&slice_name(*from))) {
-            return Ok(vec![0.0; all.len()]);
+            return Ok(Vec::new());
         }
         let statements = all.iter().map(|from| self.statements.slice(from.table, from.reversed));
         let statements = statements.collect::<Result<Vec<_>>>()?;
         let (mut answer, mut expected) = (Answer::default(), Vec::new());
-        let samples = self.report.in_turns(all.len(), |which, number, samples| {
+        let turns = self.report.in_turns(all.len(), |which, number, samples| {
             let from = all[which];
             let Asked { table, width, reversed, .. } = from;
             let downwards = from.descending() != reversed;
@@ -296,12 +294,10 @@ impl Bench<'_> {
             let row = |at| if downwards { first - at } else { first + at };
             answer.check_wide(key, (0..HUNDRED).map(row), &mut expected)
         })?;
-        let rows = all.iter().zip(samples);
-        Ok(rows
-            .map(|(from, samples)| {
-                self.report.row(&slice_name(*from), samples, (1.0, "slices"), Target::MedianAtMost(8.0))
-            })
-            .collect())
+        for (from, turns) in all.iter().zip(&turns) {
+            self.report.row(&slice_name(*from), turns.samples(), (1.0, "slices"), Target::MedianAtMost(8.0));
+        }
+        Ok(turns)
     }
 
     /// A name on each of 100 pages, or of as many as there are.
