@@ -85,10 +85,10 @@ impl Report {
         Ok(all)
     }
 
-    /// Prints a workload's row, and returns its median in microseconds. Each call is worth `things` of what `unit` says.
-    pub fn row(&self, name: &str, mut samples: Samples, (things, unit): (f64, &str), target: Target) -> f64 {
+    /// Prints a workload's row. Each call is worth `things` of what `unit` says.
+    pub fn row(&self, name: &str, mut samples: Samples, (things, unit): (f64, &str), target: Target) {
         if !self.wants(name) || samples.nanoseconds.is_empty() {
-            return 0.0;
+            return;
         }
         samples.nanoseconds.sort_unstable();
         let (p50, p99) = (samples.quantile_us(0.5), samples.quantile_us(0.99));
@@ -107,7 +107,6 @@ impl Report {
             "**no**"
         };
         println!("| {name} | {p50:.2} | {p99:.2} | {} | {unit} | {target} | {met} |", count(rate));
-        p50
     }
 
     /// Prints how many times longer one thing takes than another, beside what it may be.

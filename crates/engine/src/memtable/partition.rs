@@ -130,8 +130,10 @@ pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> O
         if found.stamp & 1 == 0 {
             return None;
         }
-        // SAFETY: the stamp says that this version is part of a `Replacing`, whose other part stands right before it.
-        version = unsafe { *version.cast::<*const Version<T>>().sub(1) };
+        // SAFETY: the stamp says that this version is part of a `Replacing`.
+        let replacing = unsafe { version.byte_sub(std::mem::offset_of!(Replacing<T>, version)) };
+        // SAFETY: as above.
+        version = unsafe { (*replacing.cast::<Replacing<T>>()).older };
     }
     None
 }

@@ -212,12 +212,11 @@ impl<V> SkipList<V> {
         // From the signpost on whose side what is read next lies, and into the direction of the read.
         if let Some(behind) = NodeRef::new(next).filter(|_| BACKWARDS) {
             prefetch::towards(behind.node, node.as_ptr());
-            let mut found = Some(behind).filter(|behind| !behind.is_below(key));
-            for _ in 0..STEPS_MAX {
-                match found.and_then(|node| node.previous()) {
-                    Some(before) if before.is_below(key) => return Some(before),
-                    before => found = before,
-                }
+            let mut nodes = std::iter::successors(Some(behind), |node| node.previous()).take(STEPS_MAX);
+            if !behind.is_below(key)
+                && let Some(found) = nodes.find(|node| node.is_below(key))
+            {
+                return Some(found);
             }
         }
         prefetch::towards(node, next);
