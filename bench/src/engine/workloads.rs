@@ -293,7 +293,8 @@ impl Bench<'_> {
             answer.check_wide(key, (0..HUNDRED).map(row), &mut expected)
         };
         // All of it once, slice by slice: random starts would take long to come upon the last block that is not in the cache.
-        let wide = all.iter().enumerate().filter(|(_, from)| from.partitions == 1 && self.options.calls.is_none());
+        let wide =
+            all.iter().enumerate().filter(|(_, from)| from.partitions == 1 && self.options.calls.is_none());
         for (which, from) in wide {
             let mut unused = Samples::default();
             (0..from.width / HUNDRED)

@@ -2,13 +2,13 @@
 
 use helenus_host::{BlockMut, BlockPool};
 use helenus_sstable::block::{Beside, Block, BlockCache};
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks by file number and block number.
 pub struct SharedCache {
-    blocks: Cache<(u64, u64), Block, Bytes>,
+    blocks: Cache<(u64, u64), Block, Bytes, DefaultHashBuilder, Found>,
     pool: BlockPool,
     /// Bytes that tables may still keep beside blocks: of places, and of row indexes.
     beside: [AtomicU64; 2],
@@ -33,6 +33,25 @@ impl Weighter<(u64, u64), Block> for Bytes {
     }
 }
 
+/// What was found where it was last seen, past the cache's table, counts as asked for: it stays for another round.
+#[derive(Clone)]
+struct Found;
+
+impl Lifecycle<(u64, u64), Block> for Found {
+    /// Blocks that leave are let go of outside the lock; seldom more than two.
+    type RequestState = [Option<Block>; 2];
+
+    fn is_pinned(&self, _key: &(u64, u64), block: &Block) -> bool {
+        block.take_found()
+    }
+
+    fn on_evict(&self, leaving: &mut Self::RequestState, _key: (u64, u64), block: Block) {
+        if let Some(place) = leaving.iter_mut().find(|place| place.is_none()) {
+            *place = Some(block);
+        }
+    }
+}
+
 impl SharedCache {
     /// A cache of at most `bytes`.
     pub fn new(bytes: u64) -> SharedCache {
@@ -42,7 +61,13 @@ impl SharedCache {
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = BESIDE.map(|share| bytes / share);
         SharedCache {
-            blocks: Cache::with_weighter(blocks, bytes - beside.iter().sum::<u64>(), Bytes),
+            blocks: Cache::with(
+                blocks,
+                bytes - beside.iter().sum::<u64>(),
+                Bytes,
+                DefaultHashBuilder::default(),
+                Found,
+            ),
             pool: BlockPool::new(),
             beside: beside.map(AtomicU64::new),
         }
@@ -78,6 +103,10 @@ impl BlockCache for SharedCache {
 
     fn room(&self, bytes: usize) -> BlockMut {
         self.pool.take(bytes)
+    }
+
+    fn pool(&self) -> Option<&BlockPool> {
+        Some(&self.pool)
     }
 
     fn forget(&self, files: &[u64]) {
@@ -122,6 +151,35 @@ mod tests {
         }
         let kept = (0..hot).filter(|number| cache.get(1, *number).is_some()).count();
         assert!(kept as u64 > hot * 9 / 10, "{kept} of {hot} blocks are left");
+        assert!(cache.bytes() <= 16 << 20);
+    }
+
+    #[test]
+    fn blocks_that_are_found_where_they_were_last_seen_stay_too() {
+        let cache = SharedCache::new(16 << 20);
+        let pool = cache.pool().unwrap();
+        let hot = 256;
+        let hints: Vec<_> = (0..hot)
+            .map(|number| {
+                let block = cache.room(BLOCK).share();
+                block.set_name(number + 1);
+                cache.put(1, number, block);
+                cache.get(1, number).and_then(|block| block.hint()).unwrap()
+            })
+            .collect();
+        let find = |number: u64| pool.find(hints[number as usize], number + 1);
+        for number in 0..10_240 {
+            cache.put(2, number, cache.room(BLOCK).share());
+            let _ = find(number % hot);
+        }
+        let kept = (0..hot).filter(|number| find(*number).is_some()).count();
+        assert!(kept as u64 > hot * 9 / 10, "{kept} of {hot} blocks are left");
+        // What nobody asks for any more makes room for what is.
+        for number in 0..20_480 {
+            cache.put(3, number, cache.room(BLOCK).share());
+            let _ = cache.get(3, number);
+        }
+        assert!((0..hot).all(|number| find(number).is_none()));
         assert!(cache.bytes() <= 16 << 20);
     }
 

@@ -2,20 +2,27 @@
 //!
 //! Whoever reads at random places of many blocks waits for the processor to find each page, if pages are small, and for the
 //! count of a block's holders, if it stands before the block's bytes. Here a region of blocks is one huge page, and the counts
-//! of all its blocks stand together, so close that they stay in the processor's caches.
+//! of all its blocks stand together (`seats`), so close that they stay in the processor's caches.
+//!
+//! Whoever has seen a block may keep a hint of four bytes in place of the block, and ask the pool whether that one is still there.
 //!
 //! A region belongs to one size. It goes back to the system when none of its blocks is held and its size has another such
 //! region.
 
 #![expect(unsafe_code, reason = "blocks are shared without a lock; each block of code says why it is sound")]
 
+mod seats;
+
+pub use seats::BlockHint;
+
 use crate::huge_pages::{HUGE_PAGE_BYTES, renew};
 use parking_lot::Mutex;
+use seats::{Seat, Seats, Table};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
 /// Sizes of blocks, KiB: a block has the least that holds it: from 2 KiB on that is at most half as much again as it needs.
@@ -27,15 +34,22 @@ const ALIGN: usize = 64;
 /// Holders of a block at which the process ends, as with `Arc`: a count that came round would free a block in use.
 const HOLDERS_MAX: u32 = i32::MAX as u32;
 
-/// Gives out blocks. All of them may outlive it.
-pub struct BlockPool {
+/// Gives out blocks. All of them may outlive it. Cloning shares it.
+#[derive(Clone)]
+pub struct BlockPool(Arc<Pool>);
+
+struct Pool {
     sizes: [Arc<Size>; SIZES_KIB.len()],
+    table: Arc<Table>,
 }
 
 /// The regions of one size that have room.
 struct Size {
     bytes: usize,
     open: Mutex<Open>,
+    table: Arc<Table>,
+    /// Seats of whole regions that went back to the system, for the next ones.
+    spare: Mutex<Vec<Arc<Seats>>>,
 }
 
 #[derive(Default)]
@@ -50,9 +64,7 @@ struct Open {
 struct Region {
     memory: NonNull<u8>,
     layout: Layout,
-    block_bytes: usize,
-    /// Holders of each block.
-    holders: Box<[AtomicU32]>,
+    seats: Arc<Seats>,
     /// Blocks that nobody holds.
     free: Mutex<Vec<u32>>,
     /// Where blocks go back to, as long as there is a pool; a single block from none has nowhere to go.
@@ -68,16 +80,47 @@ unsafe impl Sync for Region {}
 impl BlockPool {
     /// A pool without memory.
     pub fn new() -> BlockPool {
-        let size = |kib: usize| Arc::new(Size { bytes: kib << 10, open: Mutex::default() });
-        BlockPool { sizes: SIZES_KIB.map(size) }
+        let table = Arc::new(Table::new());
+        let size = |kib: usize| {
+            let (open, spare) = (Mutex::default(), Mutex::default());
+            Arc::new(Size { bytes: kib << 10, open, table: table.clone(), spare })
+        };
+        BlockPool(Arc::new(Pool { sizes: SIZES_KIB.map(size), table: table.clone() }))
     }
 
     /// Memory for a block of `bytes`, with anything in it. Blocks above 64 KiB have memory of their own.
     pub fn take(&self, bytes: usize) -> BlockMut {
-        match self.sizes.iter().find(|size| size.bytes >= bytes) {
+        match self.0.sizes.iter().find(|size| size.bytes >= bytes) {
             Some(size) if bytes > 0 => size.take(bytes),
             _ => BlockMut::alone(bytes),
         }
+    }
+
+    /// The block of this name (not 0) that was seen where the hint says, if somebody still holds it: one more holder.
+    #[inline]
+    pub fn find(&self, hint: BlockHint, name: u64) -> Option<Block> {
+        let (seats, number) = self.0.table.find(hint)?;
+        let seat = seats.all.get(number)?;
+        if !seat.join() {
+            return None;
+        }
+        let (region, memory) = seats.served();
+        // SAFETY: we are one of a block's holders now, who keep its region, which was stored before the block began; its
+        // memory has all its blocks.
+        let block = unsafe {
+            Block {
+                place: NonNull::new_unchecked(memory.add(number * seats.block_bytes)),
+                bytes: seat.bytes(),
+                seat: NonNull::from(seat),
+                region: NonNull::new_unchecked(region),
+            }
+        };
+        // Until now it may be any block, or one that is being filled.
+        if name == 0 || !seat.has_name(name) {
+            return None;
+        }
+        seat.mark_found();
+        Some(block)
     }
 }
 
@@ -107,7 +150,10 @@ impl Size {
         // Others need not wait for the memory to be cleared.
         drop(open);
         let count = (region_bytes / self.bytes).max(1);
-        let region = Arc::new(Region::new((region_bytes, self.bytes, count), Arc::downgrade(self)));
+        let is_whole = |seats: &Arc<Seats>| seats.all.len() == count;
+        let spare = self.spare.lock().pop_if(|seats| is_whole(seats));
+        let seats = spare.unwrap_or_else(|| self.table.add(count, self.bytes));
+        let region = Region::new(region_bytes, seats, Arc::downgrade(self));
         let number = region.free.lock().pop().unwrap_or_default();
         if count > 1 {
             self.open.lock().regions.push(region.clone());
@@ -128,9 +174,9 @@ impl Size {
             let place = open.regions.len().saturating_sub(1);
             open.regions.insert(place, region.clone());
         }
-        if free == region.holders.len() {
+        if free == region.seats.all.len() {
             let is_whole = |other: &Arc<Region>| {
-                !Arc::ptr_eq(other, region) && other.free.lock().len() == other.holders.len()
+                !Arc::ptr_eq(other, region) && other.free.lock().len() == other.seats.all.len()
             };
             if open.regions.iter().any(is_whole) {
                 open.regions.retain(|other| !Arc::ptr_eq(other, region));
@@ -140,7 +186,8 @@ impl Size {
 }
 
 impl Region {
-    fn new((bytes, block_bytes, count): (usize, usize, usize), size: Weak<Size>) -> Region {
+    /// With room for a block for each of the seats, which served no region or one that is gone.
+    fn new(bytes: usize, seats: Arc<Seats>, size: Weak<Size>) -> Arc<Region> {
         let align = if bytes == HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { ALIGN };
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
             // More than the half of all addresses: no allocator has that.
@@ -153,28 +200,34 @@ impl Region {
             // SAFETY: nobody has a piece of it yet, and zeroes are what it holds before and afterwards.
             unsafe { renew(memory.as_ptr(), bytes) };
         }
-        let holders = std::iter::repeat_with(|| AtomicU32::new(0)).take(count).collect();
-        let free = Mutex::new((0..count as u32).rev().collect());
-        Region { memory, layout, block_bytes, holders, free, size }
+        let free = Mutex::new((0..seats.all.len() as u32).rev().collect());
+        let region = Arc::new(Region { memory, layout, seats, free, size });
+        region.seats.serve(Arc::as_ptr(&region).cast_mut(), memory.as_ptr());
+        region
     }
 
     /// Hands out a block that nobody holds, taken from `free`.
     fn hand_out(region: Arc<Region>, number: u32, bytes: usize) -> BlockMut {
-        let at = number as usize * region.block_bytes;
+        let at = number as usize * region.seats.block_bytes;
         assert!(at + bytes <= region.layout.size(), "a block lies within its region");
-        let holders = &region.holders[number as usize];
-        holders.store(1, Ordering::Relaxed);
-        let holders = NonNull::from(holders);
+        let seat = &region.seats.all[number as usize];
+        seat.begin(bytes);
+        let seat = NonNull::from(seat);
         // SAFETY: within the region's memory, as asserted.
         let place = unsafe { region.memory.add(at) };
         // SAFETY: an `Arc`'s pointer is not null.
         let region = unsafe { NonNull::new_unchecked(Arc::into_raw(region).cast_mut()) };
-        BlockMut(Block { place, bytes, holders, region })
+        BlockMut(Block { place, bytes, seat, region })
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.layout.size() == HUGE_PAGE_BYTES
+            && let Some(size) = self.size.upgrade()
+        {
+            size.spare.lock().push(self.seats.clone());
+        }
         // SAFETY: allocated with this layout; no block is held, for each held one keeps the region.
         unsafe { dealloc(self.memory.as_ptr(), self.layout) };
     }
@@ -184,8 +237,8 @@ impl Drop for Region {
 pub struct Block {
     place: NonNull<u8>,
     bytes: usize,
-    /// How many hold it; one of `region`'s.
-    holders: NonNull<AtomicU32>,
+    /// One of `region`'s.
+    seat: NonNull<Seat>,
     /// All holders of a block together have one count of the region's `Arc`.
     region: NonNull<Region>,
 }
@@ -198,7 +251,24 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Bytes of memory that the block takes.
     pub fn footprint(&self) -> usize {
-        self.region().block_bytes
+        self.region().seats.block_bytes
+    }
+
+    /// Gives the block a name, not 0, by which it can be found where it is. All blocks of a pool that have the same name at one
+    /// time have the same bytes, or some the first of the others'.
+    pub fn set_name(&self, name: u64) {
+        self.seat().set_name(name);
+    }
+
+    /// Where it is, for `BlockPool::find`; `None` for a block that cannot be found.
+    pub fn hint(&self) -> Option<BlockHint> {
+        let region = self.region();
+        region.seats.hint((self.place.addr().get() - region.memory.addr().get()) / region.seats.block_bytes)
+    }
+
+    /// Whether it was found by a hint since this was last asked.
+    pub fn take_found(&self) -> bool {
+        self.seat().take_found()
     }
 
     #[inline]
@@ -208,9 +278,9 @@ impl Block {
     }
 
     #[inline]
-    fn holders(&self) -> &AtomicU32 {
+    fn seat(&self) -> &Seat {
         // SAFETY: the region's, and the holders of a block keep that.
-        unsafe { self.holders.as_ref() }
+        unsafe { self.seat.as_ref() }
     }
 
     #[cold]
@@ -219,7 +289,7 @@ impl Block {
         // SAFETY: the last holder takes over the count that `hand_out` made for all of them.
         let region = unsafe { Arc::from_raw(self.region.as_ptr().cast_const()) };
         if let Some(size) = region.size.upgrade() {
-            let number = (self.place.addr().get() - region.memory.addr().get()) / region.block_bytes;
+            let number = (self.place.addr().get() - region.memory.addr().get()) / region.seats.block_bytes;
             size.give_back(&region, number as u32);
         }
     }
@@ -228,7 +298,7 @@ impl Block {
 impl Clone for Block {
     #[inline]
     fn clone(&self) -> Block {
-        if self.holders().fetch_add(1, Ordering::Relaxed) > HOLDERS_MAX {
+        if self.seat().holders.fetch_add(1, Ordering::Relaxed) > HOLDERS_MAX {
             std::process::abort();
         }
         Block { ..*self }
@@ -238,7 +308,7 @@ impl Clone for Block {
 impl Drop for Block {
     #[inline]
     fn drop(&mut self) {
-        if self.holders().fetch_sub(1, Ordering::Release) != 1 {
+        if self.seat().holders.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         // What others read of it happened before it is written anew.
@@ -284,7 +354,7 @@ impl BlockMut {
     /// A block of zeroes with memory of its own, from no pool.
     pub fn alone(bytes: usize) -> BlockMut {
         let room = bytes.max(1);
-        Region::hand_out(Arc::new(Region::new((room, room, 1), Weak::new())), 0, bytes)
+        Region::hand_out(Region::new(room, Seats::single(room), Weak::new()), 0, bytes)
     }
 
     /// Ends the filling.
@@ -324,7 +394,7 @@ mod tests {
     }
 
     fn open_regions(pool: &BlockPool, bytes: usize) -> usize {
-        let size = pool.sizes.iter().find(|size| size.bytes >= bytes).unwrap();
+        let size = pool.0.sizes.iter().find(|size| size.bytes >= bytes).unwrap();
         size.open.lock().regions.len()
     }
 
@@ -385,6 +455,92 @@ mod tests {
         assert!(has_only(&again, 2));
         drop(again);
         assert_eq!(open_regions(&pool, bytes), 1);
+    }
+
+    #[test]
+    fn a_named_block_is_found_where_it_was_seen_as_long_as_it_is_held() {
+        let pool = BlockPool::new();
+        let block = filled(&pool, 4096, 1);
+        let hint = block.hint().unwrap();
+        assert!(pool.find(hint, 7).is_none() && pool.find(hint, 0).is_none(), "it has no name yet");
+        block.set_name(7);
+        let found = pool.find(hint, 7).unwrap();
+        assert!(has_only(&found, 1) && found.len() == 4096 && block.take_found() && !block.take_found());
+        assert!(pool.find(hint, 8).is_none());
+        drop(block);
+        assert!(pool.find(hint, 7).is_some(), "the one that was found holds it");
+        drop(found);
+        assert!(pool.find(hint, 7).is_none());
+        let other = filled(&pool, 4000, 2);
+        assert_eq!(other.hint(), Some(hint), "in the same place");
+        assert!(pool.find(hint, 7).is_none(), "another block, without a name");
+        assert_eq!(BlockMut::alone(10).share().hint(), None);
+        assert_eq!(filled(&pool, 100 << 10, 3).hint(), None, "longer than blocks of a pool");
+    }
+
+    #[test]
+    fn hints_into_memory_that_went_back_lead_nowhere() {
+        let pool = BlockPool::new();
+        let bytes = 64 << 10;
+        let per_region = HUGE_PAGE_BYTES / bytes;
+        let named = |number: usize| {
+            let block = filled(&pool, bytes, number as u8);
+            block.set_name(number as u64 + 1);
+            block
+        };
+        for _ in 0..3 {
+            let blocks: Vec<Block> = (0..4 * per_region).map(named).collect();
+            let hints: Vec<BlockHint> = blocks.iter().filter_map(Block::hint).collect();
+            assert_eq!(hints.len(), blocks.len());
+            let find = |(number, hint): (usize, &BlockHint)| pool.find(*hint, number as u64 + 1);
+            assert!(
+                hints.iter().enumerate().all(|at| find(at).is_some_and(|block| has_only(&block, at.0 as u8)))
+            );
+            drop(blocks);
+            assert!(hints.iter().enumerate().all(|at| find(at).is_none()));
+        }
+        let highest = filled(&pool, bytes, 0).hint().unwrap().get().get() >> 11;
+        assert!(highest <= 6, "seats of regions that went back serve again: {highest}");
+    }
+
+    #[test]
+    fn threads_find_the_block_they_ask_for_or_none_while_others_come_and_go() {
+        let pool = BlockPool::new();
+        let (rounds, places) = if cfg!(miri) { (60, 2) } else { (20_000, 4) };
+        let hints: Vec<std::sync::atomic::AtomicU32> = (0..places).map(|_| 0.into()).collect();
+        let put = |name: u64| {
+            let block = filled(&pool, 60_000, name as u8);
+            block.set_name(name);
+            let place = &hints[name as usize % hints.len()];
+            place.store(block.hint().map_or(0, |hint| hint.get().get()), Ordering::Relaxed);
+            block
+        };
+        std::thread::scope(|scope| {
+            let finder = |_| {
+                scope.spawn(|| {
+                    for round in 0..rounds * 4 {
+                        for name in [round / 4, round / 4 + 1] {
+                            let hint = hints[name as usize % hints.len()].load(Ordering::Relaxed);
+                            let hint = std::num::NonZeroU32::new(hint).map(BlockHint::from);
+                            if let Some(block) = hint.and_then(|hint| pool.find(hint, name)) {
+                                assert!(has_only(&block, name as u8));
+                            }
+                        }
+                    }
+                })
+            };
+            let finders: Vec<_> = (0..2).map(finder).collect();
+            let mut held = std::collections::VecDeque::new();
+            for name in 1..rounds {
+                held.push_back(put(name));
+                if held.len() > 3 {
+                    held.pop_front();
+                }
+            }
+            for finder in finders {
+                finder.join().unwrap();
+            }
+        });
     }
 
     #[test]

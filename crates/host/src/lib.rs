@@ -22,7 +22,7 @@ mod time;
 
 #[cfg(feature = "allocator")]
 pub use allocator::keep_freed_memory_ms;
-pub use block_pool::{Block, BlockMut, BlockPool};
+pub use block_pool::{Block, BlockHint, BlockMut, BlockPool};
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
 pub use huge_pages::{HUGE_PAGE_BYTES, renew};

@@ -4,10 +4,11 @@
 //! through `BlockFile::block`: the cache first, then the file, then the check of the page's CRC. A read that may not
 //! wait gets `WouldBlock` instead of waiting for the device.
 
+use crate::block_hints::BlockHints;
 use crate::error::{Error, Result};
 use crate::read_ahead::ReadAhead;
 use crate::stopwatch::{Stage, Stopwatch};
-use helenus_host::{BlockMut, File};
+use helenus_host::{BlockMut, BlockPool, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,11 @@ pub trait BlockCache: Send + Sync {
     /// Memory for a block of so many bytes, with anything in it.
     fn room(&self, bytes: usize) -> BlockMut {
         BlockMut::alone(bytes)
+    }
+    /// What `room` takes memory from, if kept blocks may be found by where they were last seen. What is found so is asked
+    /// `Block::take_found`, not counted by `get`.
+    fn pool(&self) -> Option<&BlockPool> {
+        None
     }
     /// Drops the blocks of files that nobody reads any more.
     fn forget(&self, _files: &[u64]) {}
@@ -144,6 +150,7 @@ pub struct BlockFile {
     block_bytes: usize,
     checksums: Option<PageChecksums>,
     cache: Arc<dyn BlockCache>,
+    hints: BlockHints,
 }
 
 impl BlockFile {
@@ -157,7 +164,13 @@ impl BlockFile {
         cache: Arc<dyn BlockCache>,
     ) -> Result<BlockFile> {
         let size = file.size().map_err(|source| Error::Io { file: path.to_owned(), source })?;
-        Ok(BlockFile { file, path: path.to_owned(), number, size, block_bytes, checksums, cache })
+        let hints = BlockHints::new(cache.pool().cloned(), number, size.div_ceil(block_bytes.max(1) as u64));
+        Ok(BlockFile { file, path: path.to_owned(), number, size, block_bytes, checksums, cache, hints })
+    }
+
+    /// As a file of so many blocks, which are not those of `block_bytes`.
+    pub(crate) fn with_blocks(self, count: u64) -> BlockFile {
+        BlockFile { hints: self.hints.for_blocks(count), ..self }
     }
 
     /// The component's path, for errors.
@@ -187,7 +200,7 @@ impl BlockFile {
 
     /// The index page with this number. (Data.db is read by `compression`, which counts for itself.)
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
-        if let Some(block) = self.cache.get(self.number, number) {
+        if let Some(block) = self.kept(number) {
             cx.touched.index_pages_cached += 1;
             return Ok(block);
         }
@@ -200,9 +213,27 @@ impl BlockFile {
         cx.touched.index_pages_read += 1;
         self.check_pages(offset, &block)?;
         if cx.fill_cache {
-            self.cache.put(self.number, number, block.clone());
+            self.keep(number, block.clone());
         }
         Ok(block)
+    }
+
+    /// The block of this number from memory.
+    #[inline]
+    pub(crate) fn kept(&self, number: u64) -> Option<Block> {
+        if let Some(block) = self.hints.find(number) {
+            return Some(block);
+        }
+        // The cache learns of the first read that comes back.
+        let block = self.cache.get(self.number, number)?;
+        self.hints.leave(number, &block);
+        Some(block)
+    }
+
+    /// Keeps a block, which is not changed any more.
+    pub(crate) fn keep(&self, number: u64, block: Block) {
+        self.hints.set_name(number, &block);
+        self.cache.put(self.number, number, block);
     }
 
     /// Reads bytes past the cache; for chunks that are cached after decompression.

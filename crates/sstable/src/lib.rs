@@ -1,6 +1,7 @@
 //! What a file is: Cassandra SSTables, read and written. Useful alone, as a library for the formats.
 
 pub mod block;
+mod block_hints;
 pub mod checksum;
 pub mod component;
 pub mod compression;

@@ -23,6 +23,7 @@ pub struct CompressedBlocks {
 impl CompressedBlocks {
     /// Puts an open Data.db and its CompressionInfo together.
     pub fn new(file: BlockFile, info: CompressionInfo) -> CompressedBlocks {
+        let file = file.with_blocks(info.chunk_count());
         CompressedBlocks { file, info, fronts: Fronts::default() }
     }
 
@@ -40,8 +41,7 @@ impl CompressedBlocks {
     /// when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
     /// wrong.
     pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
-        let cache = self.file.cache();
-        let wanted = match cache.get(self.file.number(), number) {
+        let wanted = match self.file.kept(number) {
             Some(block) if self.has(block.len(), number, wanted) => {
                 cx.touched.blocks_cached += 1;
                 cx.touched.block_bytes += block.len() as u64;
@@ -58,14 +58,14 @@ impl CompressedBlocks {
         };
         let block = STORED.with_borrow_mut(|stored| self.load(number, wanted, stored, cx))?;
         if cx.fill_cache {
-            cache.put(self.file.number(), number, block.clone());
+            self.file.keep(number, block.clone());
         }
         Ok(block)
     }
 
     /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
-        if self.file.cache().get(self.file.number(), number).is_none() {
+        if self.file.kept(number).is_none() {
             self.fronts.fell_short(bytes);
         }
     }

@@ -64,7 +64,9 @@ pub struct PlainBlocks {
 impl PlainBlocks {
     /// Puts an open Data.db and its CRC.db together; without one nothing is checked.
     pub fn new(file: BlockFile, crcs: Option<BlockCrcs>) -> PlainBlocks {
-        PlainBlocks { file, crcs }
+        let block_bytes = crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes);
+        let count = file.size().div_ceil(block_bytes.max(1) as u64);
+        PlainBlocks { file: file.with_blocks(count), crcs }
     }
 
     /// The file.
@@ -79,8 +81,7 @@ impl PlainBlocks {
 
     /// The block with this number; errors as for compressed files.
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
-        let cache = self.file.cache();
-        if let Some(block) = cache.get(self.file.number(), number) {
+        if let Some(block) = self.file.kept(number) {
             cx.touched.blocks_cached += 1;
             cx.touched.block_bytes += block.len() as u64;
             return Ok(block);
@@ -101,7 +102,7 @@ impl PlainBlocks {
         }
         cx.leave(before);
         if cx.fill_cache {
-            cache.put(self.file.number(), number, block.clone());
+            self.file.keep(number, block.clone());
         }
         Ok(block)
     }

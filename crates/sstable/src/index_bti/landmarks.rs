@@ -67,6 +67,10 @@ impl Landmarks {
             at = last * GROUP;
             let next = self.levels.get(depth - 1)?;
             prefetch_lines(next.get(at..)?.as_ptr(), GROUP_LINES);
+            if depth == 1 {
+                // One of these will be asked for.
+                prefetch_lines(self.offsets.get(at..)?.as_ptr(), GROUP_LINES);
+            }
         }
         let is_told = self.levels.first()?.get(at) != Some(&head);
         is_told.then_some(at)
