@@ -167,7 +167,7 @@ mod tests {
                 cache.get(1, number).and_then(|block| block.hint()).unwrap()
             })
             .collect();
-        let find = |number: u64| pool.find(hints[number as usize], number + 1);
+        let find = |number: u64| pool.find(hints[number as usize], number + 1, 0);
         for number in 0..10_240 {
             cache.put(2, number, cache.room(BLOCK).share());
             let _ = find(number % hot);

@@ -16,6 +16,7 @@ mod seats;
 pub use seats::BlockHint;
 
 use crate::huge_pages::{HUGE_PAGE_BYTES, renew};
+use crate::prefetch::prefetch_lines;
 use parking_lot::Mutex;
 use seats::{Seat, Seats, Table};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -31,6 +32,8 @@ const SIZES_KIB: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const FIRST_REGION_BYTES: usize = 64 << 10;
 /// Where blocks begin: at a cache line.
 const ALIGN: usize = 64;
+/// Cache lines of a block that are asked for when it is found.
+const LINES_AHEAD: usize = 4;
 /// Holders of a block at which the process ends, as with `Arc`: a count that came round would free a block in use.
 const HOLDERS_MAX: u32 = i32::MAX as u32;
 
@@ -96,23 +99,27 @@ impl BlockPool {
         }
     }
 
-    /// The block of this name (not 0) that was seen where the hint says, if somebody still holds it: one more holder.
+    /// The block of this name (not 0) that was seen where the hint says, if somebody still holds it: one more holder. It will be
+    /// read from its byte `from` on; `usize::MAX` if that is not known.
     #[inline]
-    pub fn find(&self, hint: BlockHint, name: u64) -> Option<Block> {
+    pub fn find(&self, hint: BlockHint, name: u64, from: usize) -> Option<Block> {
         let (seats, number) = self.0.table.find(hint)?;
         let seat = seats.all.get(number)?;
+        if from < seats.block_bytes {
+            // Whatever is there: what stands below holds up all reads behind it.
+            prefetch_lines(seats.place(number).wrapping_add(from), LINES_AHEAD);
+        }
         if !seat.join() {
             return None;
         }
-        let (region, memory) = seats.served();
         // SAFETY: we are one of a block's holders now, who keep its region, which was stored before the block began; its
         // memory has all its blocks.
         let block = unsafe {
             Block {
-                place: NonNull::new_unchecked(memory.add(number * seats.block_bytes)),
+                place: NonNull::new_unchecked(seats.place(number)),
                 bytes: seat.bytes(),
                 seat: NonNull::from(seat),
-                region: NonNull::new_unchecked(region),
+                region: NonNull::new_unchecked(seats.region()),
             }
         };
         // Until now it may be any block, or one that is being filled.
@@ -462,18 +469,18 @@ mod tests {
         let pool = BlockPool::new();
         let block = filled(&pool, 4096, 1);
         let hint = block.hint().unwrap();
-        assert!(pool.find(hint, 7).is_none() && pool.find(hint, 0).is_none(), "it has no name yet");
+        assert!(pool.find(hint, 7, 0).is_none() && pool.find(hint, 0, 0).is_none(), "it has no name yet");
         block.set_name(7);
-        let found = pool.find(hint, 7).unwrap();
+        let found = pool.find(hint, 7, 0).unwrap();
         assert!(has_only(&found, 1) && found.len() == 4096 && block.take_found() && !block.take_found());
-        assert!(pool.find(hint, 8).is_none());
+        assert!(pool.find(hint, 8, 0).is_none());
         drop(block);
-        assert!(pool.find(hint, 7).is_some(), "the one that was found holds it");
+        assert!(pool.find(hint, 7, 0).is_some(), "the one that was found holds it");
         drop(found);
-        assert!(pool.find(hint, 7).is_none());
+        assert!(pool.find(hint, 7, 0).is_none());
         let other = filled(&pool, 4000, 2);
         assert_eq!(other.hint(), Some(hint), "in the same place");
-        assert!(pool.find(hint, 7).is_none(), "another block, without a name");
+        assert!(pool.find(hint, 7, 0).is_none(), "another block, without a name");
         assert_eq!(BlockMut::alone(10).share().hint(), None);
         assert_eq!(filled(&pool, 100 << 10, 3).hint(), None, "longer than blocks of a pool");
     }
@@ -492,7 +499,7 @@ mod tests {
             let blocks: Vec<Block> = (0..4 * per_region).map(named).collect();
             let hints: Vec<BlockHint> = blocks.iter().filter_map(Block::hint).collect();
             assert_eq!(hints.len(), blocks.len());
-            let find = |(number, hint): (usize, &BlockHint)| pool.find(*hint, number as u64 + 1);
+            let find = |(number, hint): (usize, &BlockHint)| pool.find(*hint, number as u64 + 1, 0);
             assert!(
                 hints.iter().enumerate().all(|at| find(at).is_some_and(|block| has_only(&block, at.0 as u8)))
             );
@@ -522,7 +529,7 @@ mod tests {
                         for name in [round / 4, round / 4 + 1] {
                             let hint = hints[name as usize % hints.len()].load(Ordering::Relaxed);
                             let hint = std::num::NonZeroU32::new(hint).map(BlockHint::from);
-                            if let Some(block) = hint.and_then(|hint| pool.find(hint, name)) {
+                            if let Some(block) = hint.and_then(|hint| pool.find(hint, name, 0)) {
                                 assert!(has_only(&block, name as u8));
                             }
                         }

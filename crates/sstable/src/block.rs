@@ -200,7 +200,7 @@ impl BlockFile {
 
     /// The index page with this number. (Data.db is read by `compression`, which counts for itself.)
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
-        if let Some(block) = self.kept(number) {
+        if let Some(block) = self.kept(number, usize::MAX) {
             cx.touched.index_pages_cached += 1;
             return Ok(block);
         }
@@ -218,10 +218,10 @@ impl BlockFile {
         Ok(block)
     }
 
-    /// The block of this number from memory.
+    /// The block of this number from memory, which is read from its byte `from` on (`usize::MAX` if that is not known).
     #[inline]
-    pub(crate) fn kept(&self, number: u64) -> Option<Block> {
-        if let Some(block) = self.hints.find(number) {
+    pub(crate) fn kept(&self, number: u64, from: usize) -> Option<Block> {
+        if let Some(block) = self.hints.find(number, from) {
             return Some(block);
         }
         // The cache learns of the first read that comes back.

@@ -41,12 +41,13 @@ impl BlockHints {
         BlockHints::new(self.pool, self.file, blocks)
     }
 
-    /// The block of a number, if it is where it was last seen.
+    /// The block of a number, if it is where it was last seen. It is read from its byte `from` on (`usize::MAX` if that is not
+    /// known).
     #[inline]
-    pub(crate) fn find(&self, number: u64) -> Option<Block> {
+    pub(crate) fn find(&self, number: u64, from: usize) -> Option<Block> {
         let group = self.groups.get(number as usize / GROUP)?.get()?;
         let hint = NonZeroU32::new(group.get(number as usize % GROUP)?.load(Ordering::Relaxed))?;
-        self.pool.as_ref()?.find(BlockHint::from(hint), self.name(number))
+        self.pool.as_ref()?.find(BlockHint::from(hint), self.name(number), from)
     }
 
     /// The block of a number was seen, and has its name.
@@ -92,17 +93,17 @@ mod tests {
         let (first, last) = (block(1), block(2));
         for (number, block) in [(0, &first), (4_999, &last)] {
             one.set_name(number, block);
-            assert!(one.find(number).is_none(), "nobody has seen it");
+            assert!(one.find(number, 0).is_none(), "nobody has seen it");
             one.leave(number, block);
             other.leave(number, block);
-            assert_eq!(one.find(number).as_deref(), Some(&**block));
-            assert!(other.find(number).is_none(), "another file's");
+            assert_eq!(one.find(number, 0).as_deref(), Some(&**block));
+            assert!(other.find(number, 0).is_none(), "another file's");
         }
-        assert!(one.find(1).is_none() && one.find(5_120).is_none() && one.find(u64::MAX).is_none());
+        assert!(one.find(1, 0).is_none() && one.find(5_120, 0).is_none() && one.find(u64::MAX, 0).is_none());
         one.leave(1, &first);
-        assert!(one.find(1).is_none(), "another block of the file");
+        assert!(one.find(1, 0).is_none(), "another block of the file");
         drop(first);
-        assert!(one.find(0).is_none() && one.find(4_999).is_some());
+        assert!(one.find(0, usize::MAX).is_none() && one.find(4_999, 5).is_some());
     }
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
             hints.set_name(3, &block);
             hints.leave(3, &block);
             assert_eq!(hints.groups.is_empty(), file != u64::MAX >> NUMBER_BITS);
-            assert!(hints.find(3).is_none(), "another pool's block");
+            assert!(hints.find(3, 0).is_none(), "another pool's block");
         }
     }
 }

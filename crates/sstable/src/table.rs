@@ -266,7 +266,7 @@ impl SsTable {
             let mut expected = expected;
             while !expected.is_empty() {
                 let block_bytes = self.data.block_bytes() as u64;
-                let block = self.data.block(position / block_bytes, usize::MAX, cx)?;
+                let block = self.data.block(position / block_bytes, 0..usize::MAX, cx)?;
                 let rest = block.get((position % block_bytes) as usize..).unwrap_or(&[]);
                 let here = rest.len().min(expected.len());
                 if here == 0 {

@@ -93,7 +93,7 @@ fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> Data
 fn read_all(blocks: &DataBlocks) -> Result<Vec<u8>, Error> {
     let mut all = Vec::new();
     for number in 0..blocks.data_length().div_ceil(blocks.block_bytes() as u64) {
-        all.extend_from_slice(&blocks.block(number, usize::MAX, &mut waiting())?);
+        all.extend_from_slice(&blocks.block(number, 0..usize::MAX, &mut waiting())?);
     }
     Ok(all)
 }
@@ -274,17 +274,17 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
     let cache = Arc::new(KeepAll::default());
     let blocks = open_compressed(COMPRESSED[3].data, COMPRESSED[3].info, cache.clone());
     let mut scan = ReadContext { fill_cache: false, ..waiting() };
-    blocks.block(1, usize::MAX, &mut scan).unwrap();
+    blocks.block(1, 0..usize::MAX, &mut scan).unwrap();
     assert!(cache.0.lock().unwrap().is_empty());
     let mut cx = waiting();
-    let first = blocks.block(1, usize::MAX, &mut cx).unwrap();
-    let second = blocks.block(1, usize::MAX, &mut cx).unwrap();
+    let first = blocks.block(1, 0..usize::MAX, &mut cx).unwrap();
+    let second = blocks.block(1, 0..usize::MAX, &mut cx).unwrap();
     assert_eq!(first.as_ptr(), second.as_ptr());
     assert_eq!(
         (cx.touched.blocks_read, cx.touched.blocks_cached, cx.touched.bytes_decompressed),
         (1, 1, 4096)
     );
-    assert!(blocks.block(99, usize::MAX, &mut cx).is_err());
+    assert!(blocks.block(99, 0..usize::MAX, &mut cx).is_err());
 }
 
 #[test]
@@ -293,10 +293,10 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
     let blocks = open_compressed(lz4.data, lz4.info, cache.clone());
     let whole = open_compressed(lz4.data, lz4.info, Arc::new(NoCache));
-    let whole = whole.block(0, usize::MAX, &mut waiting()).unwrap();
+    let whole = whole.block(0, 0..usize::MAX, &mut waiting()).unwrap();
     let mut cx = waiting();
     let bytes = |wanted: usize, cx: &mut ReadContext| {
-        let block = blocks.block(0, wanted, cx).unwrap();
+        let block = blocks.block(0, 0..wanted, cx).unwrap();
         assert_eq!(block[..], whole[..block.len()]);
         (block.len(), cx.touched.bytes_decompressed as usize)
     };

@@ -129,10 +129,16 @@ impl Seats {
         self.memory.store(memory, Ordering::Relaxed);
     }
 
-    /// For a holder of one of the blocks: the region and its memory.
+    /// For a holder of one of the blocks: the region.
     #[inline]
-    pub(super) fn served(&self) -> (*mut Region, *mut u8) {
-        (self.region.load(Ordering::Relaxed), self.memory.load(Ordering::Relaxed))
+    pub(super) fn region(&self) -> *mut Region {
+        self.region.load(Ordering::Relaxed)
+    }
+
+    /// Where the block of a number is; for others than its holders, where one was.
+    #[inline]
+    pub(super) fn place(&self, number: usize) -> *mut u8 {
+        self.memory.load(Ordering::Relaxed).wrapping_add(number * self.block_bytes)
     }
 
     /// Where the block of a number in the region is to be found; `None` if it is not.

@@ -7,6 +7,7 @@ use crate::checksum::crc32;
 use crate::error::Result;
 use crate::stopwatch::Stage;
 use std::cell::RefCell;
+use std::ops::Range;
 
 thread_local! {
     // The stored bytes of one chunk; reused, so that a read allocates only the block it returns.
@@ -37,12 +38,12 @@ impl CompressedBlocks {
         &self.info
     }
 
-    /// The decompressed chunk with this number, at least up to its byte `wanted` (`usize::MAX` for all of it). `WouldBlock`
-    /// when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
+    /// The decompressed chunk with this number, at least up to where `wanted` ends (`usize::MAX` for all of it), which is read
+    /// from where that begins. `WouldBlock` when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
     /// wrong.
-    pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
-        let wanted = match self.file.kept(number) {
-            Some(block) if self.has(block.len(), number, wanted) => {
+    pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
+        let wanted = match self.file.kept(number, wanted.start) {
+            Some(block) if self.has(block.len(), number, wanted.end) => {
                 cx.touched.blocks_cached += 1;
                 cx.touched.block_bytes += block.len() as u64;
                 return Ok(block);
@@ -54,7 +55,7 @@ impl CompressedBlocks {
                 }
                 usize::MAX
             }
-            None => wanted,
+            None => wanted.end,
         };
         let block = STORED.with_borrow_mut(|stored| self.load(number, wanted, stored, cx))?;
         if cx.fill_cache {
@@ -65,7 +66,7 @@ impl CompressedBlocks {
 
     /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
-        if self.file.kept(number).is_none() {
+        if self.file.kept(number, usize::MAX).is_none() {
             self.fronts.fell_short(bytes);
         }
     }

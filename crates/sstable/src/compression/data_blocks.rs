@@ -4,6 +4,7 @@ use super::blocks::CompressedBlocks;
 use super::plain::PlainBlocks;
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::Result;
+use std::ops::Range;
 
 /// A data file as its reader sees it: `data_length` bytes in blocks of `block_bytes`, the last one shorter.
 pub enum DataBlocks {
@@ -30,12 +31,12 @@ impl DataBlocks {
         }
     }
 
-    /// The block with this number, from the cache or the file, at least up to its byte `wanted` (`usize::MAX` for all of it).
-    /// `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
-    pub fn block(&self, number: u64, wanted: usize, cx: &mut ReadContext) -> Result<Block> {
+    /// The block with this number, from the cache or the file, which is read from where `wanted` begins: at least up
+    /// to where that ends (`usize::MAX` for all of it). `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
+    pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
         match self {
             DataBlocks::Compressed(blocks) => blocks.block(number, wanted, cx),
-            DataBlocks::Plain(blocks) => blocks.block(number, cx),
+            DataBlocks::Plain(blocks) => blocks.block(number, wanted.start, cx),
         }
     }
 

@@ -79,9 +79,9 @@ impl PlainBlocks {
         self.crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes)
     }
 
-    /// The block with this number; errors as for compressed files.
-    pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
-        if let Some(block) = self.file.kept(number) {
+    /// The block with this number, which is read from its byte `from` on; errors as for compressed files.
+    pub fn block(&self, number: u64, from: usize, cx: &mut ReadContext) -> Result<Block> {
+        if let Some(block) = self.file.kept(number, from) {
             cx.touched.blocks_cached += 1;
             cx.touched.block_bytes += block.len() as u64;
             return Ok(block);

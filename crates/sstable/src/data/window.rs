@@ -78,8 +78,9 @@ impl Window {
         let is_foreseen = position < self.reach;
         let wanted =
             if is_foreseen { ((self.reach - start) as usize).max(FRONT_BYTES_MIN) } else { usize::MAX };
-        self.block = Some(data.block(number, wanted, cx)?);
-        Ok((position - start) as usize)
+        let at = (position - start) as usize;
+        self.block = Some(data.block(number, at..wanted, cx)?);
+        Ok(at)
     }
 
     /// The bytes of the block in hand and where in them `position` lies; `None` if `seek` has to look.

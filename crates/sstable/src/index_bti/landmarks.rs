@@ -13,8 +13,8 @@ use helenus_model::deletion::DeletionTime;
 /// Heads of a group: of each group the level above has the first one.
 const GROUP: usize = 16;
 
-/// Cache lines of a group, wherever it begins.
-const GROUP_LINES: usize = 3;
+/// Cache lines of a group's heads, wherever it begins.
+const HEADS_LINES: usize = 3;
 
 /// Bytes of memory for each separator: head and offset, and its share of the levels above.
 pub(super) const SEPARATOR_BYTES: u64 = 18;
@@ -32,12 +32,25 @@ pub(crate) struct Landmarks {
     entry: RowIndexEntry,
     /// What all separators but the first begin with.
     prefix: Box<[u8]>,
-    /// The heads of all separators but the first, and above them the first head of each group of the level below.
-    levels: Vec<Box<[Head]>>,
-    /// Of each separator, from the partition's start.
-    offsets: Box<[u64]>,
+    /// Separators.
+    count: usize,
+    /// The first one's block, from the partition's start.
+    first_offset: u64,
+    /// All separators but the first.
+    groups: Box<[Group]>,
+    /// The first head of each group of the level below, the lowest level first.
+    above: Vec<Box<[Head]>>,
     /// The range deletions that are open at blocks, by the blocks' numbers.
     open: Box<[(u32, DeletionTime)]>,
+}
+
+/// Separators side by side with their blocks: who has found the one has the other from the same page of memory.
+#[repr(align(64))]
+struct Group {
+    /// In order. Behind the last there are the highest.
+    heads: [Head; GROUP],
+    /// Of their blocks, from the partition's start.
+    offsets: [u64; GROUP],
 }
 
 impl Landmarks {
@@ -51,29 +64,42 @@ impl Landmarks {
     fn floor(&self, bound: &[u8]) -> Option<usize> {
         let Some(rest) = bound.strip_prefix(&self.prefix[..]) else {
             // All separators lie on one side.
-            return Some(if bound < &self.prefix[..] { 0 } else { self.offsets.len().checked_sub(1)? });
+            return Some(if bound < &self.prefix[..] { 0 } else { self.count.checked_sub(1)? });
         };
         let head = head_of(rest);
-        let mut at = 0;
-        for (depth, level) in self.levels.iter().enumerate().rev() {
-            let group = level.get(at..level.len().min(at + GROUP))?;
-            let below = group.partition_point(|other| *other < head);
-            if depth == 0 {
-                at += below;
-                break;
+        let mut number = 0;
+        for (depth, level) in self.above.iter().enumerate().rev() {
+            let from = number * GROUP;
+            let below =
+                level.get(from..level.len().min(from + GROUP))?.partition_point(|other| *other < head);
+            // Where no head is lower than this one, the first group tells.
+            number = (from + below).saturating_sub(1);
+            match depth.checked_sub(1).and_then(|next| self.above.get(next)) {
+                Some(next) => prefetch_lines(next.get(number * GROUP..)?.as_ptr(), HEADS_LINES),
+                None => prefetch_lines(self.groups.get(number)?, size_of::<Group>().div_ceil(64)),
             }
-            // No head is lower than this one.
-            let Some(last) = (at + below).checked_sub(1) else { break };
-            at = last * GROUP;
-            let next = self.levels.get(depth - 1)?;
-            prefetch_lines(next.get(at..)?.as_ptr(), GROUP_LINES);
             if depth == 1 {
-                // One of these will be asked for.
-                prefetch_lines(self.offsets.get(at..)?.as_ptr(), GROUP_LINES);
+                // The pages of the groups of which this will be one.
+                let groups = self.groups.get(number * GROUP..)?;
+                prefetch_lines(groups.first()?, 1);
+                prefetch_lines(groups.get(GROUP - 1).or(groups.last())?, 1);
             }
         }
-        let is_told = self.levels.first()?.get(at) != Some(&head);
-        is_told.then_some(at)
+        let group = self.groups.get(number)?;
+        let below = group.heads.partition_point(|other| *other < head);
+        let next = match group.heads.get(below) {
+            Some(next) => Some(next),
+            None => self.groups.get(number + 1).and_then(|next| next.heads.first()),
+        };
+        (next != Some(&head)).then_some(number * GROUP + below)
+    }
+
+    /// Where the block of a separator begins, from the partition's start.
+    #[inline]
+    fn offset(&self, number: usize) -> Option<u64> {
+        let Some(at) = number.checked_sub(1) else { return Some(self.first_offset) };
+        let group = self.groups.get(at / GROUP).filter(|_| number < self.count)?;
+        group.offsets.get(at % GROUP).copied()
     }
 
     /// Where the walk to the first position at or after `bound` begins, and the range deletion open there; `None` where the
@@ -81,18 +107,18 @@ impl Landmarks {
     #[inline]
     pub(super) fn floor_start(&self, bound: &[u8]) -> Option<(u64, Option<DeletionTime>)> {
         let number = self.floor(bound)?;
-        Some((self.offsets.get(number).copied()?, self.open_at(number)))
+        Some((self.offset(number)?, self.open_at(number)))
     }
 
     /// Number of the block that may hold the last position before `bound`; `None` where the trie has to tell.
     pub(super) fn floor_reversed(&self, bound: &[u8]) -> Option<usize> {
-        let last = self.offsets.len().checked_sub(2)?;
+        let last = self.count.checked_sub(2)?;
         Some(self.floor(bound)?.min(last))
     }
 
     /// The block of a number.
     pub(super) fn block(&self, number: usize) -> Option<IndexBlock> {
-        let (offset, end) = (*self.offsets.get(number)?, *self.offsets.get(number + 1)?);
+        let (offset, end) = (self.offset(number)?, self.offset(number + 1)?);
         Some(IndexBlock { offset, end, open: self.open_at(number) })
     }
 
@@ -188,15 +214,28 @@ impl Collected {
         if !is_whole {
             return None;
         }
-        let mut levels = vec![self.heads.into_boxed_slice()];
-        while let Some(level) = levels.last().filter(|level| level.len() > GROUP) {
-            levels.push(level.iter().step_by(GROUP).copied().collect());
+        let (first_offset, offsets) = self.offsets.split_first()?;
+        let group = |(heads, offsets): (&[Head], &[u64])| {
+            let mut group = Group { heads: [Head::MAX; GROUP], offsets: [0; GROUP] };
+            group.heads.iter_mut().zip(heads).for_each(|(to, head)| *to = *head);
+            group.offsets.iter_mut().zip(offsets).for_each(|(to, offset)| *to = *offset);
+            group
+        };
+        let groups: Box<[Group]> = self.heads.chunks(GROUP).zip(offsets.chunks(GROUP)).map(group).collect();
+        let mut above: Vec<Box<[Head]>> = Vec::new();
+        if groups.len() > 1 {
+            above.push(self.heads.iter().step_by(GROUP).copied().collect());
+        }
+        while let Some(level) = above.last().filter(|level| level.len() > GROUP) {
+            above.push(level.iter().step_by(GROUP).copied().collect());
         }
         Some(Landmarks {
             entry: *entry,
             prefix: self.prefix.into(),
-            levels,
-            offsets: self.offsets.into(),
+            count: self.offsets.len(),
+            first_offset: *first_offset,
+            groups,
+            above,
             open: self.open.into(),
         })
     }

@@ -103,7 +103,7 @@ impl SsTable {
         }
         // The checksum of a block says where.
         for number in 0..self.data.data_length().div_ceil(self.data.block_bytes() as u64) {
-            self.data.block(number, usize::MAX, cx)?;
+            self.data.block(number, 0..usize::MAX, cx)?;
         }
         Err(data.corrupt(0, "the file's digest is not that of Digest.crc32"))
     }
