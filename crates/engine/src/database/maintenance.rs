@@ -148,7 +148,7 @@ impl Worker for Flusher {
             return Next::Done;
         }
         let Some(store) = shared.due() else {
-            if shared.memory.gather() {
+            if shared.memory.gather() || shared.memory.prepare() {
                 return Next::Again;
             }
             shared.memory.trim();

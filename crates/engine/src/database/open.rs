@@ -145,6 +145,7 @@ impl Database {
         self.describe_system_tables()?;
         self.bring_up_indexes()?;
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
+        shared.memory.set_preparer(task.clone());
         let _ = self.flusher.set(task);
         Compactions::start(shared);
         Ok(report)

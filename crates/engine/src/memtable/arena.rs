@@ -6,10 +6,10 @@
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 use crate::lanes::{Lanes, is_own};
-use helenus_host::{HUGE_PAGE_BYTES, renew};
+use helenus_host::{HUGE_PAGE_BYTES, TaskHandle, renew};
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Alignment of every allocation.
 const ALIGN: usize = 8;
@@ -32,6 +32,8 @@ struct Account {
     bytes_max: usize,
     /// Looks in turn at which no chunk had been asked for since the one before.
     looks_at_rest: std::sync::atomic::AtomicU32,
+    /// Who prepares chunks.
+    preparer: OnceLock<Arc<dyn TaskHandle>>,
 }
 
 /// Looks at rest after which spare chunks go back: five minutes. Whoever writes again before that finds the memory as it was, and
@@ -41,6 +43,9 @@ const LOOKS_AT_REST_MIN: u32 = 3000;
 const LOOKS_IN_DEMAND_MAX: u32 = 5;
 /// Chunks that go back at a look.
 const TRIMMED: usize = 8;
+/// Chunks in use for each that is prepared, and the most that are.
+const USED_FOR_PREPARED: usize = 4;
+const PREPARED_MAX: usize = 8;
 
 impl MemoryAccount {
     /// An account that keeps chunks for reuse as long as they are at most so many bytes with all that is in use.
@@ -83,6 +88,35 @@ impl MemoryAccount {
         true
     }
 
+    /// Has this worker woken when chunks are taken, so that it can `prepare` others.
+    pub fn set_preparer(&self, preparer: Arc<dyn TaskHandle>) {
+        let _ = self.0.preparer.set(preparer);
+    }
+
+    /// Makes one more spare chunk, in a huge page, if those in demand are soon used up; whether it did. Whoever needs a chunk
+    /// when there is none does not wait for this and gets small pages, which are slower to come and slower to read at random places.
+    pub fn prepare(&self) -> bool {
+        if !self.is_short_of_prepared(&self.0.spare.lock()) {
+            return false;
+        }
+        let mut chunk = Chunk::new(CHUNK_BYTES_MAX);
+        chunk.is_gathered = true;
+        // SAFETY: nobody has a piece of it yet, and it holds nothing.
+        unsafe { renew(chunk.memory.as_ptr(), chunk.size) };
+        self.0.spare.lock().push(chunk);
+        true
+    }
+
+    fn is_short_of_prepared(&self, spare: &[Chunk]) -> bool {
+        if self.0.looks_at_rest.load(std::sync::atomic::Ordering::Relaxed) > LOOKS_IN_DEMAND_MAX {
+            return false;
+        }
+        let used = self.bytes() / CHUNK_BYTES_MAX;
+        let wanted = (used / USED_FOR_PREPARED).min(PREPARED_MAX);
+        let has_room = self.bytes() + (spare.len() + 1) * CHUNK_BYTES_MAX <= self.0.bytes_max;
+        has_room && spare.iter().filter(|chunk| chunk.is_gathered).count() < wanted
+    }
+
     /// A spare chunk for which the system was not asked yet.
     fn scattered(&self) -> Option<Chunk> {
         let mut spare = self.0.spare.lock();
@@ -95,12 +129,16 @@ impl MemoryAccount {
         if size != CHUNK_BYTES_MAX {
             return Chunk::new(size);
         }
-        let spare = {
+        let (found, is_short) = {
             let mut spare = self.0.spare.lock();
             let gathered = spare.iter().rposition(|chunk| chunk.is_gathered);
-            gathered.or(spare.len().checked_sub(1)).map(|place| spare.swap_remove(place))
+            let found = gathered.or(spare.len().checked_sub(1)).map(|place| spare.swap_remove(place));
+            (found, self.is_short_of_prepared(&spare))
         };
-        spare.unwrap_or_else(|| Chunk::new(size))
+        if let Some(preparer) = self.0.preparer.get().filter(|_| is_short) {
+            preparer.wake();
+        }
+        found.unwrap_or_else(|| Chunk::new(size))
     }
 
     fn take_back(&self, mut chunk: Chunk) {
@@ -324,6 +362,31 @@ mod tests {
         assert_eq!(gathered(), 4, "who has just used them may soon do so again");
         account.trim();
         assert_eq!(gathered(), 0, "and gives them back at rest");
+    }
+
+    #[test]
+    fn chunks_are_prepared_as_long_as_they_are_in_demand() {
+        let account = MemoryAccount::keeping(64 * CHUNK_BYTES_MAX);
+        let arena = Arena::new(account.clone());
+        let take = |chunks: usize| {
+            (0..chunks).for_each(|_| {
+                arena.allocate_whole();
+            });
+        };
+        let prepared = || account.0.spare.lock().iter().filter(|chunk| chunk.is_gathered).count();
+        take(USED_FOR_PREPARED - 1);
+        assert!(!account.prepare(), "little is in use");
+        take(5);
+        assert!(account.prepare() && account.prepare() && !account.prepare());
+        take(1);
+        assert_eq!(prepared(), 1, "what was prepared is taken first");
+        take(50);
+        let more = std::iter::repeat_with(|| account.prepare()).take_while(|did| *did).count();
+        assert_eq!((more, prepared()), (64 - 59, 64 - 59), "what is kept for reuse has its bound");
+        (0..=LOOKS_IN_DEMAND_MAX).for_each(|_| account.trim());
+        drop(Arena::new(account.clone()));
+        account.0.spare.lock().clear();
+        assert!(!account.prepare(), "nobody has asked for a while");
     }
 
     #[test]
