@@ -26,6 +26,8 @@ const STOCK_MAX: u32 = 128;
 const HEAD_BYTES: usize = 16;
 /// Cache lines of a board.
 const BOARD_LINES: usize = ENTRIES * (HEAD_BYTES + size_of::<usize>()) / 64 + 1;
+/// And of what stands behind one that leads to boards.
+const FIRSTS_LINES: usize = ENTRIES * size_of::<usize>() / 64;
 
 /// A key's first 16 bytes as numbers, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
 type Head = (u64, u64);
@@ -55,10 +57,13 @@ struct Board<N> {
     len: AtomicU32,
     /// Null where entries lead to nodes. Otherwise they lead to boards, whose entries are not below the head, and this has
     /// of each the first node it leads to, if that is a board of nodes.
-    firsts: *const [AtomicPtr<N>; ENTRIES],
+    firsts: *const Firsts<N>,
     /// Each place beside its head: who has found the head need not wait for the place.
     entries: [Post<N>; ENTRIES],
 }
+
+/// The first node of each board of nodes that a board leads to.
+type Firsts<N> = [AtomicPtr<N>; ENTRIES];
 
 /// An entry on a board.
 struct Post<N> {
@@ -77,7 +82,7 @@ struct Entry<N> {
 impl<N> Default for Signposts<N> {
     fn default() -> Signposts<N> {
         let none = AtomicPtr::default;
-        let stock = Stock { next: none(), left: AtomicU32::new(0), taken: AtomicU32::new(0) };
+        let stock = Stock { leaves: Room::default(), inner: Room::default() };
         Signposts { root: none(), lowest: none(), highest: none(), stock }
     }
 }
@@ -106,6 +111,10 @@ impl<N> Signposts<N> {
             place = found.cast();
             prefetch_lines(place, BOARD_LINES);
             let first = firsts[index - 1].load(Ordering::Relaxed);
+            if first.is_null() {
+                // A board that leads to boards.
+                prefetch_lines(place.wrapping_add(1), FIRSTS_LINES);
+            }
             prefetch::pages(first, firsts[index.min(board.len() - 1)].load(Ordering::Relaxed));
         }
         None
@@ -183,7 +192,7 @@ impl<N> Entry<N> {
 
 impl<N> Board<N> {
     #[inline(always)]
-    fn firsts(&self) -> Option<&[AtomicPtr<N>; ENTRIES]> {
+    fn firsts(&self) -> Option<&Firsts<N>> {
         // SAFETY: null or in the arena since before the board was.
         unsafe { self.firsts.as_ref() }
     }
@@ -316,48 +325,80 @@ impl<N> Board<N> {
     }
 }
 
-/// The writer's: room for boards to come, side by side. Each search goes to another board, and among the nodes each would
-/// be on a page of memory of its own, whose place the processor has to look up first.
+/// The writer's: room for boards to come. Boards that lead to boards stand apart from the many others: each search looks at several.
 struct Stock<N> {
-    next: AtomicPtr<Board<N>>,
-    left: AtomicU32,
-    /// Boards of the last piece of memory.
-    taken: AtomicU32,
+    leaves: Room<Board<N>>,
+    inner: Room<Inner<N>>,
+}
+
+/// A board that leads to boards, and what it has beside its entries.
+#[repr(C)]
+struct Inner<N> {
+    board: Board<N>,
+    firsts: Firsts<N>,
 }
 
 impl<N> Stock<N> {
     /// A board of at most `ENTRIES` entries, which are in order.
     fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
-        let none = || std::array::from_fn(|_| AtomicPtr::default());
-        let firsts = if is_leaf { null() } else { arena.place(none()).as_ptr().cast_const() };
         let board = Board {
             len: AtomicU32::new(0),
-            firsts,
+            firsts: null(),
             entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
         };
+        let board = if is_leaf {
+            self.leaves.place(arena, board)
+        } else {
+            let firsts = std::array::from_fn(|_| AtomicPtr::default());
+            let inner = self.inner.place(arena, Inner { board, firsts }).as_ptr();
+            // SAFETY: made just now, and nobody else knows it.
+            unsafe {
+                (*inner).board.firsts = &raw const (*inner).firsts;
+                NonNull::new_unchecked(&raw mut (*inner).board)
+            }
+        };
+        // SAFETY: as above.
+        let made = unsafe { board.as_ref() };
         for (index, entry) in entries.iter().enumerate() {
-            board.put(index, entry);
+            made.put(index, entry);
         }
-        board.len.store(entries.len() as u32, Ordering::Relaxed);
-        self.place(arena, board)
+        made.len.store(entries.len() as u32, Ordering::Relaxed);
+        board
     }
+}
 
-    fn place(&self, arena: &Arena, board: Board<N>) -> NonNull<Board<N>> {
+/// Room for things side by side. Each search goes to another board, and among the nodes each would be on a page of memory of
+/// its own, whose place the processor has to look up first.
+struct Room<T> {
+    next: AtomicPtr<T>,
+    left: AtomicU32,
+    /// Things of the last piece of memory.
+    taken: AtomicU32,
+}
+
+impl<T> Default for Room<T> {
+    fn default() -> Room<T> {
+        Room { next: AtomicPtr::default(), left: AtomicU32::new(0), taken: AtomicU32::new(0) }
+    }
+}
+
+impl<T> Room<T> {
+    fn place(&self, arena: &Arena, thing: T) -> NonNull<T> {
         let mut left = self.left.load(Ordering::Relaxed);
         if left == 0 {
             left = (self.taken.load(Ordering::Relaxed) * 2).clamp(1, STOCK_MAX);
             self.taken.store(left, Ordering::Relaxed);
-            let bytes = left as usize * size_of::<Board<N>>() + align_of::<Board<N>>();
+            let bytes = left as usize * size_of::<T>() + align_of::<T>();
             let memory = arena.allocate(bytes);
-            let ahead = memory.as_ptr().align_offset(align_of::<Board<N>>());
+            let ahead = memory.as_ptr().align_offset(align_of::<T>());
             self.next.store(memory.as_ptr().wrapping_add(ahead).cast(), Ordering::Relaxed);
         }
         let place = self.next.load(Ordering::Relaxed);
         self.left.store(left - 1, Ordering::Relaxed);
-        // SAFETY: a piece has room for as many boards as were counted, behind what aligns the first.
+        // SAFETY: a piece has room for as many as were counted, behind what aligns the first.
         unsafe {
             self.next.store(place.add(1), Ordering::Relaxed);
-            place.write(board);
+            place.write(thing);
             NonNull::new_unchecked(place)
         }
     }
