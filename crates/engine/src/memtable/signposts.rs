@@ -1,7 +1,8 @@
 //! Signposts into a long ordered list: from a key to a node shortly before it, in a few steps that lie close together.
 //!
-//! A search that goes down a list's levels waits for memory at each node it looks at. Signposts are a tree of boards: the first
-//! bytes of many nodes' keys side by side, in order, and where those nodes stand.
+//! A search that goes down a list's levels waits for memory at each node it looks at. Signposts are a tree of boards: a few
+//! bytes of many nodes' keys side by side, in order, and where those nodes stand. A board of nodes, of which there are many, has
+//! of each key the 64 bits behind those that all keys on it have alike; the few boards above have 16 bytes.
 //!
 //! They only hint, which makes them simple: entries are moved in place while others read, and a reader may come upon one twice,
 //! not at all, or with the place of its neighbour. All it can rely on is that what it gets is a node of the list. Whoever asks
@@ -24,21 +25,41 @@ const DEPTH_MAX: usize = 8;
 const STOCK_MAX: u32 = 128;
 /// Bytes of a key that its head has.
 const HEAD_BYTES: usize = 16;
+/// Bits of a head that a board of nodes has of each key.
+const CUT_BITS: u32 = u64::BITS;
 /// Cache lines of a board.
-const BOARD_LINES: usize = ENTRIES * (HEAD_BYTES + size_of::<usize>()) / 64 + 1;
+const BOARD_LINES: usize = (32 + ENTRIES * (size_of::<u64>() + size_of::<usize>())).div_ceil(64);
 /// And of what stands behind one that leads to boards.
-const FIRSTS_LINES: usize = ENTRIES * size_of::<usize>() / 64;
+const ABOVE_LINES: usize = ENTRIES * (size_of::<u64>() + size_of::<usize>()) / 64;
 
-/// A key's first 16 bytes as numbers, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
-type Head = (u64, u64);
+/// A key's first 16 bytes as a number, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
+type Head = u128;
 
 /// The head of a key.
 fn head_of(key: &[u8]) -> Head {
     let mut bytes = [0; HEAD_BYTES];
     let len = key.len().min(HEAD_BYTES);
     bytes[..len].copy_from_slice(&key[..len]);
-    let number = u128::from_be_bytes(bytes);
-    ((number >> 64) as u64, number as u64)
+    u128::from_be_bytes(bytes)
+}
+
+/// What a board has of a head, where so many bits of it are left out.
+#[inline(always)]
+fn cut(head: Head, alike: u32) -> u64 {
+    (head << alike >> CUT_BITS) as u64
+}
+
+/// The first of so many entries in order that is not before what is looked for.
+#[inline(always)]
+fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut from, mut rest) = (0, len);
+    // Which half it is cannot be guessed, and a wrong guess costs more than both.
+    while rest > 1 {
+        let half = rest / 2;
+        from = select_unpredictable(is_before(from + half - 1), from + half, from);
+        rest -= half;
+    }
+    from + usize::from(rest > 0 && is_before(from))
 }
 
 /// A tree of boards that leads to nodes of type `N`. One writer at a time, readers without a lock.
@@ -51,24 +72,36 @@ pub(super) struct Signposts<N> {
     stock: Stock<N>,
 }
 
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Board<N> {
-    /// Entries that are there, in order of their heads.
-    len: AtomicU32,
-    /// Null where entries lead to nodes. Otherwise they lead to boards, whose entries are not below the head, and this has
-    /// of each the first node it leads to, if that is a board of nodes.
-    firsts: *const Firsts<N>,
-    /// Each place beside its head: who has found the head need not wait for the place.
-    entries: [Post<N>; ENTRIES],
+    /// Entries that are there, in order of their heads; and, above the lowest byte, the bits of their heads that all have alike
+    /// and are left out: none on boards that lead to boards.
+    state: AtomicU32,
+    /// Null where entries lead to nodes. Otherwise they lead to boards, whose entries are not below the head, but for the first
+    /// one's.
+    above: *const Above<N>,
+    /// One of the heads, of which what all have alike is used.
+    base: (AtomicU64, AtomicU64),
+    /// Of each head the 64 bits behind what is left out.
+    cuts: [AtomicU64; ENTRIES],
+    places: [AtomicPtr<N>; ENTRIES],
 }
 
-/// The first node of each board of nodes that a board leads to.
-type Firsts<N> = [AtomicPtr<N>; ENTRIES];
+/// How a head stands to those on a board.
+enum Cut {
+    /// Below or above all of them, by the bits that they have alike.
+    Below,
+    Above,
+    /// It has those bits too; what comes behind them.
+    Among(u64),
+}
 
-/// An entry on a board.
-struct Post<N> {
-    head: (AtomicU64, AtomicU64),
-    place: AtomicPtr<N>,
+/// What a board that leads to boards has more of each.
+struct Above<N> {
+    /// The bits of the head behind the first 64.
+    rests: [AtomicU64; ENTRIES],
+    /// Of a board of nodes the first one; null of others.
+    firsts: [AtomicPtr<N>; ENTRIES],
 }
 
 /// An entry in hand.
@@ -98,24 +131,35 @@ impl<N> Signposts<N> {
         for _ in 0..DEPTH_MAX {
             // SAFETY: the root, or from a board whose entries lead to boards: null or a board in the arena.
             let board = unsafe { place.as_ref() }?;
-            let index = board.first_not_below(head);
-            let found = board.place(index.checked_sub(1)?);
-            // Many long keys with this head: none of them is near for being led to the first.
-            if key.len() > HEAD_BYTES && index + 1 < board.len() && board.head(index + 1) == head {
+            let (len, alike) = board.state();
+            let Some(above) = board.above() else {
+                let cut = board.cut(head, alike);
+                let index = board.first_not_below(&cut, len);
+                // Many keys with these bits, and more behind them: none of them is near for being led to the first.
+                if let Cut::Among(cut) = cut
+                    && key.len() * 8 > (alike + CUT_BITS) as usize
+                    && index + 1 < len
+                    && board.cuts[index + 1].load(Ordering::Relaxed) == cut
+                {
+                    return None;
+                }
+                let next = if index < len { board.place(index) } else { null_mut() };
+                return Some((NonNull::new(board.place(index.checked_sub(1)?))?, next));
+            };
+            let index = partition_point(len, |index| board.whole(above, index) < head);
+            if key.len() > HEAD_BYTES && index + 1 < len && board.whole(above, index + 1) == head {
                 return None;
             }
-            let Some(firsts) = board.firsts() else {
-                let next = if index < board.len() { board.place(index) } else { null_mut() };
-                return Some((NonNull::new(found)?, next));
-            };
-            place = found.cast();
+            let child = index.saturating_sub(1);
+            place = board.place(child).cast();
             prefetch_lines(place, BOARD_LINES);
-            let first = firsts[index - 1].load(Ordering::Relaxed);
+            let first = above.firsts[child].load(Ordering::Relaxed);
             if first.is_null() {
                 // A board that leads to boards.
-                prefetch_lines(place.wrapping_add(1), FIRSTS_LINES);
+                prefetch_lines(place.wrapping_add(1), ABOVE_LINES);
             }
-            prefetch::pages(first, firsts[index.min(board.len() - 1)].load(Ordering::Relaxed));
+            let next = above.firsts[index.min(len.saturating_sub(1))].load(Ordering::Relaxed);
+            prefetch::pages(first, next);
         }
         None
     }
@@ -164,14 +208,16 @@ impl<N> Signposts<N> {
             if self.highest.load(Ordering::Relaxed) == *place {
                 self.highest.store(right.place.cast(), Ordering::Relaxed);
             }
+            // SAFETY: made just now, or of the way.
+            let left = Entry::of(left, unsafe { left.as_ref() }.head(0));
             // SAFETY: as above.
             match depth.checked_sub(1).and_then(|above| unsafe { way[above].0.as_ref() }) {
-                Some(above) => above.put_place(*index, &Entry::of(left, (0, 0))),
+                // Below the first entry lies what came since it was put up.
+                Some(above) if *index == 0 => above.replace_first(&left),
+                Some(above) => above.put_place(*index, &left),
                 None => {
-                    // Nothing lies below the first entry of the leftmost boards.
-                    let first = Entry::of(left, (0, 0));
-                    self.root
-                        .store(self.stock.make(arena, false, &[first, right]).as_ptr(), Ordering::Release);
+                    let root = self.stock.make(arena, false, &[left, right]);
+                    self.root.store(root.as_ptr(), Ordering::Release);
                     return;
                 }
             }
@@ -192,70 +238,136 @@ impl<N> Entry<N> {
 
 impl<N> Board<N> {
     #[inline(always)]
-    fn firsts(&self) -> Option<&Firsts<N>> {
+    fn above(&self) -> Option<&Above<N>> {
         // SAFETY: null or in the arena since before the board was.
-        unsafe { self.firsts.as_ref() }
+        unsafe { self.above.as_ref() }
     }
 
     fn is_leaf(&self) -> bool {
-        self.firsts.is_null()
-    }
-
-    #[inline(always)]
-    fn head(&self, index: usize) -> Head {
-        let (high, low) = &self.entries[index].head;
-        (high.load(Ordering::Relaxed), low.load(Ordering::Relaxed))
+        self.above.is_null()
     }
 
     #[inline(always)]
     fn place(&self, index: usize) -> *mut N {
-        self.entries[index].place.load(Ordering::Acquire)
+        self.places[index].load(Ordering::Acquire)
+    }
+
+    /// Entries, and the bits that their heads have alike.
+    #[inline(always)]
+    fn state(&self) -> (usize, u32) {
+        let state = self.state.load(Ordering::Acquire);
+        ((state as usize & 0xFF).min(ENTRIES), (state >> 8).min(Head::BITS - CUT_BITS))
     }
 
     #[inline(always)]
     fn len(&self) -> usize {
-        (self.len.load(Ordering::Acquire) as usize).min(ENTRIES)
+        self.state().0
     }
 
-    /// The first entry that is not below this head.
+    fn set_state(&self, len: usize, alike: u32) {
+        self.state.store(len as u32 | alike << 8, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn base(&self) -> Head {
+        let (high, low) = (&self.base.0, &self.base.1);
+        Head::from(high.load(Ordering::Relaxed)) << 64 | Head::from(low.load(Ordering::Relaxed))
+    }
+
+    /// How a head stands to those here, which have so many bits alike.
+    #[inline(always)]
+    fn cut(&self, head: Head, alike: u32) -> Cut {
+        let base = self.base();
+        match (head ^ base).leading_zeros() < alike {
+            true if head < base => Cut::Below,
+            true => Cut::Above,
+            false => Cut::Among(cut(head, alike)),
+        }
+    }
+
+    /// The head of an entry of a board that leads to boards.
+    #[inline(always)]
+    fn whole(&self, above: &Above<N>, index: usize) -> Head {
+        let rest = above.rests[index].load(Ordering::Relaxed);
+        Head::from(self.cuts[index].load(Ordering::Relaxed)) << CUT_BITS | Head::from(rest)
+    }
+
+    /// The head of an entry as far as it is here, with zeroes behind it.
+    fn head(&self, index: usize) -> Head {
+        if let Some(above) = self.above() {
+            return self.whole(above, index);
+        }
+        let (_, alike) = self.state();
+        let cut = Head::from(self.cuts[index].load(Ordering::Relaxed)) << CUT_BITS >> alike;
+        (self.base() & !(Head::MAX >> alike)) | cut
+    }
+
+    /// The first entry of a board of nodes that is not below a head.
     #[inline]
-    fn first_not_below(&self, head: Head) -> usize {
-        self.partition_point(|other| other < head)
+    fn first_not_below(&self, cut: &Cut, len: usize) -> usize {
+        match cut {
+            Cut::Below => 0,
+            Cut::Above => len,
+            Cut::Among(cut) => partition_point(len, |index| self.cuts[index].load(Ordering::Relaxed) < *cut),
+        }
     }
 
     /// The first entry above this head.
     fn first_above(&self, head: Head) -> usize {
-        self.partition_point(|other| other <= head)
+        let (len, alike) = self.state();
+        if let Some(above) = self.above() {
+            return partition_point(len, |index| self.whole(above, index) <= head);
+        }
+        match self.cut(head, alike) {
+            Cut::Below => 0,
+            Cut::Above => len,
+            Cut::Among(cut) => partition_point(len, |index| self.cuts[index].load(Ordering::Relaxed) <= cut),
+        }
     }
 
-    #[inline(always)]
-    fn partition_point(&self, is_before: impl Fn(Head) -> bool) -> usize {
-        let (mut from, mut rest) = (0, self.len());
-        // Which half it is cannot be guessed, and a wrong guess costs more than both.
-        while rest > 1 {
-            let half = rest / 2;
-            from = select_unpredictable(is_before(self.head(from + half - 1)), from + half, from);
-            rest -= half;
+    /// Makes a head one that can stand here: where it has not the bits that all have alike, fewer are.
+    fn admit(&self, head: Head) {
+        if !self.is_leaf() {
+            return;
         }
-        from + usize::from(rest > 0 && is_before(self.head(from)))
+        let (len, alike) = self.state();
+        let common = (head ^ self.base()).leading_zeros();
+        if len == 0 {
+            self.base.0.store((head >> 64) as u64, Ordering::Relaxed);
+            self.base.1.store(head as u64, Ordering::Relaxed);
+            self.set_state(0, Head::BITS - CUT_BITS);
+        } else if common < alike {
+            for index in 0..len {
+                self.cuts[index].store(cut(self.head(index), common), Ordering::Relaxed);
+            }
+            self.set_state(len, common);
+        }
     }
 
     fn put(&self, index: usize, entry: &Entry<N>) {
-        let post = &self.entries[index];
-        post.head.0.store(entry.head.0, Ordering::Relaxed);
-        post.head.1.store(entry.head.1, Ordering::Relaxed);
+        let (_, alike) = self.state();
+        self.cuts[index].store(cut(entry.head, alike), Ordering::Relaxed);
+        if let Some(above) = self.above() {
+            above.rests[index].store(entry.head as u64, Ordering::Relaxed);
+        }
         self.put_place(index, entry);
     }
 
+    /// Puts an entry in the place of the first, which is not below it.
+    fn replace_first(&self, entry: &Entry<N>) {
+        self.admit(entry.head);
+        self.put(0, entry);
+    }
+
     fn put_place(&self, index: usize, entry: &Entry<N>) {
-        self.entries[index].place.store(entry.place, Ordering::Release);
-        if let Some(firsts) = self.firsts() {
-            firsts[index].store(entry.first, Ordering::Relaxed);
+        self.places[index].store(entry.place, Ordering::Release);
+        if let Some(above) = self.above() {
+            above.firsts[index].store(entry.first, Ordering::Relaxed);
         }
     }
 
     fn entry(&self, index: usize) -> Entry<N> {
-        let first = self.firsts().map_or(null_mut(), |firsts| firsts[index].load(Ordering::Relaxed));
+        let first = self.above().map_or(null_mut(), |above| above.firsts[index].load(Ordering::Relaxed));
         Entry { head: self.head(index), place: self.place(index), first }
     }
 
@@ -263,10 +375,9 @@ impl<N> Board<N> {
     #[inline]
     fn push_behind(&self, entry: &Entry<N>) -> bool {
         let len = self.len();
-        let belongs = len < ENTRIES && len > 0 && self.head(len - 1) <= entry.head;
+        let belongs = len < ENTRIES && len > 0 && self.first_above(entry.head) == len;
         if belongs {
-            self.put(len, entry);
-            self.len.store(len as u32 + 1, Ordering::Release);
+            self.put_between(len, entry);
         }
         belongs
     }
@@ -275,19 +386,22 @@ impl<N> Board<N> {
     #[inline]
     fn push_before(&self, entry: &Entry<N>) -> bool {
         let len = self.len();
-        let belongs = len < ENTRIES && len > 0 && entry.head < self.head(0);
+        let belongs = len < ENTRIES && len > 0 && self.first_above(entry.head) == 0;
         if belongs {
-            self.put_between(0, len, entry);
+            self.put_between(0, entry);
         }
         belongs
     }
 
-    fn put_between(&self, index: usize, len: usize, entry: &Entry<N>) {
+    /// Adds an entry before that of an index. There is room.
+    fn put_between(&self, index: usize, entry: &Entry<N>) {
+        self.admit(entry.head);
+        let (len, alike) = self.state();
         for moved in (index..len).rev() {
             self.put(moved + 1, &self.entry(moved));
         }
         self.put(index, entry);
-        self.len.store(len as u32 + 1, Ordering::Release);
+        self.set_state(len + 1, alike);
     }
 
     /// Adds an entry where it belongs. If there is no room, this board becomes two: the left one, and the entry that leads to
@@ -299,7 +413,7 @@ impl<N> Board<N> {
     ) -> Option<(NonNull<Board<N>>, Entry<N>)> {
         let (len, index) = (self.len(), self.first_above(entry.head));
         if len < ENTRIES {
-            self.put_between(index, len, &entry);
+            self.put_between(index, &entry);
             return None;
         }
         let this = NonNull::from(self);
@@ -315,11 +429,11 @@ impl<N> Board<N> {
         let half = ENTRIES / 2;
         let upper: [Entry<N>; ENTRIES / 2] = std::array::from_fn(|index| self.entry(half + index));
         let right = stock.make(arena, self.is_leaf(), &upper);
-        self.len.store(half as u32, Ordering::Release);
+        self.set_state(half, self.state().1);
         match index.checked_sub(half) {
             // SAFETY: made just now.
-            Some(index) if index > 0 => unsafe { right.as_ref() }.put_between(index, half, &entry),
-            _ => self.put_between(index, half, &entry),
+            Some(index) if index > 0 => unsafe { right.as_ref() }.put_between(index, &entry),
+            _ => self.put_between(index, &entry),
         }
         Some((this, Entry::of(right, upper[0].head)))
     }
@@ -335,34 +449,38 @@ struct Stock<N> {
 #[repr(C)]
 struct Inner<N> {
     board: Board<N>,
-    firsts: Firsts<N>,
+    above: Above<N>,
 }
 
 impl<N> Stock<N> {
     /// A board of at most `ENTRIES` entries, which are in order.
     fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
         let board = Board {
-            len: AtomicU32::new(0),
-            firsts: null(),
-            entries: std::array::from_fn(|_| Post { head: Default::default(), place: AtomicPtr::default() }),
+            state: AtomicU32::new(0),
+            above: null(),
+            base: Default::default(),
+            cuts: std::array::from_fn(|_| AtomicU64::default()),
+            places: std::array::from_fn(|_| AtomicPtr::default()),
         };
         let board = if is_leaf {
             self.leaves.place(arena, board)
         } else {
-            let firsts = std::array::from_fn(|_| AtomicPtr::default());
-            let inner = self.inner.place(arena, Inner { board, firsts }).as_ptr();
+            let above = Above {
+                rests: std::array::from_fn(|_| AtomicU64::default()),
+                firsts: std::array::from_fn(|_| AtomicPtr::default()),
+            };
+            let inner = self.inner.place(arena, Inner { board, above }).as_ptr();
             // SAFETY: made just now, and nobody else knows it.
             unsafe {
-                (*inner).board.firsts = &raw const (*inner).firsts;
+                (*inner).board.above = &raw const (*inner).above;
                 NonNull::new_unchecked(&raw mut (*inner).board)
             }
         };
         // SAFETY: as above.
         let made = unsafe { board.as_ref() };
         for (index, entry) in entries.iter().enumerate() {
-            made.put(index, entry);
+            made.put_between(index, entry);
         }
-        made.len.store(entries.len() as u32, Ordering::Relaxed);
         board
     }
 }
@@ -446,7 +564,7 @@ mod tests {
         assert!(posts.before(&[7; 3]).is_none());
         posts.add(&arena, &[6; 20], arena.place(0));
         assert!(posts.before(&key).is_none());
-        assert!(posts.before(&[6; 21]).is_none() && posts.before(&[7; 16]).is_some());
+        assert!(posts.before(&[6; 21]).is_none() && posts.before(&[7; 8]).is_some());
         assert!(posts.before(&[8]).is_some());
     }
 
