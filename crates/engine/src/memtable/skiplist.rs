@@ -23,8 +23,10 @@ use std::ptr::{NonNull, null_mut};
 
 /// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
 const HEIGHT_MAX: usize = 12;
-/// Height of nodes that signposts lead to: every sixteenth.
+/// Signposts lead to every sixteenth node: of those that come in order, so that none is far from one; of others to those of
+/// this height.
 const POSTED_HEIGHT: usize = 3;
+const POSTED_DISTANCE: u32 = 16;
 /// Length from which on nodes get signposts.
 const POSTED_LEN: usize = 256;
 /// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
@@ -52,6 +54,8 @@ struct Beside<V> {
     signposts: Signposts<Node<V>>,
     /// The writer's: predecessors of the last insertion.
     finger: UnsafeCell<Predecessors<V>>,
+    /// The writer's: nodes added in order since the last one that got a signpost.
+    unposted: AtomicU32,
 }
 
 struct Tower<V> {
@@ -224,7 +228,7 @@ impl<V> SkipList<V> {
         if !found.is_below(key) {
             return None;
         }
-        // A node of the height of signposts stands close behind, unless many keys have the same first bytes.
+        // The next node with a signpost stands close behind, unless many keys have the same first bytes.
         for _ in 0..STEPS_MAX {
             match found.next() {
                 Some(next) if next.is_below(key) => found = next,
@@ -382,28 +386,34 @@ impl<V> SkipList<V> {
         let Some(beside) = self.beside() else {
             if self.len() >= TINY {
                 let finger = UnsafeCell::new(finger);
-                let beside = arena.place(Beside { signposts: Signposts::default(), finger });
+                let (signposts, unposted) = (Signposts::default(), AtomicU32::new(0));
+                let beside = arena.place(Beside { signposts, finger, unposted });
                 self.beside.store(beside.as_ptr(), Ordering::Release);
             }
             return;
         };
         // SAFETY: the finger is the writer's, who calls this and holds no other reference to it.
-        unsafe { *beside.finger.get() = finger };
+        let last = unsafe { std::mem::replace(&mut *beside.finger.get(), finger) }[0];
         if self.len() == POSTED_LEN {
             self.post_all(arena, beside);
-        } else if height >= POSTED_HEIGHT && self.len() > POSTED_LEN {
-            beside.signposts.add(arena, node.key(), node.node);
+        } else if self.len() > POSTED_LEN {
+            // Behind the last one, or before it.
+            let next = node.next().map_or(null_mut(), |next| next.node.as_ptr());
+            let is_in_order = before[0] == last || next == last;
+            let unposted = beside.unposted.load(Ordering::Relaxed) + u32::from(is_in_order);
+            let is_posted = if is_in_order { unposted >= POSTED_DISTANCE } else { height >= POSTED_HEIGHT };
+            beside.unposted.store(if is_posted { 0 } else { unposted }, Ordering::Relaxed);
+            if is_posted {
+                beside.signposts.add(arena, node.key(), node.node);
+            }
         }
     }
 
-    /// Puts up signposts to all nodes that are tall enough.
+    /// Puts up signposts to nodes that are there.
     fn post_all(&self, arena: &Arena, beside: &Beside<V>) {
-        let level = POSTED_HEIGHT - 1;
-        let mut place = self.head_next(level);
-        while let Some(node) = NodeRef::<V>::new(place) {
+        let nodes = std::iter::successors(self.first(), |node| node.next());
+        for node in nodes.step_by(POSTED_DISTANCE as usize) {
             beside.signposts.add(arena, node.key(), node.node);
-            // SAFETY: a node found on a level has that level.
-            place = unsafe { Node::next(node.node, level) }.load(Ordering::Relaxed);
         }
     }
 
