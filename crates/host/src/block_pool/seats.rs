@@ -149,9 +149,12 @@ impl Seats {
     }
 }
 
+/// Numbers side by side, each with its seats when there are any.
+type Piece = Box<[OnceLock<Arc<Seats>>]>;
+
 /// All seats of a pool, by number.
 pub(super) struct Table {
-    pieces: [OnceLock<Box<[OnceLock<Arc<Seats>>]>>; PIECES],
+    pieces: [OnceLock<Piece>; PIECES],
     taken: AtomicU32,
 }
 
