@@ -221,10 +221,12 @@ impl BlockFile {
     /// The block of this number from memory, which is read from its byte `from` on (`usize::MAX` if that is not known).
     #[inline]
     pub(crate) fn kept(&self, number: u64, from: usize) -> Option<Block> {
-        if let Some(block) = self.hints.find(number, from) {
-            return Some(block);
-        }
         // The cache learns of the first read that comes back.
+        self.hints.find(number, from).or_else(|| self.kept_by_cache(number))
+    }
+
+    /// As `kept`, whatever a hint says: what it leads to may have been replaced by a longer front, and be held by others.
+    pub(crate) fn kept_by_cache(&self, number: u64) -> Option<Block> {
         let block = self.cache.get(self.number, number)?;
         self.hints.leave(number, &block);
         Some(block)

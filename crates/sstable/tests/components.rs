@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use helenus_host::{Host, memory};
+use helenus_host::{BlockMut, BlockPool, Host, memory};
 use helenus_model::schema::CompressionParams;
 use helenus_sstable::block::{Block, BlockCache, BlockFile, NoCache, ReadContext};
 use helenus_sstable::component::Component;
@@ -305,6 +305,46 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     assert_eq!(bytes(101, &mut cx), (whole.len(), 100 + whole.len()), "a second time it is had whole");
     assert_eq!(bytes(usize::MAX, &mut cx), (whole.len(), 100 + whole.len()));
     assert_eq!((cx.touched.blocks_read, cx.touched.blocks_cached), (2, 2));
+}
+
+/// Keeps all, and has blocks found where they were last seen.
+#[derive(Default)]
+struct KeepAllInPool(KeepAll, BlockPool);
+
+impl BlockCache for KeepAllInPool {
+    fn get(&self, file: u64, block: u64) -> Option<Block> {
+        self.0.get(file, block)
+    }
+    fn put(&self, file: u64, block: u64, bytes: Block) {
+        self.0.put(file, block, bytes);
+    }
+    fn room(&self, bytes: usize) -> BlockMut {
+        self.1.take(bytes)
+    }
+    fn pool(&self) -> Option<&BlockPool> {
+        Some(&self.1)
+    }
+}
+
+#[test]
+fn a_front_that_others_hold_does_not_hide_the_whole_chunk() {
+    let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
+    let blocks = open_compressed(lz4.data, lz4.info, Arc::new(KeepAllInPool::default()));
+    let mut cx = waiting();
+    let mut block = |wanted: usize| {
+        let block = blocks.block(0, 0..wanted, &mut cx).unwrap();
+        (block, cx.touched.blocks_read)
+    };
+    let (front, _) = block(100);
+    let (again, read) = block(100);
+    assert_eq!((again.as_ptr(), again.len(), read), (front.as_ptr(), 100, 1));
+    let (whole, read) = block(usize::MAX);
+    assert!(whole.len() > 100 && read == 2);
+    let (short, _) = block(50);
+    assert!([100, whole.len()].contains(&short.len()));
+    assert_eq!(block(usize::MAX).1, 2, "it is kept, whoever holds the front");
+    drop((front, again, short));
+    assert_eq!(block(usize::MAX).0.as_ptr(), whole.as_ptr());
 }
 
 #[test]

@@ -133,11 +133,13 @@ impl Shared {
 /// Flushes when memory or log grow too large.
 pub(super) struct Flusher {
     shared: Weak<Shared>,
+    /// Until when no flush is tried, whoever wakes it: one has failed.
+    pause_until_ns: u64,
 }
 
 impl Flusher {
     pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
-        Flusher { shared: Arc::downgrade(shared) }
+        Flusher { shared: Arc::downgrade(shared), pause_until_ns: 0 }
     }
 }
 
@@ -146,6 +148,10 @@ impl Worker for Flusher {
         let Some(shared) = self.shared.upgrade() else { return Next::Done };
         if shared.closing.load(Ordering::Acquire) {
             return Next::Done;
+        }
+        let now_ns = shared.host.clock.monotonic_ns();
+        if now_ns < self.pause_until_ns {
+            return Next::WaitAtMost(self.pause_until_ns - now_ns);
         }
         let Some(store) = shared.due() else {
             if shared.memory.gather() || shared.memory.prepare() {
@@ -164,6 +170,7 @@ impl Worker for Flusher {
             }
             Err(error) => {
                 *failure = Some(error.to_string());
+                self.pause_until_ns = now_ns + PAUSE_NS;
                 Next::WaitAtMost(PAUSE_NS)
             }
         }

@@ -221,7 +221,12 @@ impl<N> Signposts<N> {
                     return;
                 }
             }
-            entry = right;
+            // What is left out of heads may make the board's lowest lower than all it leads to.
+            let lowest = way.get(depth.wrapping_sub(1)).and_then(|(above, _)| {
+                // SAFETY: as above.
+                unsafe { above.as_ref() }.map(|above| above.head(*index))
+            });
+            entry = Entry { head: right.head.max(lowest.unwrap_or(0)), ..right };
         }
     }
 }
@@ -550,6 +555,27 @@ mod tests {
         check((0..n).rev());
         check((0..n).map(|n| n.wrapping_mul(2_654_435_761)));
         check((0..n).map(|n| if n % 2 == 0 { n } else { n + 2 * (n % 7) }));
+    }
+
+    #[test]
+    fn keys_far_from_others_keep_their_order_on_boards_that_are_split() {
+        let (arena, posts) = (Arena::default(), Signposts::<[u8; 12]>::default());
+        let key = |group: u8, number: u32| -> [u8; 12] {
+            std::array::from_fn(|at| if at < 8 { group } else { number.to_be_bytes()[at - 8] })
+        };
+        // The last goes on the second board, which then has nothing of what tells its others apart, and is split.
+        let in_order = (0..60).map(|number| key(5, 2 * number)).chain([key(6, 0)]);
+        let between = (32..60).map(|number| key(5, 2 * number + 1));
+        // Their first six bits are all that those of both groups have alike: what is different stands before the 71st.
+        let far = (1..60).map(|number| key(6, number << 26));
+        for key in in_order.chain(between).chain(far) {
+            posts.add(&arena, &key, arena.place(key));
+        }
+        for number in 1..60 {
+            // SAFETY: in the arena.
+            let found = posts.before(&key(6, number << 26)).map(|(found, _)| *unsafe { found.as_ref() });
+            assert_eq!(found, Some(key(6, (number - 1) << 26)));
+        }
     }
 
     #[test]

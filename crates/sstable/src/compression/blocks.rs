@@ -42,8 +42,13 @@ impl CompressedBlocks {
     /// from where that begins. `WouldBlock` when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
     /// wrong.
     pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
-        let wanted = match self.file.kept(number, wanted.start) {
-            Some(block) if self.has(block.len(), number, wanted.end) => {
+        let has_all = |block: &Block| self.has(block.len(), number, wanted.end);
+        let mut kept = self.file.kept(number, wanted.start);
+        if kept.as_ref().is_some_and(|block| !has_all(block)) {
+            kept = self.file.kept_by_cache(number);
+        }
+        let wanted = match kept {
+            Some(block) if has_all(&block) => {
                 cx.touched.blocks_cached += 1;
                 cx.touched.block_bytes += block.len() as u64;
                 return Ok(block);
