@@ -59,9 +59,9 @@ impl Tables {
         Tables::of(database)
     }
 
-    /// Opens them again with a block cache that holds next to nothing: what is read comes from the page cache.
-    pub fn reopen_without_cache(dir: &Path) -> Result<Tables> {
-        let shares = MemoryShares { memtables: 64 << 20, cache: 64 << 10 };
+    /// Opens them again with a block cache of so many bytes: what is not in it comes from the page cache.
+    pub fn reopen_with_cache(dir: &Path, cache: u64) -> Result<Tables> {
+        let shares = MemoryShares { memtables: 64 << 20, cache };
         Tables::of(Database::open(helenus_host::real::host(), database_options(dir, shares))?.0)
     }
 

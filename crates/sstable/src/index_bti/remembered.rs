@@ -283,15 +283,22 @@ impl Learning {
         let learned = match &mut self.learned {
             Some(learned) => learned,
             none => {
+                let mut memory = Reserved::none(cache);
+                // All of it, but for open deletions: what would not fit in the end is not begun.
+                let whole = entry.block_count.saturating_add(1).saturating_mul(SEPARATOR_BYTES);
+                if !memory.grow(whole.saturating_add(STEP_BYTES)) {
+                    self.begin_again();
+                    return Ok(None);
+                }
                 let collected = Collected::new(last_key(&mut walker, cx)?);
-                let memory = Reserved::none(cache);
                 none.insert(Box::new(Learned { keys: Keyed::default(), collected, memory }))
             }
         };
         let reserved = learned.memory.bytes;
         if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
-            self.begin_again();
-            return Ok(None);
+            // Again and again it would come as far as this.
+            self.learned = None;
+            return Err(walker.corrupt("more deletions are open than there is memory for"));
         }
         let nodes_max = cx.touched.index_nodes + STEP_NODES;
         for _ in 0..STEP {

@@ -18,11 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Keeping {
     blocks: Mutex<HashMap<u64, Block>>,
     left: AtomicU64,
+    /// How often memory was given.
+    given: AtomicU64,
 }
 
 impl Keeping {
     fn with(bytes: u64) -> Arc<Keeping> {
-        Arc::new(Keeping { blocks: Mutex::default(), left: AtomicU64::new(bytes) })
+        let (left, given) = (AtomicU64::new(bytes), AtomicU64::new(0));
+        Arc::new(Keeping { blocks: Mutex::default(), left, given })
     }
 }
 
@@ -35,7 +38,9 @@ impl BlockCache for Keeping {
     }
     fn reserve(&self, _beside: Beside, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        let is_given = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        self.given.fetch_add(u64::from(is_given), Ordering::Relaxed);
+        is_given
     }
     fn release(&self, _beside: Beside, bytes: u64) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
@@ -265,9 +270,11 @@ fn memory_is_asked_for_and_given_back() {
     let opened = Opened::new(bytes, enough);
     let entries: Vec<RowIndexEntry> = entries.into_iter().map(|at| opened.entry(at)).collect();
     assert!(opened.learn(&partitions[0].key, &entries[0]).is_some());
-    // What is left is enough for a step or two, and then for no more.
+    // What is left is enough for a step or two, and not for all: nothing is begun that would be thrown away.
     opened.cache.left.store(STEP_BYTES + 1_000, Ordering::Relaxed);
+    let given = opened.cache.given.load(Ordering::Relaxed);
     assert!(opened.learn(&partitions[1].key, &entries[1]).is_none());
+    assert_eq!(opened.cache.given.load(Ordering::Relaxed), given);
     assert_eq!(opened.cache.left.swap(enough - 301 * SEPARATOR_BYTES, Ordering::Relaxed), STEP_BYTES + 1_000);
     let Opened { remembered, cache, .. } = opened;
     assert_eq!(enough - cache.left.load(Ordering::Relaxed), 301 * SEPARATOR_BYTES);
