@@ -42,7 +42,7 @@ pub fn run(options: &Options, dir: &Path) -> Result<()> {
     // A twentieth of what the rows take: the index stays in it and blocks of rows hardly ever do.
     let index_alone = options.rows * ROW_BYTES / 20;
     for (place, cache) in [("page cache", 64 << 10), ("page cache but the index", index_alone)] {
-        bench.from_page_cache(place, cache)?;
+        bench.past_our_cache(place, cache)?;
     }
     bench.tables.database.close()?;
     Ok(())
@@ -377,7 +377,7 @@ impl Bench<'_> {
     }
 
     /// The widest partition again, its blocks in the page cache and so many bytes of them in ours.
-    fn from_page_cache(&mut self, place: &str, cache: u64) -> Result<()> {
+    fn past_our_cache(&mut self, place: &str, cache: u64) -> Result<()> {
         self.tables.database.close()?;
         self.tables = Tables::reopen_with_cache(self.dir, cache)?;
         self.statements = Statements::new(self.tables.database.clone());
