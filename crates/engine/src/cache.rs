@@ -4,8 +4,7 @@ use helenus_host::{BlockMut, BlockPool};
 use helenus_sstable::block::{Beside, Block, BlockCache};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks by file number and block number.
 pub struct SharedCache {
@@ -35,22 +34,16 @@ impl Weighter<(u64, u64), Block> for Bytes {
 }
 
 /// What was found where it was last seen, past the cache's table, counts as asked for: it stays for another round.
-#[derive(Clone, Default)]
-struct Found {
-    /// Blocks that were looked at for that.
-    looks: Arc<AtomicU32>,
-}
-
-/// One found block in so many is not spared: where all were found, one of them has to go, and soon.
-const NOT_SPARED: u32 = 64;
+/// Where all were, the second look at them finds one to go.
+#[derive(Clone)]
+struct Found;
 
 impl Lifecycle<(u64, u64), Block> for Found {
     /// Blocks that leave are let go of outside the lock; seldom more than two.
     type RequestState = [Option<Block>; 2];
 
     fn is_pinned(&self, _key: &(u64, u64), block: &Block) -> bool {
-        let look = self.looks.fetch_add(1, Ordering::Relaxed);
-        block.take_found() && !look.is_multiple_of(NOT_SPARED)
+        block.take_found()
     }
 
     fn on_evict(&self, leaving: &mut Self::RequestState, _key: (u64, u64), block: Block) {
@@ -74,7 +67,7 @@ impl SharedCache {
                 bytes - beside.iter().sum::<u64>(),
                 Bytes,
                 DefaultHashBuilder::default(),
-                Found::default(),
+                Found,
             ),
             pool: BlockPool::new(),
             beside: beside.map(AtomicU64::new),
@@ -206,7 +199,7 @@ mod tests {
                 .zip(1..)
                 .filter(|(hint, name)| hint.and_then(|hint| pool.find(hint, *name, 0)).is_some());
             assert!(found.count() > 0);
-            assert!(cache.bytes() <= 16 << 20, "{number}: {} bytes", cache.bytes());
+            assert!(cache.bytes() <= (16 << 20) / 32 * 29, "{number}: {} bytes", cache.bytes());
         }
     }
 

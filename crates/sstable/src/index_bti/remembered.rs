@@ -296,7 +296,7 @@ impl Learning {
         };
         let reserved = learned.memory.bytes;
         if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
-            // Again and again it would come as far as this.
+            // Again and again it would come as far as this: it is left to the trie, as what is damaged. Nobody sees the error.
             self.learned = None;
             return Err(walker.corrupt("more deletions are open than there is memory for"));
         }
