@@ -4,14 +4,18 @@ use helenus_host::{BlockMut, BlockPool};
 use helenus_sstable::block::{Beside, Block, BlockCache};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Blocks by file number and block number.
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes, DefaultHashBuilder, Found>,
     pool: BlockPool,
-    /// Bytes that tables may still keep beside blocks: of places, and of row indexes.
-    beside: [AtomicU64; 2],
+    /// Bytes that tables may still keep beside blocks: of places, of row indexes, of pieces.
+    beside: [AtomicU64; 3],
+    /// Bytes of blocks, and all that were put until the cache was full for the first time.
+    bytes: u64,
+    put: AtomicU64,
+    misses: AtomicU32,
 }
 
 #[derive(Clone)]
@@ -22,8 +26,12 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
-/// Shares of the cache's bytes that tables may have beside it: for where their keys stand, and for row indexes.
-const BESIDE: [u64; 2] = [16, 32];
+/// Shares of the cache's bytes that tables may have beside it: for where their keys stand, for row indexes, and for where the pieces
+/// of their chunks are.
+const BESIDE: [u64; 3] = [16, 32, 32];
+/// Bytes that tables have beside the smallest cache, if there is one: the row index of a partition of ten million small rows fits, and the pieces of
+/// half a gigabyte of rows.
+const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
 /// Blocks expected of the smallest cache.
 const BLOCKS_MIN: u64 = 256;
 
@@ -61,24 +69,25 @@ impl SharedCache {
         // begin empty and grow, so that the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = BESIDE.map(|share| bytes / share);
+        let bytes = bytes - beside.iter().sum::<u64>();
         SharedCache {
-            blocks: Cache::with(
-                blocks,
-                bytes - beside.iter().sum::<u64>(),
-                Bytes,
-                DefaultHashBuilder::default(),
-                Found,
-            ),
+            blocks: Cache::with(blocks, bytes, Bytes, DefaultHashBuilder::default(), Found),
             pool: BlockPool::new(),
-            beside: beside.map(AtomicU64::new),
+            bytes,
+            put: AtomicU64::new(0),
+            misses: AtomicU32::new(0),
+            beside: std::array::from_fn(|at| {
+                AtomicU64::new(if bytes > 0 { beside[at].max(BESIDE_MIN[at]) } else { 0 })
+            }),
         }
     }
 
     fn left(&self, beside: Beside) -> &AtomicU64 {
-        let [places, row_indexes] = &self.beside;
+        let [places, row_indexes, pieces] = &self.beside;
         match beside {
             Beside::Places => places,
             Beside::RowIndexes => row_indexes,
+            Beside::Pieces => pieces,
         }
     }
 
@@ -99,6 +108,9 @@ impl BlockCache for SharedCache {
     }
 
     fn put(&self, file: u64, block: u64, bytes: Block) {
+        if self.has_room() {
+            self.put.fetch_add(bytes.footprint() as u64, Ordering::Relaxed);
+        }
         self.blocks.insert((file, block), bytes);
     }
 
@@ -108,6 +120,18 @@ impl BlockCache for SharedCache {
 
     fn pool(&self) -> Option<&BlockPool> {
         Some(&self.pool)
+    }
+
+    fn count_miss(&self) -> u32 {
+        self.misses.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn misses_kept_for(&self) -> u32 {
+        u32::try_from(self.bytes / BLOCK_BYTES_MEAN).unwrap_or(u32::MAX)
+    }
+
+    fn has_room(&self) -> bool {
+        self.put.load(Ordering::Relaxed) < self.bytes
     }
 
     fn forget(&self, files: &[u64]) {

@@ -29,6 +29,18 @@ pub trait BlockCache: Send + Sync {
     fn pool(&self) -> Option<&BlockPool> {
         None
     }
+    /// Counts a read of a block that is not kept; which one it is. The count comes round.
+    fn count_miss(&self) -> u32 {
+        0
+    }
+    /// Misses after which a block would be dropped again that nobody asked for meanwhile, about.
+    fn misses_kept_for(&self) -> u32 {
+        0
+    }
+    /// Whether a block would be kept without another being dropped.
+    fn has_room(&self) -> bool {
+        true
+    }
     /// Drops the blocks of files that nobody reads any more.
     fn forget(&self, _files: &[u64]) {}
     /// Asks for memory that a table keeps beside blocks, in bytes; `false` if there is none left.
@@ -46,6 +58,8 @@ pub enum Beside {
     Places,
     /// Row indexes of wide partitions.
     RowIndexes,
+    /// Where the pieces of compressed chunks are.
+    Pieces,
 }
 
 /// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;

@@ -10,8 +10,8 @@ use helenus_model::schema::CompressionParams;
 use helenus_sstable::block::{Block, BlockCache, BlockFile, NoCache, ReadContext};
 use helenus_sstable::component::Component;
 use helenus_sstable::compression::{
-    BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, PlainBlocks,
-    WrittenData,
+    BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, EVERYTHING,
+    PlainBlocks, WrittenData,
 };
 use helenus_sstable::intake::{Place, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId};
@@ -83,6 +83,11 @@ fn file_of(host: &Host, name: &str, bytes: &[u8], cache: Arc<dyn BlockCache>) ->
     BlockFile::new(file, &path, (1, 4096), None, cache).unwrap()
 }
 
+/// Where a chunk begins.
+fn chunk(blocks: &DataBlocks, number: u64) -> u64 {
+    number * blocks.block_bytes() as u64
+}
+
 fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> DataBlocks {
     let host = memory::host();
     let info = file_of(&host, "info", info, Arc::new(NoCache));
@@ -93,7 +98,7 @@ fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> Data
 fn read_all(blocks: &DataBlocks) -> Result<Vec<u8>, Error> {
     let mut all = Vec::new();
     for number in 0..blocks.data_length().div_ceil(blocks.block_bytes() as u64) {
-        all.extend_from_slice(&blocks.block(number, 0..usize::MAX, &mut waiting())?);
+        all.extend_from_slice(&blocks.block(chunk(blocks, number), &EVERYTHING, &mut waiting())?.0);
     }
     Ok(all)
 }
@@ -274,17 +279,17 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
     let cache = Arc::new(KeepAll::default());
     let blocks = open_compressed(COMPRESSED[3].data, COMPRESSED[3].info, cache.clone());
     let mut scan = ReadContext { fill_cache: false, ..waiting() };
-    blocks.block(1, 0..usize::MAX, &mut scan).unwrap();
+    blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut scan).unwrap();
     assert!(cache.0.lock().unwrap().is_empty());
     let mut cx = waiting();
-    let first = blocks.block(1, 0..usize::MAX, &mut cx).unwrap();
-    let second = blocks.block(1, 0..usize::MAX, &mut cx).unwrap();
+    let (first, _) = blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut cx).unwrap();
+    let (second, _) = blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut cx).unwrap();
     assert_eq!(first.as_ptr(), second.as_ptr());
     assert_eq!(
         (cx.touched.blocks_read, cx.touched.blocks_cached, cx.touched.bytes_decompressed),
         (1, 1, 4096)
     );
-    assert!(blocks.block(99, 0..usize::MAX, &mut cx).is_err());
+    assert!(blocks.block(chunk(&blocks, 99), &EVERYTHING, &mut cx).is_err());
 }
 
 #[test]
@@ -293,17 +298,17 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
     let blocks = open_compressed(lz4.data, lz4.info, cache.clone());
     let whole = open_compressed(lz4.data, lz4.info, Arc::new(NoCache));
-    let whole = whole.block(0, 0..usize::MAX, &mut waiting()).unwrap();
+    let (whole, _) = whole.block(0, &EVERYTHING, &mut waiting()).unwrap();
     let mut cx = waiting();
-    let bytes = |wanted: usize, cx: &mut ReadContext| {
-        let block = blocks.block(0, 0..wanted, cx).unwrap();
+    let bytes = |wanted: u64, cx: &mut ReadContext| {
+        let (block, _) = blocks.block(0, &(0..wanted), cx).unwrap();
         assert_eq!(block[..], whole[..block.len()]);
         (block.len(), cx.touched.bytes_decompressed as usize)
     };
     assert_eq!(bytes(100, &mut cx), (100, 100));
     assert_eq!(bytes(80, &mut cx), (100, 100), "found in the cache");
     assert_eq!(bytes(101, &mut cx), (whole.len(), 100 + whole.len()), "a second time it is had whole");
-    assert_eq!(bytes(usize::MAX, &mut cx), (whole.len(), 100 + whole.len()));
+    assert_eq!(bytes(u64::MAX, &mut cx), (whole.len(), 100 + whole.len()));
     assert_eq!((cx.touched.blocks_read, cx.touched.blocks_cached), (2, 2));
 }
 
@@ -331,20 +336,20 @@ fn a_front_that_others_hold_does_not_hide_the_whole_chunk() {
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
     let blocks = open_compressed(lz4.data, lz4.info, Arc::new(KeepAllInPool::default()));
     let mut cx = waiting();
-    let mut block = |wanted: usize| {
-        let block = blocks.block(0, 0..wanted, &mut cx).unwrap();
+    let mut block = |wanted: u64| {
+        let (block, _) = blocks.block(0, &(0..wanted), &mut cx).unwrap();
         (block, cx.touched.blocks_read)
     };
     let (front, _) = block(100);
     let (again, read) = block(100);
     assert_eq!((again.as_ptr(), again.len(), read), (front.as_ptr(), 100, 1));
-    let (whole, read) = block(usize::MAX);
+    let (whole, read) = block(u64::MAX);
     assert!(whole.len() > 100 && read == 2);
     let (short, _) = block(50);
     assert!([100, whole.len()].contains(&short.len()));
-    assert_eq!(block(usize::MAX).1, 2, "it is kept, whoever holds the front");
+    assert_eq!(block(u64::MAX).1, 2, "it is kept, whoever holds the front");
     drop((front, again, short));
-    assert_eq!(block(usize::MAX).0.as_ptr(), whole.as_ptr());
+    assert_eq!(block(u64::MAX).0.as_ptr(), whole.as_ptr());
 }
 
 #[test]

@@ -1,17 +1,45 @@
 //! Reads Data.db chunk by chunk: the cache, else the file, the CRC, the decompression.
+//!
+//! A read that says which part of a chunk it means to look at has no more of it read and decompressed, where the chunk is in pieces
+//! and the cache would not keep it.
 
 use super::fronts::Fronts;
-use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
+use super::info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
+use super::known_pieces::{Known, KnownPieces};
+use super::lz4;
+use super::pieces::{Part, Pieces};
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::crc32;
 use crate::error::Result;
 use crate::stopwatch::Stage;
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 thread_local! {
-    // The stored bytes of one chunk; reused, so that a read allocates only the block it returns.
-    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    // Reused, so that a read allocates only the block it returns.
+    static STORED: RefCell<Stored> = RefCell::default();
+}
+
+/// The bytes of a file that were read last: stored bytes of one chunk, or of parts of two neighbours.
+#[derive(Default)]
+struct Stored {
+    bytes: Vec<u8>,
+    /// Number of the file, and where in it they stand.
+    place: (u64, Range<u64>),
+}
+
+/// Bytes behind those of a part's last piece that its decompression may look at.
+const SPARE_BYTES: usize = 32;
+
+/// How a chunk that is not kept is to be had.
+enum Had {
+    /// It is: what is foreseen of it, and where in the chunk that begins.
+    Part(Block, usize),
+    /// As far as is foreseen, from its start: it is not in pieces.
+    Front,
+    /// Whole: the cache would still have it if it had kept it at the miss before, or all of its pieces are foreseen.
+    Whole,
 }
 
 /// A compressed data file. The cache holds decompressed chunks under the file's number and the chunk's.
@@ -19,13 +47,16 @@ pub struct CompressedBlocks {
     file: BlockFile,
     info: CompressionInfo,
     fronts: Fronts,
+    pieces: KnownPieces,
 }
 
 impl CompressedBlocks {
     /// Puts an open Data.db and its CompressionInfo together.
     pub fn new(file: BlockFile, info: CompressionInfo) -> CompressedBlocks {
         let file = file.with_blocks(info.chunk_count());
-        CompressedBlocks { file, info, fronts: Fronts::default() }
+        let in_pieces = if info.compressor.has_pieces() { info.chunk_count() } else { 0 };
+        let pieces = KnownPieces::of(in_pieces, file.cache().clone());
+        CompressedBlocks { file, info, fronts: Fronts::default(), pieces }
     }
 
     /// The file.
@@ -38,35 +69,52 @@ impl CompressedBlocks {
         &self.info
     }
 
-    /// The decompressed chunk with this number, at least up to where `wanted` ends (`usize::MAX` for all of it), which is read
-    /// from where that begins. `WouldBlock` when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length is
-    /// wrong.
-    pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
-        let has_all = |block: &Block| self.has(block.len(), number, wanted.end);
-        let mut kept = self.file.kept(number, wanted.start);
+    /// The decompressed chunk that holds a position of the data, or a part of it that has all that is `foreseen` of it; with where in the
+    /// data it begins. `WouldBlock` when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length
+    /// is wrong.
+    pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
+        let number = position / u64::from(self.info.chunk_bytes);
+        let start = number * u64::from(self.info.chunk_bytes);
+        let end = usize::try_from(foreseen.end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let has_all = |block: &Block| self.has(block.len(), number, end);
+        let mut kept = self.file.kept(number, (position - start) as usize);
         if kept.as_ref().is_some_and(|block| !has_all(block)) {
             kept = self.file.kept_by_cache(number);
         }
-        let wanted = match kept {
+        let is_whole = match kept {
             Some(block) if has_all(&block) => {
                 cx.touched.blocks_cached += 1;
                 cx.touched.block_bytes += block.len() as u64;
-                return Ok(block);
+                return Ok((block, start));
             }
             Some(short) => {
                 // A scan, which keeps nothing, comes by chance.
                 if cx.fill_cache {
                     self.fronts.fell_short(short.len());
                 }
-                usize::MAX
+                true
             }
-            None => wanted.end,
+            None => foreseen.end == u64::MAX,
         };
-        let block = STORED.with_borrow_mut(|stored| self.load(number, wanted, stored, cx))?;
-        if cx.fill_cache {
-            self.file.keep(number, block.clone());
-        }
-        Ok(block)
+        STORED.with_borrow_mut(|stored| {
+            let mut bytes = if is_whole { usize::MAX } else { end };
+            if !is_whole
+                && cx.fill_cache
+                && !self.file.cache().has_room()
+                && let Some(known) = self.pieces.of_chunk(number)
+            {
+                match self.part((number, known), foreseen, stored, cx)? {
+                    Had::Part(block, from) => return Ok((block, start + from as u64)),
+                    Had::Front => {}
+                    Had::Whole => bytes = usize::MAX,
+                }
+            }
+            let block = self.load(number, bytes, stored, cx)?;
+            if cx.fill_cache {
+                self.file.keep(number, block.clone());
+            }
+            Ok((block, start))
+        })
     }
 
     /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
@@ -82,23 +130,146 @@ impl CompressedBlocks {
             || self.info.chunk(number).is_some_and(|chunk| bytes == chunk.data_bytes)
     }
 
-    fn load(&self, number: u64, wanted: usize, stored: &mut Vec<u8>, cx: &mut ReadContext) -> Result<Block> {
+    /// The part of a chunk that is foreseen, if it is not to be had otherwise.
+    fn part(
+        &self,
+        (number, known): (u64, &Known),
+        foreseen: &Range<u64>,
+        stored: &mut Stored,
+        cx: &mut ReadContext,
+    ) -> Result<Had> {
+        let cache = self.file.cache();
+        let (last, miss) = (known.missed.load(Ordering::Relaxed), cache.count_miss());
+        if last > 0 && miss.wrapping_sub(last) < cache.misses_kept_for() {
+            return Ok(Had::Whole);
+        }
+        let Some(chunk) =
+            self.info.chunk(number).filter(|chunk| !self.info.is_stored_plain(chunk.stored_bytes))
+        else {
+            return Ok(Had::Whole);
+        };
+        let wanted = self.within(number, &chunk, foreseen);
+        let (pieces, is_new) = match known.pieces.get() {
+            Some(pieces) => (pieces, false),
+            None => {
+                let content = self.stored(&chunk, stored, cx)?;
+                (known.pieces.get_or_init(|| Pieces::find(content, chunk.data_bytes)), true)
+            }
+        };
+        if is_new {
+            self.pieces.found(pieces);
+        }
+        let Some(part) = pieces.part(&wanted, chunk.stored_bytes) else {
+            return Ok(if pieces.are_several() { Had::Whole } else { Had::Front });
+        };
+        let at = |stored: usize| chunk.offset + stored as u64;
+        let content = match is_new {
+            true => self.read(at(part.stored.start)..at(chunk.stored_bytes), stored, cx)?,
+            false => self.stored_part((number, &chunk, pieces), (&part, foreseen), stored, cx)?,
+        };
+        cx.touched.blocks_read += 1;
+        let before = cx.enter(Stage::Decompress);
+        let mut block = cache.room(wanted.end.saturating_sub(part.data_at));
+        lz4::decompress_from(content.get(part.prefix..).unwrap_or_default(), &mut block)
+            .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
+        cx.touched.blocks_decompressed += 1;
+        cx.touched.bytes_decompressed += block.len() as u64;
+        cx.touched.block_bytes += block.len() as u64;
+        cx.leave(before);
+        known.missed.store(miss.max(1), Ordering::Relaxed);
+        Ok(Had::Part(block.share(), part.data_at))
+    }
+
+    /// What is foreseen of a chunk, from its first byte.
+    fn within(&self, number: u64, chunk: &Chunk, foreseen: &Range<u64>) -> Range<usize> {
+        let start = number * u64::from(self.info.chunk_bytes);
+        let within = |place: u64| place.saturating_sub(start).min(chunk.data_bytes as u64) as usize;
+        within(foreseen.start)..within(foreseen.end)
+    }
+
+    /// Reads the stored bytes of a chunk, and checks them.
+    fn stored<'s>(&self, chunk: &Chunk, stored: &'s mut Stored, cx: &mut ReadContext) -> Result<&'s [u8]> {
+        let with_crc = chunk.stored_bytes as u64 + CHUNK_CRC_BYTES;
+        let buffer = self.read(chunk.offset..chunk.offset + with_crc, stored, cx)?;
+        let before = cx.enter(Stage::Decompress);
+        let (content, crc) = buffer.split_at(chunk.stored_bytes);
+        if crc.first_chunk() != Some(&crc32(content).to_be_bytes()) {
+            return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
+        }
+        cx.leave(before);
+        Ok(content)
+    }
+
+    /// Reads the stored bytes of a part, and checks them. Behind them there are some to spare.
+    fn stored_part<'s>(
+        &self,
+        (number, chunk, pieces): (u64, &Chunk, &Pieces),
+        (part, foreseen): (&Part, &Range<u64>),
+        stored: &'s mut Stored,
+        cx: &mut ReadContext,
+    ) -> Result<&'s [u8]> {
+        let place = chunk.offset + part.stored.start as u64..chunk.offset + part.stored.end as u64;
+        let is_held = self.is_held(&place, stored);
+        let read =
+            if is_held { place.clone() } else { self.with_neighbours(number, place.clone(), foreseen) };
+        let before = (place.start - read.start) as usize;
+        let buffer = self.read(read, stored, cx)?.get(before..).unwrap_or_default();
+        let before = cx.enter(Stage::Decompress);
+        if !pieces.are(part, buffer, chunk.stored_bytes) {
+            return Err(self
+                .file
+                .corrupt(place.start, "the checksum of a piece of the chunk does not match"));
+        }
+        cx.leave(before);
+        Ok(buffer)
+    }
+
+    /// The place of a chunk's part, and of the parts of its neighbours that are foreseen: read with it, they cost no call of their own.
+    fn with_neighbours(&self, number: u64, place: Range<u64>, foreseen: &Range<u64>) -> Range<u64> {
+        let part = |number: u64| {
+            let chunk = self.info.chunk(number)?;
+            let wanted = self.within(number, &chunk, foreseen);
+            let pieces = self.pieces.of_chunk(number)?.pieces.get().filter(|_| !wanted.is_empty())?;
+            let part = pieces.part(&wanted, chunk.stored_bytes)?;
+            Some(chunk.offset + part.stored.start as u64..chunk.offset + part.stored.end as u64)
+        };
+        let start = number * u64::from(self.info.chunk_bytes);
+        let is_before = foreseen.start < start;
+        let before = is_before.then(|| part(number.checked_sub(1)?)).flatten();
+        let is_behind = foreseen.end > start + u64::from(self.info.chunk_bytes);
+        let behind = is_behind.then(|| part(number + 1)).flatten();
+        before.map_or(place.start, |before| before.start)..behind.map_or(place.end, |behind| behind.end)
+    }
+
+    /// Whether bytes of the file are among those that were read last.
+    fn is_held(&self, place: &Range<u64>, stored: &Stored) -> bool {
+        let (file, held) = &stored.place;
+        *file == self.file.number() && held.start <= place.start && place.end <= held.end
+    }
+
+    /// Reads bytes of the file, unless they were read last. Behind them there are some to spare.
+    fn read<'s>(&self, place: Range<u64>, stored: &'s mut Stored, cx: &mut ReadContext) -> Result<&'s [u8]> {
+        if !self.is_held(&place, stored) {
+            let len = (place.end - place.start) as usize;
+            if stored.bytes.len() < len + SPARE_BYTES {
+                stored.bytes.resize(len + SPARE_BYTES, 0);
+            }
+            stored.place = (0, 0..0);
+            self.file.read_into(place.start, stored.bytes.get_mut(..len).unwrap_or_default(), cx)?;
+            stored.place = (self.file.number(), place.clone());
+        }
+        let at = (place.start - stored.place.1.start) as usize;
+        Ok(stored.bytes.get(at..).unwrap_or_default())
+    }
+
+    fn load(&self, number: u64, wanted: usize, stored: &mut Stored, cx: &mut ReadContext) -> Result<Block> {
         let Some(chunk) = self.info.chunk(number) else {
             let offset = number.saturating_mul(u64::from(self.info.chunk_bytes));
             return Err(self.file.corrupt(offset, format!("there is no chunk {number}")));
         };
-        let with_crc = chunk.stored_bytes + CHUNK_CRC_BYTES as usize;
-        if stored.len() < with_crc {
-            stored.resize(with_crc, 0);
-        }
-        let buffer = stored.get_mut(..with_crc).unwrap_or_default();
-        self.file.read_into(chunk.offset, buffer, cx)?;
+        let content = self.stored(&chunk, stored, cx)?;
         cx.touched.blocks_read += 1;
         let before = cx.enter(Stage::Decompress);
-        let (content, crc) = buffer.split_at(chunk.stored_bytes);
-        if crc != crc32(content).to_be_bytes() {
-            return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
-        }
         let is_plain = self.info.is_stored_plain(chunk.stored_bytes);
         let has_front = !is_plain && self.info.compressor.has_fronts();
         let bytes = if has_front { self.fronts.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };

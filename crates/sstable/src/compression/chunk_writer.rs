@@ -4,6 +4,7 @@
 
 use super::effort::Effort;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
+use super::piecework::Piecework;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
@@ -17,6 +18,7 @@ pub struct ChunkWriter {
     // The compressed form of one chunk; as long as the compressor may need.
     compressed: Vec<u8>,
     effort: Effort,
+    piecework: Piecework,
 }
 
 /// What a finished compressed file needs beside it.
@@ -37,9 +39,11 @@ impl ChunkWriter {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
         let compressed = vec![0; info.compressor.bound(chunk_bytes)];
+        let piecework = Piecework::new(info.compressor, chunk_bytes);
         Ok(ChunkWriter {
             out,
             info,
+            piecework,
             chunk: Vec::with_capacity(chunk_bytes),
             compressed,
             effort: Effort::default(),
@@ -70,6 +74,11 @@ impl ChunkWriter {
         Ok(())
     }
 
+    /// Says that reads begin at the place of what is written next.
+    pub fn mark(&mut self) {
+        self.piecework.mark(self.chunk.len());
+    }
+
     /// Ends the last chunk and makes the file durable.
     pub fn finish(mut self) -> Result<CompressedFile> {
         if !self.chunk.is_empty() {
@@ -84,7 +93,8 @@ impl ChunkWriter {
     fn end_chunk(&mut self) -> Result<()> {
         self.info.push(self.out.position(), self.out.path())?;
         self.info.data_length += self.chunk.len() as u64;
-        let compressed = self.info.compressor.compress(&self.chunk, &mut self.compressed, &mut self.effort);
+        let (compressor, out) = (self.info.compressor, &mut self.compressed);
+        let compressed = self.piecework.compress(compressor, &self.chunk, out, &mut self.effort);
         let len = compressed.map_err(|source| {
             let source = std::io::Error::other(source);
             Error::Io { file: self.out.path().to_owned(), source }

@@ -111,6 +111,11 @@ impl Compressor {
         }
     }
 
+    /// Whether chunks may be in pieces.
+    pub(super) fn has_pieces(self) -> bool {
+        matches!(self, Compressor::Lz4)
+    }
+
     /// Whether `decompress_front` does less than `decompress`.
     pub fn has_fronts(self) -> bool {
         matches!(self, Compressor::Lz4)

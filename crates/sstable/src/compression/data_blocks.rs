@@ -6,6 +6,9 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::Result;
 use std::ops::Range;
 
+/// The whole of a file is foreseen.
+pub const EVERYTHING: Range<u64> = 0..u64::MAX;
+
 /// A data file as its reader sees it: `data_length` bytes in blocks of `block_bytes`, the last one shorter.
 pub enum DataBlocks {
     /// Compressed chunks.
@@ -31,12 +34,16 @@ impl DataBlocks {
         }
     }
 
-    /// The block with this number, from the cache or the file, which is read from where `wanted` begins: at least up
-    /// to where that ends (`usize::MAX` for all of it). `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
-    pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
+    /// The block that holds a position, from the cache or the file, or a part of it that has all that is `foreseen` of it; with where in
+    /// the data it begins. `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
+    pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
         match self {
-            DataBlocks::Compressed(blocks) => blocks.block(number, wanted, cx),
-            DataBlocks::Plain(blocks) => blocks.block(number, wanted.start, cx),
+            DataBlocks::Compressed(blocks) => blocks.block(position, foreseen, cx),
+            DataBlocks::Plain(blocks) => {
+                let block_bytes = blocks.block_bytes() as u64;
+                let (number, from) = (position / block_bytes, position % block_bytes);
+                Ok((blocks.block(number, from as usize, cx)?, position - from))
+            }
         }
     }
 

@@ -49,6 +49,14 @@ impl DataWriter {
         }
     }
 
+    /// Says that reads begin at the place of what is written next.
+    pub fn mark(&mut self) {
+        match self {
+            DataWriter::Compressed(writer) => writer.mark(),
+            DataWriter::Plain(_) => {}
+        }
+    }
+
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self {

@@ -42,6 +42,11 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// Whether the next chunk is searched in full.
+    pub(super) fn is_full(self) -> bool {
+        matches!(self.next, Search::Full)
+    }
+
     /// LZ4's `acceleration` for the next chunk.
     pub(super) fn acceleration(self) -> i32 {
         match self.next {

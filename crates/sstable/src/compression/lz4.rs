@@ -5,8 +5,10 @@
 
 use super::compressor::CodecError;
 use super::effort::Effort;
+use super::pieces;
 
-const PREFIX_BYTES: usize = 4;
+/// Bytes of the decoded length.
+pub(super) const PREFIX_BYTES: usize = 4;
 
 /// Most bytes that `compress` appends for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
@@ -29,6 +31,20 @@ pub(super) fn compress(input: &[u8], out: &mut [u8], effort: &mut Effort) -> Res
     Ok(PREFIX_BYTES + written)
 }
 
+/// Compresses a chunk so that what begins at `starts` can be decompressed by itself. `None` where that does not fit.
+pub(super) fn compress_pieces(
+    input: &[u8],
+    starts: &[usize],
+    out: &mut [u8],
+    memory: &mut Vec<u8>,
+) -> Result<Option<usize>, CodecError> {
+    let Some((prefix, rest)) = out.split_first_chunk_mut::<PREFIX_BYTES>() else {
+        return Err(CodecError::OutputTooSmall);
+    };
+    *prefix = (input.len() as u32).to_le_bytes();
+    Ok(pieces::compress(input, starts, rest, memory)?.map(|written| PREFIX_BYTES + written))
+}
+
 pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let block = declaring(input, out.len())?;
     let found = lzzzz::lz4::decompress(block, out).map_err(|_| CodecError::Malformed)?;
@@ -40,7 +56,12 @@ pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError>
 
 /// The front of a chunk of `whole` bytes, as much of it as `out` takes. What is behind it is not looked at.
 pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
-    let block = declaring(input, whole)?;
+    decompress_from(declaring(input, whole)?, out)
+}
+
+/// As much as `out` takes of what begins with the sequences of `block`, behind which there are bytes to spare. Whatever they are,
+/// nothing outside of it is read.
+pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;
     if found != wanted {

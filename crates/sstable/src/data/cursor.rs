@@ -17,6 +17,7 @@ use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::{RowRun, RunBuf};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// First length that is joined when a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
@@ -77,10 +78,10 @@ pub(super) struct PartitionFront {
 const ASKED_BYTES_MAX: usize = 2048;
 
 impl Cursor {
-    /// Says where the read that begins foresees that it ends; 0 if it does not.
+    /// See `Window::foresee`.
     #[inline]
-    pub(super) fn foresee(&mut self, reach: u64) {
-        self.window.foresee(reach);
+    pub(super) fn foresee(&mut self, places: Range<u64>) {
+        self.window.foresee(places);
     }
 
     /// See `Window::set_comes_back`.

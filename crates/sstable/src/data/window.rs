@@ -6,9 +6,10 @@
 use crate::block::{Block, ReadContext};
 use crate::compression::DataBlocks;
 use crate::error::Result;
+use std::ops::Range;
 
 /// Bytes of a block that are had at least: a row that crosses into it is joined, with more than its own bytes.
-const FRONT_BYTES_MIN: usize = 1 << 10;
+const FRONT_BYTES_MIN: u64 = 1 << 10;
 
 /// The bytes in hand. Keeps the last block read, so that neighbours cost no second look into the cache.
 #[derive(Default)]
@@ -21,8 +22,8 @@ pub(super) struct Window {
     joined: Vec<u8>,
     joined_start: u64,
     in_joined: bool,
-    /// Where in the data the read under way foresees that it ends; 0 if it does not.
-    reach: u64,
+    /// Where in the data the read under way foresees that it begins and ends; it ends at 0 if it does not.
+    foreseen: Range<u64>,
 }
 
 impl Window {
@@ -39,10 +40,11 @@ impl Window {
         self.load(data, position, cx)
     }
 
-    /// Says where in the data the read that begins foresees that it ends; 0 if it does not. Blocks may be had up to there.
+    /// Says where in the data the read that begins foresees that it goes, if it ends somewhere. No more than that may be had of
+    /// blocks.
     #[inline]
-    pub(super) fn foresee(&mut self, reach: u64) {
-        self.reach = reach;
+    pub(super) fn foresee(&mut self, places: Range<u64>) {
+        self.foreseen = places;
     }
 
     /// Says whether the read that begins comes back to a block after a look into the next one, as reads backwards do.
@@ -59,6 +61,7 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         let start = number * block_bytes;
+        // What is there of the block from its first byte on; a part of it says nothing of fronts.
         if let Some(short) = self.block.take_if(|_| self.block_start == start) {
             data.fell_short(number, short.len());
         }
@@ -66,21 +69,21 @@ impl Window {
             let last = self.block.take().map(|block| (block, self.block_start));
             let before = std::mem::replace(&mut self.before, last);
             if let Some((block, from)) = before
-                && from == start
-                && position - start < block.len() as u64
+                && let Some(at) = position.checked_sub(from).filter(|at| *at < block.len() as u64)
             {
-                (self.block, self.block_start) = (Some(block), start);
-                return Ok((position - start) as usize);
+                (self.block, self.block_start) = (Some(block), from);
+                return Ok(at as usize);
             }
         }
         self.block = None;
-        self.block_start = start;
-        let is_foreseen = position < self.reach;
-        let wanted =
-            if is_foreseen { ((self.reach - start) as usize).max(FRONT_BYTES_MIN) } else { usize::MAX };
-        let at = (position - start) as usize;
-        self.block = Some(data.block(number, at..wanted, cx)?);
-        Ok(at)
+        let end = match position < self.foreseen.end {
+            true => self.foreseen.end.max(start + FRONT_BYTES_MIN),
+            false => u64::MAX,
+        };
+        let (block, from) = data.block(position, &(self.foreseen.start.min(position)..end), cx)?;
+        self.block = Some(block);
+        self.block_start = from;
+        Ok((position - from) as usize)
     }
 
     /// The bytes of the block in hand and where in them `position` lies; `None` if `seek` has to look.
@@ -122,7 +125,7 @@ impl Window {
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
         self.in_joined = false;
-        self.reach = 0;
+        self.foreseen = 0..0;
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();
         }

@@ -1,0 +1,70 @@
+//! Where the pieces of a file's chunks are, as far as reads have found it.
+
+use super::pieces::Pieces;
+use crate::block::{Beside, BlockCache};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Chunks side by side, whose memory comes when the first of them is asked for.
+const GROUP: usize = 64;
+/// Chunks without pieces, where none had any, after which a file is taken for another program's.
+const IN_VAIN: u32 = 64;
+
+type Group = [Known; GROUP];
+
+/// What is known of a chunk.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Its pieces.
+    pub(super) pieces: OnceLock<Pieces>,
+    /// The miss by which a part of it was read last; 0 if none was.
+    pub(super) missed: AtomicU32,
+}
+
+/// The chunks of a file.
+pub(super) struct KnownPieces {
+    groups: Box<[OnceLock<Option<Box<Group>>>]>,
+    cache: Arc<dyn BlockCache>,
+    reserved: AtomicU64,
+    /// Chunks that were looked into, until one has pieces.
+    in_vain: AtomicU32,
+}
+
+impl KnownPieces {
+    /// Of so many chunks, 0 if they have no pieces.
+    pub(super) fn of(chunks: u64, cache: Arc<dyn BlockCache>) -> KnownPieces {
+        let groups = (0..chunks.div_ceil(GROUP as u64)).map(|_| OnceLock::new()).collect();
+        KnownPieces { groups, cache, reserved: AtomicU64::new(0), in_vain: AtomicU32::new(0) }
+    }
+
+    /// What is known of a chunk; `None` where nothing is kept of it.
+    pub(super) fn of_chunk(&self, number: u64) -> Option<&Known> {
+        let number = usize::try_from(number).ok()?;
+        if self.in_vain.load(Ordering::Relaxed) >= IN_VAIN {
+            return None;
+        }
+        let group = self.groups.get(number / GROUP)?.get_or_init(|| {
+            let bytes = size_of::<Group>() as u64;
+            self.cache.reserve(Beside::Pieces, bytes).then(|| {
+                self.reserved.fetch_add(bytes, Ordering::Relaxed);
+                Box::new([const { Known { pieces: OnceLock::new(), missed: AtomicU32::new(0) } }; GROUP])
+            })
+        });
+        group.as_ref()?.get(number % GROUP)
+    }
+
+    /// A chunk was looked into.
+    pub(super) fn found(&self, pieces: &Pieces) {
+        if pieces.are_several() {
+            self.in_vain.store(0, Ordering::Relaxed);
+        } else {
+            self.in_vain.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for KnownPieces {
+    fn drop(&mut self) {
+        self.cache.release(Beside::Pieces, self.reserved.load(Ordering::Relaxed));
+    }
+}
