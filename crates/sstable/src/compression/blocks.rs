@@ -76,6 +76,10 @@ impl CompressedBlocks {
         let number = position / u64::from(self.info.chunk_bytes);
         let start = number * u64::from(self.info.chunk_bytes);
         let end = usize::try_from(foreseen.end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let may_be_part = foreseen.end < u64::MAX && cx.fill_cache && !self.file.cache().has_room();
+        if may_be_part {
+            self.pieces.prefetch(number);
+        }
         let has_all = |block: &Block| self.has(block.len(), number, end);
         let mut kept = self.file.kept(number, (position - start) as usize);
         if kept.as_ref().is_some_and(|block| !has_all(block)) {
@@ -98,9 +102,8 @@ impl CompressedBlocks {
         };
         STORED.with_borrow_mut(|stored| {
             let mut bytes = if is_whole { usize::MAX } else { end };
-            if !is_whole
-                && cx.fill_cache
-                && !self.file.cache().has_room()
+            if may_be_part
+                && !is_whole
                 && let Some(known) = self.pieces.of_chunk(number)
             {
                 match self.part((number, known), foreseen, stored, cx)? {

@@ -2,6 +2,7 @@
 
 use super::pieces::Pieces;
 use crate::block::{Beside, BlockCache};
+use helenus_host::prefetch_lines;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,17 @@ impl KnownPieces {
     pub(super) fn of(chunks: u64, cache: Arc<dyn BlockCache>) -> KnownPieces {
         let groups = (0..chunks.div_ceil(GROUP as u64)).map(|_| OnceLock::new()).collect();
         KnownPieces { groups, cache, reserved: AtomicU64::new(0), in_vain: AtomicU32::new(0) }
+    }
+
+    /// Asks for what is known of a chunk, before it is looked whether the chunk is kept.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u64) {
+        let number = number as usize;
+        if let Some(Some(group)) = self.groups.get(number / GROUP).and_then(OnceLock::get)
+            && let Some(known) = group.get(number % GROUP)
+        {
+            prefetch_lines(known, 1);
+        }
     }
 
     /// What is known of a chunk; `None` where nothing is kept of it.
