@@ -2,64 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod full_cache;
+
+use full_cache::Full;
 use helenus_host::{File, memory};
 use helenus_model::schema::CompressionParams;
 use helenus_sstable::Error;
-use helenus_sstable::block::{Beside, Block, BlockCache, BlockFile, ReadContext};
+use helenus_sstable::block::{BlockFile, ReadContext};
 use helenus_sstable::compression::{CompressedBlocks, DataBlocks, DataWriter, EVERYTHING, WrittenData};
 use helenus_sstable::sequential_writer::SequentialWriter;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const CHUNK: u64 = 16 << 10;
 const CHUNKS: u64 = 20;
-
-/// A cache that is full and drops what nobody asks for within so many misses.
-struct Full {
-    kept: Mutex<HashMap<u64, Block>>,
-    misses: AtomicU32,
-    kept_for: u32,
-    beside: AtomicU64,
-}
-
-impl Full {
-    fn new(kept_for: u32, beside: u64) -> Arc<Full> {
-        Arc::new(Full {
-            kept: Mutex::default(),
-            misses: AtomicU32::new(0),
-            kept_for,
-            beside: AtomicU64::new(beside),
-        })
-    }
-}
-
-impl BlockCache for Full {
-    fn get(&self, _file: u64, block: u64) -> Option<Block> {
-        self.kept.lock().unwrap().get(&block).cloned()
-    }
-    fn put(&self, _file: u64, block: u64, bytes: Block) {
-        self.kept.lock().unwrap().insert(block, bytes);
-    }
-    fn count_miss(&self) -> u32 {
-        self.misses.fetch_add(1, Ordering::Relaxed)
-    }
-    fn misses_kept_for(&self) -> u32 {
-        self.kept_for
-    }
-    fn has_room(&self) -> bool {
-        false
-    }
-    fn reserve(&self, beside: Beside, bytes: u64) -> bool {
-        assert_eq!(beside, Beside::Pieces);
-        let take = |left: u64| left.checked_sub(bytes);
-        self.beside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-    fn release(&self, _beside: Beside, bytes: u64) {
-        self.beside.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
 
 fn mix(number: u64) -> u64 {
     let number = (number ^ number >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -168,7 +125,7 @@ fn a_chunk_that_the_cache_would_still_have_is_kept_whole() {
         assert!((0..10).all(|number| read(number) == (1, false)), "round {round}: each too long ago");
     }
     assert_eq!([read(4), read(5), read(4), read(4)], [(1, false), (1, false), (1, true), (0, true)]);
-    assert_eq!(cache.kept.lock().unwrap().len(), 1);
+    assert_eq!(cache.kept(), 1);
 }
 
 #[test]
@@ -192,9 +149,9 @@ fn where_there_is_no_memory_for_pieces_chunks_are_read_as_before_and_memory_come
     let some = Full::new(0, 1 << 20);
     let (_, _, blocks) = written(some.clone());
     blocks.block(5_000, &(5_000..5_100), &mut waiting()).unwrap();
-    assert!(some.beside.load(Ordering::Relaxed) < 1 << 20);
+    assert!(some.left() < 1 << 20);
     drop(blocks);
-    assert_eq!(some.beside.load(Ordering::Relaxed), 1 << 20);
+    assert_eq!(some.left(), 1 << 20);
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
+mod full_cache;
 mod render;
 
+use full_cache::Full;
 use helenus_host::{Host, memory};
 use helenus_model::byte_comparable::{clustering_bound, clustering_key, decorated_key};
 use helenus_model::cell::{Cell, ColumnId, Span};
@@ -16,7 +18,7 @@ use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::NoCache;
+use helenus_sstable::block::{BlockCache, NoCache};
 use helenus_sstable::component::Component;
 use helenus_sstable::data::{KeyRange, PartitionReader};
 use helenus_sstable::names::{Descriptor, SsTableId};
@@ -290,8 +292,11 @@ fn write(shape: &Shape) -> Written {
 
 impl Written {
     fn open(&self) -> Arc<SsTable> {
-        let options =
-            OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        self.open_with(Arc::new(NoCache))
+    }
+
+    fn open_with(&self, cache: Arc<dyn BlockCache>) -> Arc<SsTable> {
+        let options = OpenOptions { schema: self.schema.clone(), cache, file_numbers: [1, 2, 3] };
         SsTable::open(&*self.host.disk, Path::new(FOLDER), self.descriptor, options).unwrap()
     }
 }
@@ -375,16 +380,24 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
                 ranges.iter().map(|(start, end)| expected(schema, partition, start, end)).collect();
             let mut wanted: Vec<String> = parts.concat();
             let filter = Arc::new(filter);
+            // Rows behind those that are expected are read as well.
+            let likely = dice.one_in(2).then(|| 1 + dice.below(40));
+            let expect =
+                |reader: &mut PartitionReader| likely.into_iter().for_each(|rows| reader.expect_rows(rows));
             reader.select(filter.clone(), false);
+            expect(&mut reader);
             assert_eq!(read(&mut reader, schema), wanted, "forward {filter:?}");
             reader.select(filter.clone(), false);
+            expect(&mut reader);
             reader.set_keys(false);
             assert_eq!(read(&mut reader, schema), wanted, "forward, without keys {filter:?}");
             wanted.reverse();
             reader.select(filter.clone(), true);
+            expect(&mut reader);
             assert_eq!(read(&mut reader, schema), wanted, "reversed, without keys {filter:?}");
             reader.set_keys(true);
             reader.select(filter.clone(), true);
+            expect(&mut reader);
             assert_eq!(read(&mut reader, schema), wanted, "reversed {filter:?}");
         }
         // What it kept is used by the next reader, which must not see any of it.
@@ -523,6 +536,10 @@ proptest! {
         let mut dice = Dice(shape.seed ^ 0x5555, shape.version);
         table.verify(&*written.host.disk, Path::new(FOLDER)).unwrap();
         check_selection(&written, &table, &mut dice);
+        for kept_for in [0, 2] {
+            let table = written.open_with(Full::new(kept_for, 1 << 20));
+            check_selection(&written, &table, &mut dice);
+        }
         for _ in 0..4 {
             check_scan(&written, &table, &mut dice);
         }

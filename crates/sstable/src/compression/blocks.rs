@@ -15,6 +15,7 @@ use crate::stopwatch::Stage;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 thread_local! {
     // Reused, so that a read allocates only the block it returns.
@@ -25,9 +26,14 @@ thread_local! {
 #[derive(Default)]
 struct Stored {
     bytes: Vec<u8>,
-    /// Number of the file, and where in it they stand.
-    place: (u64, Range<u64>),
+    /// Whose they are. Numbers of files are no other file's in one database only.
+    of: Weak<Identity>,
+    /// Where in the file they stand.
+    place: Range<u64>,
 }
+
+/// What an open file is told by, as long as anybody remembers it.
+struct Identity;
 
 /// Bytes behind those of a part's last piece that its decompression may look at.
 const SPARE_BYTES: usize = 32;
@@ -48,6 +54,7 @@ pub struct CompressedBlocks {
     info: CompressionInfo,
     fronts: Fronts,
     pieces: KnownPieces,
+    identity: Arc<Identity>,
 }
 
 impl CompressedBlocks {
@@ -56,7 +63,7 @@ impl CompressedBlocks {
         let file = file.with_blocks(info.chunk_count());
         let in_pieces = if info.compressor.has_pieces() { info.chunk_count() } else { 0 };
         let pieces = KnownPieces::of(in_pieces, file.cache().clone());
-        CompressedBlocks { file, info, fronts: Fronts::default(), pieces }
+        CompressedBlocks { file, info, fronts: Fronts::default(), pieces, identity: Arc::new(Identity) }
     }
 
     /// The file.
@@ -246,8 +253,8 @@ impl CompressedBlocks {
 
     /// Whether bytes of the file are among those that were read last.
     fn is_held(&self, place: &Range<u64>, stored: &Stored) -> bool {
-        let (file, held) = &stored.place;
-        *file == self.file.number() && held.start <= place.start && place.end <= held.end
+        let Stored { of, place: held, .. } = stored;
+        held.start <= place.start && place.end <= held.end && of.as_ptr() == Arc::as_ptr(&self.identity)
     }
 
     /// Reads bytes of the file, unless they were read last. Behind them there are some to spare.
@@ -257,11 +264,14 @@ impl CompressedBlocks {
             if stored.bytes.len() < len + SPARE_BYTES {
                 stored.bytes.resize(len + SPARE_BYTES, 0);
             }
-            stored.place = (0, 0..0);
+            stored.place = 0..0;
             self.file.read_into(place.start, stored.bytes.get_mut(..len).unwrap_or_default(), cx)?;
-            stored.place = (self.file.number(), place.clone());
+            stored.place = place.clone();
+            if stored.of.as_ptr() != Arc::as_ptr(&self.identity) {
+                stored.of = Arc::downgrade(&self.identity);
+            }
         }
-        let at = (place.start - stored.place.1.start) as usize;
+        let at = (place.start - stored.place.start) as usize;
         Ok(stored.bytes.get(at..).unwrap_or_default())
     }
 
@@ -270,6 +280,10 @@ impl CompressedBlocks {
             let offset = number.saturating_mul(u64::from(self.info.chunk_bytes));
             return Err(self.file.corrupt(offset, format!("there is no chunk {number}")));
         };
+        if !cx.fill_cache {
+            // Who reads a file for what it holds now, to check it, say, has it read.
+            stored.place = 0..0;
+        }
         let content = self.stored(&chunk, stored, cx)?;
         cx.touched.blocks_read += 1;
         let before = cx.enter(Stage::Decompress);

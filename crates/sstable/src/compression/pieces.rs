@@ -75,8 +75,16 @@ impl Pieces {
         let least = piece_bytes(data_bytes) / 4 * 3;
         let mut sequences = Sequences::of(stored.get(PREFIX_BYTES..)?);
         let mut all: Vec<(u16, u16, u16)> = Vec::with_capacity(data_bytes / 8);
-        while let Some(Sequence { at, data_at, source, .. }) = sequences.next().ok()? {
+        let mut end = 0;
+        while let Some(Sequence { at, literals, data_at, source, .. }) = sequences.next().ok()? {
+            end = data_at + literals;
+            if end > data_bytes {
+                return None;
+            }
             all.push((at as u16, data_at as u16, source.map_or(u16::MAX, |source| source as u16)));
+        }
+        if end != data_bytes {
+            return None;
         }
         let mut lowest = u16::MAX;
         let mut starts: Vec<(u16, u16)> = Vec::new();
