@@ -32,6 +32,9 @@ const BESIDE: [u64; 3] = [16, 32, 32];
 /// Bytes that tables have beside the smallest cache, if there is one: the row index of a partition of ten million small rows fits, and the pieces of
 /// half a gigabyte of rows.
 const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
+/// A block in parts is worth another's place if it is missed again within so many times fewer misses than there are blocks: reads that
+/// come to all blocks alike would otherwise change them all the time, which costs twice what a part does.
+const MISSES_A_BLOCK: u64 = 8;
 /// Blocks expected of the smallest cache.
 const BLOCKS_MIN: u64 = 256;
 
@@ -126,8 +129,8 @@ impl BlockCache for SharedCache {
         self.misses.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn misses_kept_for(&self) -> u32 {
-        u32::try_from(self.bytes / BLOCK_BYTES_MEAN).unwrap_or(u32::MAX)
+    fn misses_between(&self) -> u32 {
+        u32::try_from(self.bytes / BLOCK_BYTES_MEAN / MISSES_A_BLOCK).unwrap_or(u32::MAX)
     }
 
     fn has_room(&self) -> bool {

@@ -33,8 +33,8 @@ pub trait BlockCache: Send + Sync {
     fn count_miss(&self) -> u32 {
         0
     }
-    /// Misses after which a block would be dropped again that nobody asked for meanwhile, about.
-    fn misses_kept_for(&self) -> u32 {
+    /// Misses within which a block must be missed again to be worth the place of another.
+    fn misses_between(&self) -> u32 {
         0
     }
     /// Whether a block would be kept without another being dropped.

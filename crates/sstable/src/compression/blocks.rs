@@ -44,7 +44,7 @@ enum Had {
     Part(Block, usize),
     /// As far as is foreseen, from its start: it is not in pieces.
     Front,
-    /// Whole: the cache would still have it if it had kept it at the miss before, or all of its pieces are foreseen.
+    /// Whole: it was missed not long ago, and the cache will keep it, or all of its pieces are foreseen.
     Whole,
 }
 
@@ -150,7 +150,7 @@ impl CompressedBlocks {
     ) -> Result<Had> {
         let cache = self.file.cache();
         let (last, miss) = (known.missed.load(Ordering::Relaxed), cache.count_miss());
-        if last > 0 && miss.wrapping_sub(last) < cache.misses_kept_for() {
+        if last > 0 && miss.wrapping_sub(last) < cache.misses_between() {
             return Ok(Had::Whole);
         }
         let Some(chunk) =

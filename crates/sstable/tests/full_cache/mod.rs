@@ -49,7 +49,7 @@ impl BlockCache for Full {
     fn count_miss(&self) -> u32 {
         self.misses.fetch_add(1, Ordering::Relaxed)
     }
-    fn misses_kept_for(&self) -> u32 {
+    fn misses_between(&self) -> u32 {
         self.kept_for
     }
     fn has_room(&self) -> bool {
