@@ -2,6 +2,9 @@
 //!
 //! `DataWriter` and `DataBlocks` are what the writer and reader of rows use; which of the two kinds a file is stands
 //! only here. A compressor is a file; a new one is a file, a variant of `Compressor` and its five lines there.
+//!
+//! What a read is spared of a chunk: `fronts` end where it does; `pieces` begin where it does too, in files written here
+//! (`piecework` makes them, `known_pieces` remembers where they are).
 
 mod blocks;
 mod chunk_writer;
