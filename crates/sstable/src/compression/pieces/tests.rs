@@ -1,3 +1,5 @@
+//! Chunks in pieces, as they are written, found and read.
+
 use super::super::lz4;
 use super::*;
 
