@@ -12,7 +12,7 @@ pub struct SharedCache {
     pool: BlockPool,
     /// Bytes that tables may still keep beside blocks: of places, of row indexes, of pieces.
     beside: [AtomicU64; 3],
-    /// Bytes of blocks, and all that were put until the cache was full for the first time.
+    /// Bytes of blocks, and all that were put until the cache was full, since files were forgotten last.
     bytes: u64,
     put: AtomicU64,
     misses: AtomicU32,
@@ -139,6 +139,7 @@ impl BlockCache for SharedCache {
 
     fn forget(&self, files: &[u64]) {
         self.blocks.retain(|(file, _), _| !files.contains(file));
+        self.put.store(self.bytes(), Ordering::Relaxed);
     }
 
     fn reserve(&self, beside: Beside, bytes: u64) -> bool {

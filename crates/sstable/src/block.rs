@@ -29,7 +29,7 @@ pub trait BlockCache: Send + Sync {
     fn pool(&self) -> Option<&BlockPool> {
         None
     }
-    /// Counts a read of a block that is not kept; which one it is. The count comes round.
+    /// Counts a read of a part of a block that is not kept; which one it is. The count comes round.
     fn count_miss(&self) -> u32 {
         0
     }
@@ -37,7 +37,7 @@ pub trait BlockCache: Send + Sync {
     fn misses_between(&self) -> u32 {
         0
     }
-    /// Whether a block would be kept without another being dropped.
+    /// Whether blocks are likely to be kept without others being dropped.
     fn has_room(&self) -> bool {
         true
     }
@@ -111,7 +111,7 @@ pub struct Touched {
     pub index_pages_read: u64,
     /// Blocks of Data.db found in the cache.
     pub blocks_cached: u64,
-    /// Blocks of Data.db read from a file.
+    /// Blocks of Data.db, or parts of them, read from a file: two of neighbours maybe at once.
     pub blocks_read: u64,
     /// Bytes of the blocks of Data.db looked into, decompressed, wherever they came from.
     pub block_bytes: u64,

@@ -193,3 +193,24 @@ fn damage_within_a_part_is_told_with_its_place_and_elsewhere_it_is_not_seen() {
     let from = 5 * CHUNK;
     assert!(matches!(blocks.block(from, &(from..from + 10), &mut waiting()), Err(Error::Corrupt { .. })));
 }
+
+#[test]
+fn parts_that_do_not_do_too_often_are_no_longer_read() {
+    let (content, _, blocks) = written(Full::new(0, 1 << 20));
+    let mut cx = waiting();
+    let mut read = |round: u64| {
+        let from = mix(round) % (CHUNKS - 1) * CHUNK + 5_000;
+        cx.touched = Default::default();
+        let (block, start) = blocks.block(from, &(from..from + 100), &mut cx).unwrap();
+        assert_eq!(block[..], content[start as usize..][..block.len()]);
+        (start / CHUNK, block.len())
+    };
+    let mut rounds = 0..10_000_u64;
+    let whole = rounds.find(|round| {
+        let (number, bytes) = read(*round);
+        blocks.fell_short(number, bytes);
+        bytes as u64 == CHUNK
+    });
+    assert!((50..10_000).contains(&whole.unwrap()), "{whole:?}");
+    assert_eq!(read(10_001).1 as u64, CHUNK);
+}

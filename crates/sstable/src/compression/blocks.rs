@@ -35,7 +35,15 @@ struct Stored {
 /// What an open file is told by, as long as anybody remembers it.
 struct Identity;
 
-/// Bytes behind those of a part's last piece that its decompression may look at.
+impl Stored {
+    /// The bytes from one on, with those to spare.
+    fn from(&self, at: usize) -> &[u8] {
+        self.bytes.get(at..).unwrap_or_default()
+    }
+}
+
+/// Bytes behind all that was ever read, which stay 0: decompression of a part may look at what stands behind it, for the length of a
+/// sequence that does not count, and takes bytes of 255 for more of it to come.
 const SPARE_BYTES: usize = 32;
 
 /// How a chunk that is not kept is to be had.
@@ -44,7 +52,8 @@ enum Had {
     Part(Block, usize),
     /// As far as is foreseen, from its start: it is not in pieces.
     Front,
-    /// Whole: it was missed not long ago, and the cache will keep it, or all of its pieces are foreseen.
+    /// Whole: it was missed not long ago, and the cache will keep it, or it is stored plain, or all of its pieces are foreseen, or
+    /// parts have not done too often.
     Whole,
 }
 
@@ -54,6 +63,7 @@ pub struct CompressedBlocks {
     info: CompressionInfo,
     fronts: Fronts,
     pieces: KnownPieces,
+    parts: Fronts,
     identity: Arc<Identity>,
 }
 
@@ -63,7 +73,14 @@ impl CompressedBlocks {
         let file = file.with_blocks(info.chunk_count());
         let in_pieces = if info.compressor.has_pieces() { info.chunk_count() } else { 0 };
         let pieces = KnownPieces::of(in_pieces, file.cache().clone());
-        CompressedBlocks { file, info, fronts: Fronts::default(), pieces, identity: Arc::new(Identity) }
+        CompressedBlocks {
+            file,
+            info,
+            fronts: Fronts::default(),
+            pieces,
+            parts: Fronts::default(),
+            identity: Arc::new(Identity),
+        }
     }
 
     /// The file.
@@ -129,8 +146,13 @@ impl CompressedBlocks {
 
     /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
+        let is_in_pieces = |known: &Known| known.pieces.get().is_some_and(Pieces::are_several);
         if self.file.kept(number, usize::MAX).is_none() {
-            self.fronts.fell_short(bytes);
+            match self.pieces.of_chunk(number).is_some_and(is_in_pieces) {
+                // What was spared of it is had after all, and by a call more.
+                true => self.parts.fell_short(2 * self.info.chunk_bytes as usize),
+                false => self.fronts.fell_short(bytes),
+            }
         }
     }
 
@@ -173,13 +195,20 @@ impl CompressedBlocks {
             return Ok(if pieces.are_several() { Had::Whole } else { Had::Front });
         };
         let at = |stored: usize| chunk.offset + stored as u64;
+        let bytes = wanted.end.saturating_sub(part.data_at);
+        if self.parts.bytes(bytes, chunk.data_bytes) > bytes {
+            return Ok(Had::Whole);
+        }
         let content = match is_new {
-            true => self.read(at(part.stored.start)..at(chunk.stored_bytes), stored, cx)?,
+            true => {
+                let at = self.read(at(part.stored.start)..at(chunk.stored_bytes), stored, cx)?;
+                stored.from(at)
+            }
             false => self.stored_part((number, &chunk, pieces), (&part, foreseen), stored, cx)?,
         };
         cx.touched.blocks_read += 1;
         let before = cx.enter(Stage::Decompress);
-        let mut block = cache.room(wanted.end.saturating_sub(part.data_at));
+        let mut block = cache.room(bytes);
         lz4::decompress_from(content.get(part.prefix..).unwrap_or_default(), &mut block)
             .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
         cx.touched.blocks_decompressed += 1;
@@ -199,15 +228,17 @@ impl CompressedBlocks {
 
     /// Reads the stored bytes of a chunk, and checks them.
     fn stored<'s>(&self, chunk: &Chunk, stored: &'s mut Stored, cx: &mut ReadContext) -> Result<&'s [u8]> {
-        let with_crc = chunk.stored_bytes as u64 + CHUNK_CRC_BYTES;
-        let buffer = self.read(chunk.offset..chunk.offset + with_crc, stored, cx)?;
+        let with_crc = chunk.offset + chunk.stored_bytes as u64 + CHUNK_CRC_BYTES;
+        let at = self.read(chunk.offset..with_crc, stored, cx)?;
         let before = cx.enter(Stage::Decompress);
-        let (content, crc) = buffer.split_at(chunk.stored_bytes);
+        let (content, crc) = stored.from(at).split_at(chunk.stored_bytes);
         if crc.first_chunk() != Some(&crc32(content).to_be_bytes()) {
+            // The next read looks again.
+            stored.place = 0..0;
             return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
         }
         cx.leave(before);
-        Ok(content)
+        Ok(stored.bytes.get(at..at + chunk.stored_bytes).unwrap_or_default())
     }
 
     /// Reads the stored bytes of a part, and checks them. Behind them there are some to spare.
@@ -219,19 +250,18 @@ impl CompressedBlocks {
         cx: &mut ReadContext,
     ) -> Result<&'s [u8]> {
         let place = chunk.offset + part.stored.start as u64..chunk.offset + part.stored.end as u64;
-        let is_held = self.is_held(&place, stored);
-        let read =
-            if is_held { place.clone() } else { self.with_neighbours(number, place.clone(), foreseen) };
-        let before = (place.start - read.start) as usize;
-        let buffer = self.read(read, stored, cx)?.get(before..).unwrap_or_default();
+        if !self.is_held(&place, stored) {
+            self.read(self.with_neighbours(number, place.clone(), foreseen), stored, cx)?;
+        }
+        let at = self.read(place.clone(), stored, cx)?;
         let before = cx.enter(Stage::Decompress);
-        if !pieces.are(part, buffer, chunk.stored_bytes) {
-            return Err(self
-                .file
-                .corrupt(place.start, "the checksum of a piece of the chunk does not match"));
+        if !pieces.are(part, stored.from(at), chunk.stored_bytes) {
+            stored.place = 0..0;
+            let problem = "the checksum of a piece of the chunk does not match";
+            return Err(self.file.corrupt(place.start, problem));
         }
         cx.leave(before);
-        Ok(buffer)
+        Ok(stored.from(at))
     }
 
     /// The place of a chunk's part, and of the parts of its neighbours that are foreseen: read with it, they cost no call of their own.
@@ -257,8 +287,8 @@ impl CompressedBlocks {
         held.start <= place.start && place.end <= held.end && of.as_ptr() == Arc::as_ptr(&self.identity)
     }
 
-    /// Reads bytes of the file, unless they were read last. Behind them there are some to spare.
-    fn read<'s>(&self, place: Range<u64>, stored: &'s mut Stored, cx: &mut ReadContext) -> Result<&'s [u8]> {
+    /// Reads bytes of the file, unless they were read last; where among the stored ones they begin. Behind them there are some to spare.
+    fn read(&self, place: Range<u64>, stored: &mut Stored, cx: &mut ReadContext) -> Result<usize> {
         if !self.is_held(&place, stored) {
             let len = (place.end - place.start) as usize;
             if stored.bytes.len() < len + SPARE_BYTES {
@@ -271,8 +301,7 @@ impl CompressedBlocks {
                 stored.of = Arc::downgrade(&self.identity);
             }
         }
-        let at = (place.start - stored.place.start) as usize;
-        Ok(stored.bytes.get(at..).unwrap_or_default())
+        Ok((place.start - stored.place.start) as usize)
     }
 
     fn load(&self, number: u64, wanted: usize, stored: &mut Stored, cx: &mut ReadContext) -> Result<Block> {

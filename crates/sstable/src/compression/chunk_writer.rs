@@ -39,7 +39,7 @@ impl ChunkWriter {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
         let compressed = vec![0; info.compressor.bound(chunk_bytes)];
-        let piecework = Piecework::new(info.compressor, chunk_bytes);
+        let piecework = Piecework::new(info.compressor, chunk_bytes, info.max_compressed_bytes as usize);
         Ok(ChunkWriter {
             out,
             info,

@@ -56,9 +56,14 @@ impl Effort {
         }
     }
 
+    /// Whether a chunk of `len` bytes that is written as `written` counts as shrunk.
+    pub(super) fn shrinks(len: usize, written: usize) -> bool {
+        len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN
+    }
+
     /// A chunk of `len` bytes was written as `written`.
     pub(super) fn learn(&mut self, len: usize, written: usize) {
-        if len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN {
+        if Effort::shrinks(len, written) {
             *self = Effort::default();
             return;
         }

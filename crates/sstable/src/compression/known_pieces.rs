@@ -13,6 +13,9 @@ const IN_VAIN: u32 = 64;
 
 type Group = [Known; GROUP];
 
+/// In place of a number: one had.
+const NOT_IN_VAIN: u32 = u32::MAX;
+
 /// What is known of a chunk.
 #[derive(Default)]
 pub(super) struct Known {
@@ -27,7 +30,7 @@ pub(super) struct KnownPieces {
     groups: Box<[OnceLock<Option<Box<Group>>>]>,
     cache: Arc<dyn BlockCache>,
     reserved: AtomicU64,
-    /// Chunks that were looked into, until one has pieces.
+    /// Chunks that were looked into, as long as none had pieces.
     in_vain: AtomicU32,
 }
 
@@ -52,7 +55,7 @@ impl KnownPieces {
     /// What is known of a chunk; `None` where nothing is kept of it.
     pub(super) fn of_chunk(&self, number: u64) -> Option<&Known> {
         let number = usize::try_from(number).ok()?;
-        if self.in_vain.load(Ordering::Relaxed) >= IN_VAIN {
+        if (IN_VAIN..NOT_IN_VAIN).contains(&self.in_vain.load(Ordering::Relaxed)) {
             return None;
         }
         let group = self.groups.get(number / GROUP)?.get_or_init(|| {
@@ -68,9 +71,10 @@ impl KnownPieces {
     /// A chunk was looked into.
     pub(super) fn found(&self, pieces: &Pieces) {
         if pieces.are_several() {
-            self.in_vain.store(0, Ordering::Relaxed);
+            self.in_vain.store(NOT_IN_VAIN, Ordering::Relaxed);
         } else {
-            self.in_vain.fetch_add(1, Ordering::Relaxed);
+            let add = |in_vain: u32| (in_vain != NOT_IN_VAIN).then(|| in_vain + 1);
+            let _ = self.in_vain.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         }
     }
 }

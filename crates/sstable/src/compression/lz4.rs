@@ -59,8 +59,8 @@ pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Re
     decompress_from(declaring(input, whole)?, out)
 }
 
-/// As much as `out` takes of what begins with the sequences of `block`, behind which there are bytes to spare. Whatever they are,
-/// nothing outside of it is read.
+/// As much as `out` takes of what begins with the sequences of `block`, behind which there are bytes to spare: any, the last of them 0.
+/// Nothing outside of it is read.
 pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;

@@ -17,6 +17,7 @@ const MARKS_APART: usize = 512;
 /// Compresses the chunks of a file.
 pub(super) struct Piecework {
     chunk_bytes: usize,
+    most: usize,
     /// Least bytes of a piece, from short ones to long ones; none where chunks are compressed whole.
     ways: Vec<usize>,
     /// The one of these that is worth it.
@@ -30,12 +31,14 @@ pub(super) struct Piecework {
 }
 
 impl Piecework {
-    pub(super) fn new(compressor: Compressor, chunk_bytes: usize) -> Piecework {
+    /// For chunks that are stored as they are if they do not come under `most` bytes.
+    pub(super) fn new(compressor: Compressor, chunk_bytes: usize, most: usize) -> Piecework {
         let least = pieces::piece_bytes(chunk_bytes);
         let has_pieces = compressor.has_pieces() && chunk_bytes <= pieces::CHUNK_BYTES_MAX;
         let ways = [least, 2 * least].into_iter().filter(|least| has_pieces && 2 * least <= chunk_bytes);
         Piecework {
             chunk_bytes,
+            most,
             ways: ways.collect(),
             way: None,
             marks: Vec::new(),
@@ -53,7 +56,8 @@ impl Piecework {
         }
     }
 
-    /// Compresses the chunk under way as `Compressor::compress` does, in pieces if they are worth it.
+    /// Compresses the chunk under way as `Compressor::compress` does, in pieces if they are worth it: not where they decide whether it
+    /// shrinks.
     pub(super) fn compress(
         &mut self,
         compressor: Compressor,
@@ -61,19 +65,25 @@ impl Piecework {
         out: &mut [u8],
         effort: &mut Effort,
     ) -> Result<usize, CodecError> {
-        let has_pieces = !self.marks.is_empty() && effort.is_full();
-        if has_pieces && self.until_look == 0 {
+        if effort.is_full() && self.until_look == 0 && self.has_starts() {
             self.look(compressor, chunk, out)?;
         }
         self.until_look = self.until_look.saturating_sub(1);
-        let in_pieces = match self.way.filter(|_| has_pieces) {
+        let in_pieces = match self.way.filter(|_| effort.is_full()) {
             Some(least) => self.compress_pieces(least, chunk, out)?,
             None => None,
         };
         self.marks.clear();
-        let Some(len) = in_pieces else { return compressor.compress(chunk, out, effort) };
+        let Some(len) = in_pieces.filter(|len| *len < self.most && Effort::shrinks(chunk.len(), *len)) else {
+            return compressor.compress(chunk, out, effort);
+        };
         effort.learn(chunk.len(), len);
         Ok(len)
+    }
+
+    /// Whether a chunk with these marks would have pieces at all.
+    fn has_starts(&mut self) -> bool {
+        self.ways.first().copied().is_some_and(|least| self.find_starts(least))
     }
 
     /// Finds the way that is worth it, by what a chunk takes in each.
@@ -92,13 +102,21 @@ impl Piecework {
         Ok(())
     }
 
-    /// Compresses a chunk in pieces of so many bytes at least; `None` where that does not fit.
+    /// Compresses a chunk in pieces of so many bytes at least; `None` where there are none, or it does not fit.
     fn compress_pieces(
         &mut self,
         least: usize,
         chunk: &[u8],
         out: &mut [u8],
     ) -> Result<Option<usize>, CodecError> {
+        if !self.find_starts(least) {
+            return Ok(None);
+        }
+        lz4::compress_pieces(chunk, &self.starts, out, &mut self.memory)
+    }
+
+    /// Where pieces of so many bytes at least begin; whether any does but the first.
+    fn find_starts(&mut self, least: usize) -> bool {
         self.starts.clear();
         for at in &self.marks {
             let last = self.starts.last().copied().unwrap_or(0);
@@ -106,7 +124,7 @@ impl Piecework {
                 self.starts.push(*at);
             }
         }
-        lz4::compress_pieces(chunk, &self.starts, out, &mut self.memory)
+        !self.starts.is_empty()
     }
 }
 
@@ -138,23 +156,27 @@ mod tests {
         (0..bytes).map(|_| next()).collect()
     }
 
+    fn rows(bytes: usize) -> Vec<u8> {
+        let row = |(number, value): (usize, &[u8; 2])| {
+            format!("{number:010}{:025}", 7919 * u32::from(value[0]) + 65_537 * u32::from(value[1]))
+                .into_bytes()
+        };
+        noise(2, bytes).as_chunks().0.iter().enumerate().flat_map(row).take(bytes).collect()
+    }
+
     #[test]
     fn pieces_are_given_up_where_they_cost_much_and_looked_at_again() {
-        let mut piecework = Piecework::new(Compressor::Lz4, 16_384);
+        let mut piecework = Piecework::new(Compressor::Lz4, 16_384, usize::MAX);
         // The same noise in each piece, which the pieces behind the first would have for nothing.
         let repeated = noise(1, 4_096).repeat(4);
-        let noise_in_letters: Vec<u8> = noise(2, 16_384).iter().map(|byte| b'a' + byte % 16).collect();
+        let rows = rows(16_384);
         assert_eq!(compressed(&mut piecework, &repeated), whole(&repeated));
         for number in 1..64 {
-            assert_eq!(
-                compressed(&mut piecework, &noise_in_letters),
-                whole(&noise_in_letters),
-                "chunk {number}"
-            );
+            assert_eq!(compressed(&mut piecework, &rows), whole(&rows), "chunk {number}");
         }
-        let in_pieces = compressed(&mut piecework, &noise_in_letters);
-        assert_ne!(in_pieces, whole(&noise_in_letters));
-        assert!(in_pieces <= whole(&noise_in_letters) / 16 * 17, "{in_pieces}");
+        let in_pieces = compressed(&mut piecework, &rows);
+        assert_ne!(in_pieces, whole(&rows));
+        assert!(in_pieces <= whole(&rows) / 16 * 17, "{in_pieces}");
         assert_eq!(piecework.way, Some(4_096));
         // Every second piece is of the one before it, but no chunk's half is of its other.
         let halves: Vec<u8> =
@@ -167,7 +189,7 @@ mod tests {
 
     #[test]
     fn marks_too_close_to_each_other_or_to_the_end_begin_no_piece() {
-        let mut piecework = Piecework::new(Compressor::Lz4, 16_384);
+        let mut piecework = Piecework::new(Compressor::Lz4, 16_384, usize::MAX);
         for at in [0, 400, 4_000, 4_100, 4_600, 8_000, 8_700, 14_300, 16_383] {
             piecework.mark(at);
         }
@@ -181,9 +203,44 @@ mod tests {
         for (compressor, chunk_bytes) in
             [(Compressor::Snappy, 16_384), (Compressor::Lz4, 4_096), (Compressor::Lz4, 1 << 17)]
         {
-            let mut none = Piecework::new(compressor, chunk_bytes);
+            let mut none = Piecework::new(compressor, chunk_bytes, usize::MAX);
             none.mark(8_192);
             assert!(none.marks.is_empty(), "{compressor:?} {chunk_bytes}");
         }
+    }
+
+    #[test]
+    fn a_chunk_that_hardly_shrinks_is_compressed_whole_and_so_is_one_that_must_come_under_a_length() {
+        // A twelfth of it comes again, in another piece.
+        let mut hardly = noise(5, 16_384);
+        hardly.copy_within(1_000..2_365, 14_000);
+        let mut piecework = Piecework::new(Compressor::Lz4, 16_384, usize::MAX);
+        let rows = rows(16_384);
+        let in_pieces = compressed(&mut piecework, &rows);
+        assert_eq!(piecework.way, Some(4_096));
+        let mut effort = Effort::default();
+        let mut out = vec![0; Compressor::Lz4.bound(16_384)];
+        for _ in 0..5 {
+            (4_096..16_384).step_by(4_096).for_each(|at| piecework.mark(at));
+            let len = piecework.compress(Compressor::Lz4, &hardly, &mut out, &mut effort).unwrap();
+            assert_eq!(len, whole(&hardly));
+            assert!(effort.is_full(), "it shrinks, whole");
+        }
+        let mut bounded = Piecework::new(Compressor::Lz4, 16_384, in_pieces);
+        assert_eq!(compressed(&mut bounded, &rows), whole(&rows));
+        let mut bounded = Piecework::new(Compressor::Lz4, 16_384, in_pieces + 1);
+        assert_eq!(compressed(&mut bounded, &rows), in_pieces);
+    }
+
+    #[test]
+    fn a_chunk_without_a_place_for_pieces_says_nothing_of_what_they_cost() {
+        let mut piecework = Piecework::new(Compressor::Lz4, 16_384, usize::MAX);
+        let repeated = noise(1, 4_096).repeat(4);
+        let mut out = vec![0; Compressor::Lz4.bound(repeated.len())];
+        piecework.mark(600);
+        piecework.compress(Compressor::Lz4, &repeated, &mut out, &mut Effort::default()).unwrap();
+        assert_eq!((piecework.way, piecework.until_look), (None, 0));
+        assert_eq!(compressed(&mut piecework, &repeated), whole(&repeated));
+        assert_eq!((piecework.way, piecework.until_look), (None, 63));
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Window {
     in_joined: bool,
     /// Where in the data the read under way foresees that it begins and ends; it ends at 0 if it does not.
     foreseen: Range<u64>,
+    /// Number of the block that was had last since that was said.
+    had: Option<u64>,
 }
 
 impl Window {
@@ -44,7 +46,7 @@ impl Window {
     /// blocks.
     #[inline]
     pub(super) fn foresee(&mut self, places: Range<u64>) {
-        self.foreseen = places;
+        (self.foreseen, self.had) = (places, None);
     }
 
     /// Says whether the read that begins comes back to a block after a look into the next one, as reads backwards do.
@@ -61,8 +63,10 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         let start = number * block_bytes;
-        // What is there of the block from its first byte on; a part of it says nothing of fronts.
-        if let Some(short) = self.block.take_if(|_| self.block_start == start) {
+        let in_hand = self.block.take_if(|_| self.block_start / block_bytes == number);
+        if let Some(short) = in_hand
+            && self.had == Some(number)
+        {
             data.fell_short(number, short.len());
         }
         if self.comes_back {
@@ -81,7 +85,7 @@ impl Window {
             false => u64::MAX,
         };
         let (block, from) = data.block(position, &(self.foreseen.start.min(position)..end), cx)?;
-        self.block = Some(block);
+        (self.block, self.had) = (Some(block), Some(number));
         self.block_start = from;
         Ok((position - from) as usize)
     }
@@ -125,7 +129,7 @@ impl Window {
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
         self.in_joined = false;
-        self.foreseen = 0..0;
+        (self.foreseen, self.had) = (0..0, None);
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();
         }

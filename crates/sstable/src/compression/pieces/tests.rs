@@ -49,6 +49,7 @@ fn a_chunk_in_pieces_is_a_chunk_and_each_part_of_it_comes_without_the_others() {
             assert!(pieces.are(&part, &bytes, chunk.len()));
             // What stands behind does not count.
             bytes.extend_from_slice(&[0xFF; 32]);
+            bytes.push(0);
             let mut out = vec![0; to - part.data_at];
             lz4::decompress_from(&bytes[part.prefix..], &mut out).unwrap();
             assert_eq!(out, data[part.data_at..to], "{from}..{to}");
