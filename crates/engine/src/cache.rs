@@ -26,9 +26,11 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
-/// Shares of the cache's bytes that tables may have beside it: for where their keys stand, for row indexes, and for where the pieces
-/// of their chunks are.
+/// Shares of the cache's bytes that tables may have beside blocks: for where their keys stand, for row indexes, and for where the
+/// pieces of their chunks are. The last comes on top: it takes none of the cache's memory until blocks have all of that.
 const BESIDE: [u64; 3] = [16, 32, 32];
+/// How many of these are of the cache's bytes.
+const WITHIN: usize = 2;
 /// Bytes that tables have beside the smallest cache, if there is one: the row index of a partition of ten million small rows fits, and the pieces of
 /// half a gigabyte of rows.
 const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
@@ -72,7 +74,7 @@ impl SharedCache {
         // begin empty and grow, so that the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = BESIDE.map(|share| bytes / share);
-        let bytes = bytes - beside.iter().sum::<u64>();
+        let bytes = bytes - beside.iter().take(WITHIN).sum::<u64>();
         SharedCache {
             blocks: Cache::with(blocks, bytes, Bytes, DefaultHashBuilder::default(), Found),
             pool: BlockPool::new(),
