@@ -35,7 +35,7 @@ const WITHIN: usize = 2;
 /// half a gigabyte of rows.
 const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
 /// A block in parts is worth another's place if it is missed again within so many times fewer misses than there are blocks: reads that
-/// come to all blocks alike would otherwise change them all the time, which costs twice what a part does.
+/// come to all blocks alike would otherwise change them all the time, which costs more than a part does.
 const MISSES_A_BLOCK: u64 = 8;
 /// Blocks expected of the smallest cache.
 const BLOCKS_MIN: u64 = 256;

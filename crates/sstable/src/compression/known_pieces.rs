@@ -17,7 +17,6 @@ type Group = [Known; GROUP];
 const NOT_IN_VAIN: u32 = u32::MAX;
 
 /// What is known of a chunk.
-#[derive(Default)]
 pub(super) struct Known {
     /// Its pieces.
     pub(super) pieces: OnceLock<Pieces>,
