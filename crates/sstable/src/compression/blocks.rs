@@ -145,12 +145,13 @@ impl CompressedBlocks {
     }
 
     /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
-    pub(super) fn fell_short(&self, number: u64, bytes: usize) {
+    pub(super) fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
         let is_in_pieces = |known: &Known| known.pieces.get().is_some_and(Pieces::are_several);
         if self.file.kept(number, usize::MAX).is_none() {
             match self.pieces.of_chunk(number).is_some_and(is_in_pieces) {
                 // What was spared of it is had after all, and by a call more.
-                true => self.parts.fell_short(2 * self.info.chunk_bytes as usize),
+                true if in_same_read => self.parts.fell_short(2 * self.info.chunk_bytes as usize),
+                true => {}
                 false => self.fronts.fell_short(bytes),
             }
         }

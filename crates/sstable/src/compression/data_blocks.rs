@@ -48,9 +48,10 @@ impl DataBlocks {
     }
 
     /// Tells that the first `bytes` of a block, which were asked for as all that is wanted of it, did not do.
-    pub fn fell_short(&self, number: u64, bytes: usize) {
+    /// In the same read, or where another begins: a part of a chunk was no use then only in the first case, a front in both.
+    pub fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
         match self {
-            DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes),
+            DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes, in_same_read),
             DataBlocks::Plain(_) => {}
         }
     }

@@ -63,11 +63,8 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         let start = number * block_bytes;
-        let in_hand = self.block.take_if(|_| self.block_start / block_bytes == number);
-        if let Some(short) = in_hand
-            && self.had == Some(number)
-        {
-            data.fell_short(number, short.len());
+        if let Some(short) = self.block.take_if(|_| self.block_start / block_bytes == number) {
+            data.fell_short(number, short.len(), self.had == Some(number));
         }
         if self.comes_back {
             let last = self.block.take().map(|block| (block, self.block_start));
