@@ -1,25 +1,9 @@
 //! What can go wrong in the engine.
 
+use crate::commitlog::UnappliableRecord;
+use helenus_host::contain;
 use helenus_model::packed::Damaged;
 use std::path::PathBuf;
-
-/// What `--skip-damaged-log` loses at a damaged place of the commit log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogLoss {
-    /// One record: it can be told where the next begins.
-    Record,
-    /// The record and all behind it in its segment.
-    RestOfSegment,
-}
-
-impl std::fmt::Display for LogLoss {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            LogLoss::Record => "this record",
-            LogLoss::RestOfSegment => "this record and what follows it in the segment",
-        })
-    }
-}
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +33,8 @@ pub enum Error {
     },
     /// The commit log holds a record that is not what was written.
     #[error(
-        "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose {loss}",
+        "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose \
+         this record and what follows it in the segment",
         path.display()
     )]
     LogDamaged {
@@ -59,9 +44,14 @@ pub enum Error {
         offset: u64,
         /// What is wrong.
         problem: &'static str,
-        /// What a start that skips it goes without.
-        loss: LogLoss,
     },
+    /// The commit log holds a record that is what was written, and that no table could keep.
+    #[error(
+        "a record of the commit log cannot be applied: {}, {} at byte {}: {}; it is kept in {}; start with \
+         --skip-damaged-log to go on without it",
+        .0.table, .0.segment.display(), .0.offset, .0.problem, .0.kept.display()
+    )]
+    Unappliable(Box<UnappliableRecord>),
     /// A file or folder operation failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -176,6 +166,23 @@ pub enum Error {
     /// Bytes of a mutation that are not what a statement writes: a bug, or damage in memory.
     #[error(transparent)]
     Damaged(#[from] Damaged),
+    /// Work that panicked, and cost itself alone.
+    #[error("internal error, a bug: {message}; the server's log has its place")]
+    Panicked {
+        /// The panic's text.
+        message: String,
+    },
+    /// Tables whose memory could not be written when the database was closed.
+    #[error(
+        "not written to SSTables: {} ({first}); the commit log has their writes, and the next start replays them",
+        tables.join(", ")
+    )]
+    NotFlushed {
+        /// Their names, with their keyspaces.
+        tables: Vec<String>,
+        /// What the first of them failed with.
+        first: Box<Error>,
+    },
     /// The database is closing.
     #[error("the database is closed")]
     Closed,
@@ -214,7 +221,9 @@ impl Error {
         match self {
             Error::Table(error) => of_table(error),
             Error::Unreadable(error) => of_table(error),
+            Error::NotFlushed { first, .. } => first.place(),
             Error::LogDamaged { path, offset, .. } => Some((path, Some(*offset))),
+            Error::Unappliable(record) => Some((&record.segment, Some(record.offset))),
             Error::LogFull { path, .. } | Error::Io { path, .. } => Some((path, None)),
             _ => None,
         }
@@ -236,16 +245,28 @@ impl Error {
         match self {
             Error::Table(error) => of_table(error),
             Error::Unreadable(error) => of_table(error),
-            Error::LogDamaged { .. } => Some(DiskTrouble::Damaged),
+            Error::NotFlushed { first, .. } => first.disk_trouble(),
+            Error::LogDamaged { .. } | Error::Unappliable(_) => Some(DiskTrouble::Damaged),
             Error::LogFull { source, .. } | Error::Io { source, .. } => Some(of_io(source)),
             _ => None,
         }
+    }
+
+    /// Does a piece of work whose panic is to be an error of that work.
+    pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+        contain(work).unwrap_or_else(|message| Err(Error::Panicked { message }))
     }
 
     /// Wraps the failure of a file operation.
     pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
+    }
+
+    /// A change that cannot be stored.
+    pub(crate) fn unstorable(table: &helenus_model::schema::Table, problem: &'static str) -> Error {
+        let (keyspace, table) = (table.keyspace.to_string(), table.name.to_string());
+        Error::Unstorable { keyspace, table, problem }
     }
 
     /// A table that was dropped meanwhile.

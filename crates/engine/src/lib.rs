@@ -23,12 +23,13 @@ pub mod read;
 mod samples;
 mod schema;
 mod snapshot;
+mod storable;
 mod table;
 mod timestamps;
 mod top;
 mod work;
 
-pub use commitlog::{SyncMode, Ticket};
+pub use commitlog::{SyncMode, Ticket, UnappliableRecord};
 pub use compaction::{
     CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
     parse_percent, parse_scaling_parameters, parse_size,
@@ -37,9 +38,10 @@ pub use database::{
     Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
     ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
 };
-pub use error::{DiskTrouble, Error, LogLoss, Result};
+pub use error::{DiskTrouble, Error, Result};
 pub use export::Exported;
 pub use figures::{Distribution, Distributions, FigureSummaries, Figures, Span, Summary};
+pub use helenus_host::contain;
 pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};

@@ -74,6 +74,7 @@ fn shape(name: &'static str, id: u128, clustering: Vec<(Kind, bool)>, has_map: b
         value_bytes: 300,
         width: 8,
         strategy,
+        many: 0,
     }
 }
 

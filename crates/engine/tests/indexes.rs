@@ -296,6 +296,7 @@ fn shape(random: &mut Random) -> Shape {
         value_bytes: 0,
         width: 0,
         strategy: random.below(4),
+        many: 0,
         clustering: (0..count).map(|_| (kind(random), random.chance(50))).collect(),
     }
 }

@@ -14,7 +14,7 @@ use helenus_model::schema::Table;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use support::actual::{read, table_of_shape, update};
-use support::judge::{Ask, FoundPartition, Judge, Kind, Maker, STRATEGIES, Shape, Timed};
+use support::judge::{Ask, Change, FoundPartition, Judge, Kind, Maker, STRATEGIES, Shape, Timed};
 use support::random::{Random, from_environment};
 use support::{create, table_of};
 
@@ -58,6 +58,7 @@ fn shapes(random: &mut Random) -> Vec<Shape> {
             value_bytes: if wide { 3000 } else { 0 },
             width: if wide { 60 } else { 0 },
             strategy: random.below(STRATEGIES.len()),
+            many: 0,
             clustering,
         }
     };
@@ -271,6 +272,72 @@ fn shrink(seed: u64, shapes: &[Shape], mut ops: Vec<Op>) -> Vec<Op> {
         }
     }
     ops
+}
+
+/// A table of two rows, whose map has any number of elements.
+fn large_shape(random: &mut Random) -> Shape {
+    Shape {
+        name: "t0",
+        id: 0x10,
+        clustering: vec![(Kind::Int, random.chance(50))],
+        has_static: true,
+        has_map: true,
+        compressed: random.chance(50),
+        value_bytes: 0,
+        width: 2,
+        strategy: random.below(STRATEGIES.len()),
+        many: 1 << (14 + random.below(4)),
+    }
+}
+
+/// Operations on one partition of it: few, each of many elements, and a write of many deletions of ranges.
+fn large_operations(random: &mut Random, shape: &Shape) -> Vec<Op> {
+    let keys = &KEYS[..1];
+    let mut ops = Vec::new();
+    for number in 0..10 {
+        let mut maker = Maker { random, shape, keys };
+        let (key, mut changes) = (maker.key(), vec![maker.change()]);
+        if number == 4 {
+            let ranges = (0..maker.random.below(2000)).map(|_| maker.change());
+            let is_range = |timed: &Timed| matches!(timed.change, Change::DeleteRange(..));
+            changes.extend(ranges.filter(is_range));
+        }
+        ops.push(Op::Write(vec![(0, key, changes)]));
+        ops.push(match random.below(4) {
+            0 => Op::Flush(0),
+            1 => Op::Compact(0),
+            2 => Op::Restart { clean: random.chance(50) },
+            _ => Op::Read(0, Maker { random, shape, keys }.ask()),
+        });
+    }
+    ops
+}
+
+/// As the test below, with rows of more cells than two bytes count. `MODEL_LARGE_RUNS` runs more.
+#[test]
+fn rows_of_any_number_of_cells_are_read_flushed_compacted_and_replayed() {
+    let runs = from_environment("MODEL_LARGE_RUNS", 3);
+    let first = from_environment("MODEL_SEED", 1);
+    let mut cells_max = 0;
+    for seed in first..first + runs {
+        println!("seed {seed}");
+        let mut random = Random::new(seed);
+        let shape = large_shape(&mut random);
+        let ops = large_operations(&mut random, &shape);
+        let shapes = [shape];
+        if let Err(problem) = run(seed, &shapes, &ops) {
+            panic!("seed {seed}\n{shapes:#?}\n{}", &problem[..problem.len().min(2000)]);
+        }
+        let mut judge = Judge::new(shapes[0].clone());
+        for op in &ops {
+            let Op::Write(parts) = op else { continue };
+            parts.iter().for_each(|(_, key, changes)| judge.apply(key, changes, 0));
+            let found = judge.read(&Ask::everything(), 0);
+            let of_row = found.iter().flat_map(|partition| &partition.rows).map(|row| row.cells.len()).max();
+            cells_max = cells_max.max(of_row.unwrap_or_default());
+        }
+    }
+    assert!(cells_max > 65_536, "no row had more than {cells_max} cells");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
 pub use huge_pages::{HUGE_PAGE_BYTES, renew};
 pub use pages::{DIRECT_PAGE_BYTES, PageBuffer, is_direct};
 pub use prefetch::{prefetch, prefetch_lines};
-pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker};
+pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker, contain};
 pub use time::{Clock, Random};
 
 use std::sync::Arc;

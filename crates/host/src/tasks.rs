@@ -4,6 +4,7 @@
 //! thread; the simulated one runs steps one at a time in a seeded order, so that an engine test is repeatable.
 
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a worker wants after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,4 +63,16 @@ impl Signal {
             self.changed.wait(&mut guard);
         }
     }
+}
+
+/// Runs work whose panic is to cost that work alone: the text of the panic then. The panic hook has told where it was. What the
+/// work has changed must be in order wherever it ends: locks are given back on the way.
+///
+/// # Errors
+/// The panic's text.
+pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+    })
 }

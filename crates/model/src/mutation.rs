@@ -165,6 +165,7 @@ impl Changes {
         put_deletion(&mut self.bytes, deletion);
         for (values, before) in [start, end] {
             self.bytes.push(u8::from(before));
+            // Its low eight bits: see `read_bound`.
             self.bytes.push(values.len() as u8);
             let length_at = self.bytes.len();
             self.bytes.extend_from_slice(&[0; 4]);
@@ -255,9 +256,16 @@ fn read_deletion(bytes: &[u8]) -> Option<DeletionTime> {
     Some(DeletionTime { timestamp_us: i64::from_le_bytes(*timestamp), local_s: i64::from_le_bytes(*local) })
 }
 
+/// A bound is one byte for its side, the low eight bits of the number of its values, the length of these, and the values: their
+/// number is found by passing over them.
 fn read_bound(bytes: &[u8]) -> Option<(RangeBound<'_>, usize)> {
     let (head, rest) = bytes.split_first_chunk::<6>()?;
     let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
     let packed = rest.get(..len)?;
-    Some((RangeBound { packed, count: usize::from(head[1]), before: head[0] != 0 }, 6 + len))
+    let (mut count, mut at) = (0_usize, 0);
+    while at < packed.len() {
+        get_value(packed, &mut at).ok()?;
+        count += 1;
+    }
+    (count as u8 == head[1]).then_some((RangeBound { packed, count, before: head[0] != 0 }, 6 + len))
 }

@@ -12,6 +12,10 @@
 //! cells      count u16, then each: column u16, flags u8, [timestamp i64] [ttl i32] [local i64] [path] value
 //! cell flags: 1 timestamp of the liveness  2 ttl  4 local deletion time  8 path
 //! ```
+//!
+//! The count of cells is the number's low 16 bits. A row has any number of cells, and they end where its bytes do: whoever has
+//! a packed row knows its length. So a row of few cells carries two bytes and no more, and rows of 65,536 cells and more that
+//! an earlier writer logged, whose count had wrapped, are whole.
 
 use crate::cell::{Cell, ColumnId, Span};
 use crate::deletion::{DeletionTime, Liveness, NO_EXPIRY};
@@ -42,6 +46,7 @@ pub struct RowWriter<'a> {
     out: &'a mut Vec<u8>,
     liveness_us: i64,
     count_at: usize,
+    /// Low 16 bits of the number of cells.
     count: u16,
     last: Option<ColumnId>,
 }
@@ -75,7 +80,9 @@ impl<'a> RowWriter<'a> {
             put_deletion(out, deletion);
         }
         if !complex.is_empty() {
-            out.extend_from_slice(&(complex.len() as u16).to_le_bytes());
+            let count = u16::try_from(complex.len());
+            assert!(count.is_ok(), "a column is deleted once in a row, and a table has fewer than 65,536");
+            out.extend_from_slice(&count.unwrap_or_default().to_le_bytes());
             for &(column, deletion) in complex {
                 out.extend_from_slice(&column.0.to_le_bytes());
                 put_deletion(out, deletion);
@@ -98,7 +105,7 @@ impl<'a> RowWriter<'a> {
         flags |= if cell.ttl_s != 0 { TTL } else { 0 };
         flags |= if cell.local_deletion_s != NO_EXPIRY { LOCAL } else { 0 };
         flags |= if path.is_some() { PATH } else { 0 };
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
         let [low, high] = cell.column.0.to_le_bytes();
         if flags == SAME_TIMESTAMP && value.len() < 0x80 {
             self.out.extend_from_slice(&[low, high, flags, value.len() as u8]);
@@ -144,35 +151,106 @@ pub fn pack(row: RowView<'_>, out: &mut Vec<u8>) {
 ///
 /// `row.key` is left as it is: the caller has it or computes it.
 pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Result<(), Damaged> {
-    let mut input = Input { bytes, at: 0 };
+    let mut reader = RowReader::new(bytes);
     row.clear_body();
     row.clustering.clear();
     for _ in 0..clustering_columns {
-        row.clustering.push(input.value()?);
+        row.clustering.push(reader.clustering_value()?);
     }
-    let flags = input.u8()?;
-    if flags & LIVENESS != 0 {
-        row.liveness = Liveness::at(input.i64()?);
-        if flags & LIVENESS_TTL != 0 {
-            row.liveness.ttl_s = input.i32()?;
-            row.liveness.expires_s = input.i64()?;
+    let head = reader.head()?;
+    (row.liveness, row.deletion) = (head.liveness, head.deletion);
+    for _ in 0..head.complex_deletions {
+        row.complex_deletions.push(reader.complex_deletion()?);
+    }
+    row.cells.reserve(reader.begin_cells()?.min(bytes.len()));
+    while let Some(cell) = reader.next_cell()? {
+        row.cells.push(cell);
+    }
+    Ok(())
+}
+
+/// Reads a packed row part by part, in the order of its bytes, and keeps nothing of it: its clustering values, its head, the
+/// deletions that the head counts, its cells.
+pub struct RowReader<'a> {
+    input: Input<'a>,
+    liveness_us: i64,
+    /// Low 16 bits of the number of cells that are left.
+    left: u16,
+}
+
+/// What a packed row has before its cells, without the deletions of multi-cell columns.
+#[derive(Clone, Copy, Debug)]
+pub struct RowHead {
+    /// The row's marker.
+    pub liveness: Liveness,
+    /// Deletion of the row whole.
+    pub deletion: DeletionTime,
+    /// Number of deletions of multi-cell columns that follow.
+    pub complex_deletions: usize,
+}
+
+impl<'a> RowReader<'a> {
+    /// Begins at a row's first byte.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8]) -> RowReader<'a> {
+        RowReader { input: Input { bytes, at: 0 }, liveness_us: Liveness::NONE.timestamp_us, left: 0 }
+    }
+
+    /// The next clustering value. As many are asked for as the table has clustering columns.
+    #[inline(always)]
+    pub fn clustering_value(&mut self) -> Result<Span, Damaged> {
+        self.input.value()
+    }
+
+    /// What stands behind the clustering values.
+    #[inline(always)]
+    pub fn head(&mut self) -> Result<RowHead, Damaged> {
+        let input = &mut self.input;
+        let flags = input.u8()?;
+        let (mut liveness, mut deletion, mut complex_deletions) = (Liveness::NONE, DeletionTime::LIVE, 0);
+        if flags & LIVENESS != 0 {
+            liveness = Liveness::at(input.i64()?);
+            self.liveness_us = liveness.timestamp_us;
+            if flags & LIVENESS_TTL != 0 {
+                liveness.ttl_s = input.i32()?;
+                liveness.expires_s = input.i64()?;
+            }
         }
-    }
-    if flags & DELETION != 0 {
-        row.deletion = input.deletion()?;
-    }
-    if flags & COMPLEX != 0 {
-        for _ in 0..input.u16()? {
-            let column = ColumnId(input.u16()?);
-            row.complex_deletions.push((column, input.deletion()?));
+        if flags & DELETION != 0 {
+            deletion = input.deletion()?;
         }
+        if flags & COMPLEX != 0 {
+            complex_deletions = usize::from(input.u16()?);
+        }
+        Ok(RowHead { liveness, deletion, complex_deletions })
     }
-    let count = input.u16()?;
-    row.cells.reserve(usize::from(count).min(bytes.len()));
-    for _ in 0..count {
-        row.cells.push(input.cell(row.liveness.timestamp_us)?);
+
+    /// The next deletion of a multi-cell column, of those that the head has counted.
+    #[inline]
+    pub fn complex_deletion(&mut self) -> Result<(ColumnId, DeletionTime), Damaged> {
+        let column = ColumnId(self.input.u16()?);
+        Ok((column, self.input.deletion()?))
     }
-    if input.at == bytes.len() { Ok(()) } else { Err(Damaged { offset: input.at }) }
+
+    /// Goes on to the cells. Returns the low 16 bits of their number.
+    #[inline(always)]
+    pub fn begin_cells(&mut self) -> Result<usize, Damaged> {
+        self.left = self.input.u16()?;
+        Ok(usize::from(self.left))
+    }
+
+    /// The next cell, its spans pointing into the row's bytes; `None` behind the last.
+    ///
+    /// # Errors
+    /// `Damaged` where the bytes are no cell, and at the end where the number of cells is not the one that the row says.
+    #[inline(always)]
+    pub fn next_cell(&mut self) -> Result<Option<Cell>, Damaged> {
+        if self.input.at == self.input.bytes.len() {
+            return if self.left == 0 { Ok(None) } else { Err(Damaged { offset: self.input.at }) };
+        }
+        self.left = self.left.wrapping_sub(1);
+        self.input.cell(self.liveness_us).map(Some)
+    }
 }
 
 /// The timestamp of a row that one INSERT made: a marker, and values as old as it, of which none expires or deletes anything.
@@ -231,6 +309,7 @@ struct PlainCells<'a> {
     clustering: usize,
     /// The marker's timestamp, if there is one.
     liveness_us: Option<i64>,
+    /// Low 16 bits of the number of cells that are left.
     left: u16,
 }
 
@@ -255,10 +334,10 @@ impl<'a> PlainCells<'a> {
     /// The next cell, if there is one; `None` if it is not plain, or the bytes are damaged.
     #[inline(always)]
     fn next(&mut self) -> Option<Option<(ColumnId, i64)>> {
-        let Some(left) = self.left.checked_sub(1) else {
-            return (self.input.at == self.input.bytes.len()).then_some(None);
-        };
-        self.left = left;
+        if self.input.at == self.input.bytes.len() {
+            return (self.left == 0).then_some(None);
+        }
+        self.left = self.left.wrapping_sub(1);
         let [low, high, flags] = self.input.array().ok()?;
         let timestamp_us = match flags {
             0 => self.input.i64().ok()?,

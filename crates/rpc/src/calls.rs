@@ -8,7 +8,8 @@ use crate::trace;
 use crate::words::Refused;
 use helenus_cql::LocalBackend;
 use helenus_engine::read::Probe;
-use helenus_engine::{Database, ReadRequest, Ticket};
+use helenus_engine::{Database, ReadRequest, Ticket, contain};
+
 use helenus_model::mutation::Mutation;
 use helenus_wire::thrift::{
     ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
@@ -137,7 +138,10 @@ impl Rpc {
         let manner = Manner { probe: probe.as_ref().or(manner.probe), ..manner };
         let mut work = Work { session, manner, reply, out };
         let arguments = reader.clone();
-        let done = self.dispatch(method, &mut reader, &mut work);
+        // The panic hook has told what happened: here one call fails, and its connection goes on.
+        let done = contain(|| self.dispatch(method, &mut reader, &mut work));
+        let done = done
+            .unwrap_or_else(|_| Err(RpcError::Internal("a bug; the server's log has its place".to_owned())));
         if let (Some(traced), Some(probe)) = (traced, probe) {
             match done {
                 // It is called again where it may block.

@@ -29,11 +29,14 @@ impl From<Error> for CqlError {
             | Error::Unreadable(_)
             | Error::LogFailed { .. }
             | Error::LogDamaged { .. }
+            | Error::Unappliable(_)
             | Error::Io { .. }
             | Error::InUse { .. }
             | Error::SchemaDamaged { .. }
             | Error::SnapshotExists { .. }
             | Error::Damaged(_)
+            | Error::Panicked { .. }
+            | Error::NotFlushed { .. }
             | Error::Closed => CqlError::Server(message),
         }
     }

@@ -752,6 +752,13 @@ impl CommitLog {
         Error::LogFailed { reason }
     }
 
+    /// A panic of the sync worker fails the log, as an error of its own does: nobody would sync what comes after.
+    pub(super) fn fail_after(&self, error: &Error) {
+        if matches!(error, Error::Panicked { .. }) {
+            self.fail(error.to_string());
+        }
+    }
+
     pub(super) fn wake_sync(&self) {
         if let Some(task) = self.sync_task.get() {
             task.wake();

@@ -11,16 +11,17 @@ mod replay;
 #[cfg(test)]
 mod replay_tests;
 mod segment;
-mod sound;
 mod spare;
 mod sync;
 mod ticket;
+mod unappliable;
 
 pub use append::{CommitLog, LogOptions, SyncMode};
 pub use record::LogPosition;
 pub(crate) use record::{LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
-pub(crate) use segment::segment_path;
 pub(crate) use ticket::Room;
 pub use ticket::Ticket;
+pub use unappliable::UnappliableRecord;
+pub(crate) use unappliable::keep;

@@ -5,7 +5,7 @@
 //! and made again those written before the drop.
 
 use super::record::LoggedUpdate;
-use super::sound::Shapes;
+use crate::storable::{Extent, Problem, check_changes};
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Change, Changes};
 use helenus_model::packed::{Damaged, unpack};
@@ -30,7 +30,6 @@ struct Described {
 /// What is known of a table as it is now; looked up once, not at each record.
 struct Present {
     table: Arc<Table>,
-    shapes: Shapes,
     /// Today's numbers, and when the column of that name was dropped the last time.
     numbers: HashMap<ColumnId, (ColumnId, Option<i64>)>,
     /// Every number means what it meant.
@@ -46,7 +45,7 @@ impl Present {
         let numbers: HashMap<_, _> =
             names.iter().filter_map(|(old, name)| Some((*old, now(name)?))).collect();
         let is_same = names.keys().all(|old| numbers.get(old) == Some(&(*old, None)));
-        Present { table: table.clone(), shapes: Shapes::of(table), numbers, is_same }
+        Present { table: table.clone(), numbers, is_same }
     }
 
     /// Today's number of a cell's column, unless it is gone or was written before a drop.
@@ -64,15 +63,15 @@ impl Layouts {
         described.present = None;
     }
 
-    /// An update's changes with the numbers of `table`: a copy.
+    /// An update's changes with the numbers of `table`: a copy, checked as a write is.
     ///
     /// # Errors
-    /// Changes that are damaged, or that no SSTable of the table could hold.
+    /// Why they cannot be stored.
     pub(crate) fn renumber(
         &mut self,
         update: &LoggedUpdate<'_>,
         table: &Arc<Table>,
-    ) -> Result<Changes, Damaged> {
+    ) -> Result<(Changes, Extent), Problem> {
         let Described { names, present } = self.tables.entry(update.table).or_default();
         let present = match present {
             Some(known) if Arc::ptr_eq(&known.table, table) => known,
@@ -80,10 +79,10 @@ impl Layouts {
         };
         let mut changes = Changes::from_bytes(update.changes.to_vec());
         if !present.is_same {
-            changes = renumbered(&changes, present)?;
+            changes = renumbered(&changes, present).map_err(|_| "its bytes are not those of a change")?;
         }
-        present.shapes.check(update.key, &changes)?;
-        Ok(changes)
+        let extent = check_changes(table, update.key, &changes)?;
+        Ok((changes, extent))
     }
 }
 

@@ -13,7 +13,7 @@ use super::append::LeftOver;
 use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
 use crate::database::OpenProgress;
-use crate::error::{Error, LogLoss, Result};
+use crate::error::{Error, Result};
 use helenus_host::{Disk, File};
 use helenus_model::schema::TableId;
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ pub struct Replay {
     pub records: u64,
     /// Bytes of records.
     pub bytes: u64,
-    /// Damage that was skipped: segment, offset, and what was lost with it.
-    pub skipped: Vec<(PathBuf, u64, LogLoss)>,
+    /// Damage that was skipped with the rest of its segment: segment and offset.
+    pub skipped: Vec<(PathBuf, u64)>,
 }
 
 /// A segment of the last run, as far as it holds records.
@@ -57,7 +57,7 @@ pub struct SoundSegment {
 }
 
 impl SoundSegment {
-    /// Gives each record to `each`, with its place; `memory` is for the segment's bytes.
+    /// Gives each record to `each`, with its place and its bytes; `memory` is for the segment's bytes.
     ///
     /// # Errors
     /// `LogDamaged` where something else stands now than when it was looked at first.
@@ -65,7 +65,7 @@ impl SoundSegment {
         &self,
         disk: &dyn Disk,
         memory: &mut Vec<u8>,
-        mut each: impl FnMut(Place, Record<'_>) -> Result<()>,
+        mut each: impl FnMut((Place, &[u8]), Record<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = disk.open(&self.path).map_err(Error::io("open", &self.path))?;
         let bytes = fill(&*file, self.end as u64, memory).map_err(Error::io("read", &self.path))?;
@@ -77,11 +77,11 @@ impl SoundSegment {
                     path: self.path.clone(),
                     offset: at as u64,
                     problem: "another record than was read a moment ago",
-                    loss: LogLoss::RestOfSegment,
                 });
             };
             let end_position = LogPosition::new(self.number, end as u32);
-            each(Place { offset: at as u64, end: end_position }, record)?;
+            let found = bytes.get(at..end).unwrap_or_default();
+            each((Place { offset: at as u64, end: end_position }, found), record)?;
             at = end;
         }
         Ok(())
@@ -250,12 +250,11 @@ impl Log<'_> {
         replay: &mut Replay,
     ) -> Result<()> {
         let path = self.segments.get(index).map(|(_, path)| path.clone()).unwrap_or_default();
-        let loss = LogLoss::RestOfSegment;
         if options.skip_damaged {
-            replay.skipped.push((path, at as u64, loss));
+            replay.skipped.push((path, at as u64));
             return Ok(());
         }
-        Err(Error::LogDamaged { path, offset: at as u64, problem, loss })
+        Err(Error::LogDamaged { path, offset: at as u64, problem })
     }
 }
 

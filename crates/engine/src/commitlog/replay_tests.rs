@@ -80,7 +80,7 @@ fn read(host: &Host) -> Result<(Replay, LeftOver), Error> {
 fn truncations(host: &Host, replay: &Replay) -> Vec<u32> {
     let (mut found, mut memory) = (Vec::new(), Vec::new());
     for segment in &replay.segments {
-        let each = |place: super::Place, record: Record<'_>| {
+        let each = |(place, _): (super::Place, &[u8]), record: Record<'_>| {
             found.extend(matches!(record, Record::Truncate(TABLE)).then(|| place.end.segment()));
             Ok(())
         };

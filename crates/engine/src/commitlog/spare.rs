@@ -1,6 +1,7 @@
 //! The worker that makes the next segment before it is needed: filling it with zeroes takes long, and so do its syncs.
 
 use super::append::CommitLog;
+use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
@@ -21,7 +22,7 @@ impl Worker for SpareWorker {
         if log.is_stopping() {
             return Next::Done;
         }
-        match log.make_spare() {
+        match Error::contain(|| log.make_spare()) {
             Ok(true) => Next::Again,
             // A failure is not told here: the append that finds no spare makes its own, and reports why it cannot.
             Ok(false) | Err(_) => Next::Wait,

@@ -1,6 +1,7 @@
 //! The worker that syncs the log.
 
 use super::append::{CommitLog, SyncMode};
+use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
@@ -40,9 +41,12 @@ impl Worker for SyncWorker {
             self.due_ns = now + period_ms * 1_000_000;
         }
         // A failure is kept in the log, which tells every writer; nothing more to do with it here.
-        match log.sync_now() {
+        match Error::contain(|| log.sync_now()) {
             Ok(()) => Next::Again,
-            Err(_) => Next::Done,
+            Err(error) => {
+                log.fail_after(&error);
+                Next::Done
+            }
         }
     }
 }

@@ -147,7 +147,7 @@ impl Worker for Compactor {
             self.major = request.map(|request| Major::new(&shared, request));
         }
         if let Some(major) = &mut self.major {
-            return match major.next(&shared) {
+            return match Error::contain(|| major.next(&shared)) {
                 Ok(Some(job)) => self.begin(&shared, job),
                 Ok(None) if major.is_over() => {
                     self.major = None;
@@ -155,6 +155,9 @@ impl Worker for Compactor {
                 }
                 Ok(None) => Next::WaitAtMost(LATER_NS),
                 Err(error) => {
+                    if matches!(error, Error::Panicked { .. }) {
+                        major.leave_out(error.to_string());
+                    }
                     note_failure(&shared, None, &error);
                     Next::Again
                 }
@@ -225,8 +228,13 @@ impl Compactor {
         if let Some(major) = &mut self.major {
             major.ended(result.map_err(ToString::to_string));
         }
-        if let Err(error) = result {
-            note_failure(shared, Some(&job.store().table()), error);
+        match result {
+            Ok(()) => job.store().troubles.compacted(None),
+            Err(Error::Closed) => note_failure(shared, Some(&job.store().table()), &Error::Closed),
+            Err(error) => {
+                job.store().troubles.compacted(Some(error.to_string()));
+                note_failure(shared, Some(&job.store().table()), error);
+            }
         }
     }
 
@@ -245,11 +253,12 @@ impl Compactor {
         // Those behind the last first, then from the start.
         stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
         for (_, store) in stores {
-            match begin_chosen(shared, &store, now_ns) {
+            match Error::contain(|| begin_chosen(shared, &store, now_ns)) {
                 Ok(Some(job)) => return Some(job),
                 Ok(None) => {}
                 Err(error) => {
                     store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged(&error));
+                    store.troubles.compacted(Some(error.to_string()));
                     note_failure(shared, Some(&store.table()), &error);
                 }
             }

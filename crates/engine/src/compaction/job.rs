@@ -24,7 +24,7 @@ use super::progress::Progress;
 use super::purge::{PurgeRule, Purger};
 use super::state::{Claim, situation};
 use crate::database::Shared;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::{Replaced, TableStore};
 use helenus_model::schema::Table;
 use helenus_sstable::block::ReadContext;
@@ -89,7 +89,7 @@ impl Job {
         let read = without_expired(shared, store, &claim, rule);
         let ahead = Some(ReadAhead::default());
         let mut cx = ReadContext { may_block: true, ahead, ..ReadContext::default() };
-        let inputs = match Inputs::open(&read, &mut cx) {
+        let inputs = match Error::contain(|| Ok(Inputs::open(&read, &mut cx)?)) {
             Ok(inputs) => inputs,
             Err(error) => {
                 store.compaction.release(&claim.inputs);
@@ -160,7 +160,7 @@ impl Job {
             self.abort(shared);
             return Ok(Step::Discarded);
         }
-        let step = self.advance(shared);
+        let step = Error::contain(|| self.advance(shared));
         self.progress.set(self.merging.passed_bytes());
         match step {
             Ok(Step::Done) => self.end(false),
@@ -209,11 +209,14 @@ impl Job {
 
     /// Throws the result away.
     pub(super) fn abort(&mut self, shared: &Shared) {
-        self.merging.outputs.abandon();
-        let undone = match self.transaction.take() {
-            Some(transaction) if transaction.has_begun() => transaction.abort().is_ok(),
-            _ => true,
-        };
+        let undone = Error::contain(|| {
+            self.merging.outputs.abandon();
+            match self.transaction.take() {
+                Some(transaction) if transaction.has_begun() => Ok(transaction.abort()?),
+                _ => Ok(()),
+            }
+        });
+        let undone = undone.is_ok();
         if undone && self.store.is_dropped() {
             // The folder of a table that is gone does no harm if it stays.
             let _ = self.store.remove_empty_folder(shared);
@@ -223,7 +226,8 @@ impl Job {
 
     fn end(&mut self, left: bool) {
         // After COMMIT the old files go, still under the log, so that nobody else tidies them up meanwhile.
-        let removed = self.transaction.take().is_none_or(|transaction| transaction.finish().is_ok());
+        let finish = |transaction: TransactionLog| Error::contain(|| Ok(transaction.finish()?)).is_ok();
+        let removed = self.transaction.take().is_none_or(finish);
         self.store.compaction.end(&self.log, left || !removed);
         self.store.compaction.release(&self.claim.inputs);
     }

@@ -189,6 +189,16 @@ impl Major {
         }
     }
 
+    /// Leaves out the table under way, whose part has panicked: it would do so again.
+    pub(super) fn leave_out(&mut self, failure: String) {
+        let store = self.table.take().map(|(store, _)| store).or_else(|| self.stores.pop_front());
+        if let Some(store) = store {
+            store.compaction.count_major(false);
+            store.troubles.compacted(Some(failure.clone()));
+        }
+        self.failure.get_or_insert(failure);
+    }
+
     /// Notes the end of a compaction of its own.
     pub(super) fn ended(&mut self, result: std::result::Result<(), String>) {
         self.request.state.lock().compactions += 1;

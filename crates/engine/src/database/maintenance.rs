@@ -1,7 +1,7 @@
 //! Background work and the end: flushes by size, flushes asked for, closing.
 
 use super::shared::{Database, Shared};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::TableStore;
 use helenus_host::{Next, Worker};
 use helenus_model::schema::TableId;
@@ -10,8 +10,6 @@ use std::sync::{Arc, Weak};
 
 /// How often the flusher looks at the memory in use.
 const LOOK_NS: u64 = 100_000_000;
-/// Pause after a failed flush: a full disk is not asked without end.
-const PAUSE_NS: u64 = 1_000_000_000;
 /// Segments of the log after which the tables that keep the oldest are flushed, so that a replay stays short.
 const SEGMENTS_MAX: usize = 32;
 /// Segments of the log after which tables with little in memory together are flushed if they alone keep the oldest: else the log would
@@ -99,26 +97,41 @@ impl Drop for Database {
 impl Shared {
     fn flush_all(&self) -> Result<u64> {
         let stores: Vec<Arc<TableStore>> = self.tables.load().values().cloned().collect();
-        let mut written = 0;
-        let mut failure = None;
+        let (mut written, mut first) = (0, None);
+        let mut tables = Vec::new();
         for store in stores {
             match store.flush(self) {
                 Ok(count) => written += count,
-                Err(error) => failure = failure.or(Some(error)),
+                Err(error) => {
+                    let table = store.table();
+                    tables.push(format!("{}.{}", table.keyspace, table.name));
+                    first = first.or(Some(Box::new(error)));
+                }
             }
         }
-        failure.map_or(Ok(written), Err)
+        tables.sort();
+        first.map_or(Ok(written), |first| Err(Error::NotFlushed { tables, first }))
     }
 
-    /// The table whose flush helps most, if one is due.
-    fn due(&self) -> Option<Arc<TableStore>> {
+    /// Why a table's last flush failed, if any did and was not made good.
+    pub(super) fn first_flush_failure(&self) -> Option<String> {
+        self.tables.load().values().filter(|store| !store.is_dropped()).find_map(|store| {
+            let table = store.table();
+            let failure = store.troubles.now().flush?;
+            Some(format!("{}.{}: {failure}", table.keyspace, table.name))
+        })
+    }
+
+    /// The table whose flush helps most, if one is due. One whose flush has just failed is passed over.
+    fn due(&self, now_ns: u64) -> Option<Arc<TableStore>> {
         let tables = self.tables.load();
+        let may = |store: &&Arc<TableStore>| !store.troubles.is_flush_paused(now_ns);
         let bytes = |store: &Arc<TableStore>| store.view().memtables.iter().map(|m| m.bytes()).sum::<usize>();
         let segments = self.log.as_ref().map_or(0, |log| log.segments_count());
         if segments > SEGMENTS_BEHIND_LITTLE_MAX {
             let log = self.log.as_ref()?;
             let oldest = log.tables_of_oldest_segment();
-            let mut keepers = oldest.iter().filter_map(|table| tables.get(table));
+            let mut keepers = oldest.iter().filter_map(|table| tables.get(table)).filter(may);
             let are_little = keepers.clone().map(bytes).sum::<usize>() <= LITTLE_BYTES;
             let keeper = keepers.next().filter(|_| segments > SEGMENTS_MAX || are_little);
             if keeper.is_some() {
@@ -126,20 +139,18 @@ impl Shared {
             }
         }
         let is_much = self.memory.bytes() >= self.options.memory.memtables / 2;
-        tables.values().filter(|_| is_much).max_by_key(|store| bytes(store)).cloned()
+        tables.values().filter(|_| is_much).filter(may).max_by_key(|store| bytes(store)).cloned()
     }
 }
 
 /// Flushes when memory or log grow too large.
 pub(super) struct Flusher {
     shared: Weak<Shared>,
-    /// Until when no flush is tried, whoever wakes it: one has failed.
-    pause_until_ns: u64,
 }
 
 impl Flusher {
     pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
-        Flusher { shared: Arc::downgrade(shared), pause_until_ns: 0 }
+        Flusher { shared: Arc::downgrade(shared) }
     }
 }
 
@@ -149,11 +160,7 @@ impl Worker for Flusher {
         if shared.closing.load(Ordering::Acquire) {
             return Next::Done;
         }
-        let now_ns = shared.host.clock.monotonic_ns();
-        if now_ns < self.pause_until_ns {
-            return Next::WaitAtMost(self.pause_until_ns - now_ns);
-        }
-        let Some(store) = shared.due() else {
+        let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
             if shared.memory.gather() || shared.memory.prepare() {
                 return Next::Again;
             }
@@ -161,18 +168,10 @@ impl Worker for Flusher {
             return Next::WaitAtMost(LOOK_NS);
         };
         let flushed = store.make_room(&shared);
-        let mut failure = shared.flush_failure.lock();
-        match flushed {
-            Ok(_) => {
-                *failure = None;
-                shared.announcer.announce();
-                Next::Again
-            }
-            Err(error) => {
-                *failure = Some(error.to_string());
-                self.pause_until_ns = now_ns + PAUSE_NS;
-                Next::WaitAtMost(PAUSE_NS)
-            }
+        *shared.flush_failure.lock() = shared.first_flush_failure();
+        if flushed.is_ok() {
+            shared.announcer.announce();
         }
+        Next::Again
     }
 }

@@ -10,9 +10,11 @@ use super::timeouts::LiveTimeouts;
 use super::turns::Turns;
 use crate::announce::Announcer;
 use crate::cache::SharedCache;
-use crate::commitlog::{CommitLog, LogOptions, LogPosition, Replay, ReplayOptions, read_log};
+use crate::commitlog::{
+    CommitLog, LogOptions, LogPosition, Replay, ReplayOptions, UnappliableRecord, read_log,
+};
 use crate::compaction::Compactions;
-use crate::error::{Error, LogLoss, Result};
+use crate::error::{Error, Result};
 use crate::export::remove_exports;
 use crate::folder::make_folder;
 use crate::gate::Gate;
@@ -50,8 +52,10 @@ pub struct OpenReport {
     pub replayed: u64,
     /// Bytes of log read.
     pub log_bytes: u64,
-    /// Damage that was skipped: segment, offset, and what was lost with it.
-    pub skipped: Vec<(std::path::PathBuf, u64, LogLoss)>,
+    /// Damage that was skipped with the rest of its segment: segment and offset.
+    pub skipped: Vec<(std::path::PathBuf, u64)>,
+    /// Records that were passed over because they cannot be applied, and the files that they are kept in.
+    pub unappliable: Vec<UnappliableRecord>,
     /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and what is wrong where.
     pub unreadable: Vec<(String, String)>,
 }
@@ -60,7 +64,7 @@ impl Database {
     /// Opens the database of a directory, which is made if it is not there.
     ///
     /// # Errors
-    /// `InUse` when another process has it; `LogDamaged` unless told to skip; damage of files.
+    /// `InUse` when another process has it; `LogDamaged` and `Unappliable` unless told to skip; damage of files.
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
         make_folder(&*disk, &options.dir)?;

@@ -89,7 +89,7 @@ impl Database {
         };
         let meter = if fill_cache { &view.figures.reads } else { &view.figures.scans };
         let began_ns = meter.count().then(|| clock.monotonic_ns());
-        let end = execute(command, view, sink, (&mut scratch, probe), &interrupt);
+        let end = Error::contain(|| execute(command, view, sink, (&mut scratch, probe), &interrupt));
         if let (Some(began_ns), Ok(_)) = (began_ns, &end) {
             let now_ns = clock.monotonic_ns();
             meter.record(now_ns.saturating_sub(began_ns), now_ns);
@@ -103,8 +103,15 @@ impl Database {
             }
         }
         self.shared.work.count_read(&scratch.cx.touched, fill_cache);
-        if let Err(error @ Error::Table(_)) = &end {
-            self.read_failed(&command.table, error);
+        match &end {
+            Err(error @ Error::Table(_)) => self.read_failed(&command.table, error),
+            Err(error @ Error::Panicked { .. }) => {
+                self.read_failed(&command.table, error);
+                self.mark_panicked(&command.table, error);
+                // What it left in the scratch is not known.
+                return end;
+            }
+            Ok(_) | Err(_) => {}
         }
         sink.passed(scratch.rows_passed, scratch.tombstones_passed);
         self.shared.scratches.give_back(scratch);
@@ -115,6 +122,13 @@ impl Database {
     fn read_failed(&self, table: &Table, error: &Error) {
         self.shared.work.reads_failed.fetch_add(1, Ordering::Relaxed);
         self.shared.options.journal.note(&Event::ReadFailed { table, error });
+    }
+
+    #[cold]
+    fn mark_panicked(&self, table: &Table, error: &Error) {
+        if let Some(store) = self.shared.table(table.id) {
+            store.troubles.read_panicked(error.to_string());
+        }
     }
 
     /// What is known of a read without running it: which sources it would ask and which it would leave out, from what

@@ -3,11 +3,12 @@
 use super::open::OpenReport;
 use super::progress::OpenProgress;
 use super::shared::Shared;
-use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment, segment_path};
-use crate::error::{Error, LogLoss, Result};
+use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment, keep};
+use crate::error::{Error, Result};
 use crate::memtable::Memtable;
+use crate::storable::Extent;
 use helenus_model::mutation::PartitionUpdate;
-use helenus_model::schema::TableId;
+use helenus_model::schema::{Table, TableId};
 use helenus_model::token::Token;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(super) struct Replayer<'a> {
     /// Whether nothing is left of a record after it: what progress counts.
     is_last: bool,
     layouts: Layouts,
-    /// The updates of the record in hand, as far as they are known to be sound.
+    /// The updates of the record in hand, as far as they were checked.
     sound: Vec<Sound>,
     /// Those of records before it that are still to be applied.
     waiting: VecDeque<Sound>,
@@ -28,11 +29,14 @@ pub(super) struct Replayer<'a> {
 
 /// An update that a table can keep.
 struct Sound {
-    place: Place,
     memtable: Arc<Memtable>,
     token: Token,
     update: PartitionUpdate,
+    extent: Extent,
 }
+
+/// A record's place in the log, and its bytes.
+type Found<'a> = (Place, &'a [u8]);
 
 /// Updates between asking for a partition's memory and using it: partitions are written anywhere, and memory takes as long to
 /// answer as some of them take to be read.
@@ -53,36 +57,37 @@ impl<'a> Replayer<'a> {
     /// Applies what is theirs in these segments. One in which there is nothing is not read.
     ///
     /// # Errors
-    /// `LogDamaged` for a record that no table could keep, unless told to pass it over; files that cannot be read.
+    /// `Unappliable` for a record that no table could keep, unless told to pass it over; files that cannot be read.
     pub(super) fn run(mut self, segments: &[SoundSegment], report: &mut OpenReport) -> Result<()> {
         let progress = &self.shared.options.progress;
         let mut memory = Vec::new();
         for segment in segments {
             let mut tables = segment.tables.iter();
             if tables.any(|(table, last)| (self.is_for)(table) && !self.is_flushed(table, *last)) {
-                segment.read(&*self.shared.host.disk, &mut memory, |place, record| {
+                segment.read(&*self.shared.host.disk, &mut memory, |found, record| {
                     if self.is_last {
                         OpenProgress::add(&progress.records_done, 1);
                     }
-                    self.apply(place, record, report)
+                    self.apply(found, record, report)
                 })?;
             } else if self.is_last {
                 OpenProgress::add(&progress.records_done, segment.records);
             }
         }
-        self.apply_waiting(0, report)
+        self.apply_waiting(0, report);
+        Ok(())
     }
 
     fn is_flushed(&self, table: &TableId, position: LogPosition) -> bool {
         self.flushed.get(table).is_some_and(|flushed| position <= *flushed)
     }
 
-    fn apply(&mut self, place: Place, record: Record<'_>, report: &mut OpenReport) -> Result<()> {
+    fn apply(&mut self, found: Found<'_>, record: Record<'_>, report: &mut OpenReport) -> Result<()> {
         match record {
-            Record::Mutation(updates) => self.apply_updates(place, updates, report)?,
+            Record::Mutation(updates) => self.apply_updates(found, updates, report)?,
             Record::Layout(table, columns) => self.layouts.note(table, &columns),
-            Record::Truncate(table) if (self.is_for)(&table) && !self.is_flushed(&table, place.end) => {
-                self.apply_waiting(0, report)?;
+            Record::Truncate(table) if (self.is_for)(&table) && !self.is_flushed(&table, found.0.end) => {
+                self.apply_waiting(0, report);
                 if let Some(store) = self.shared.table(table) {
                     store.truncate_replayed(self.shared)?;
                 }
@@ -96,57 +101,62 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// All of them or none: they are looked at first.
+    /// All of them or none: they are checked first, by the rule that they were checked by before they were logged.
     fn apply_updates(
         &mut self,
-        place: Place,
+        found: Found<'_>,
         updates: LoggedUpdates<'_>,
         report: &mut OpenReport,
     ) -> Result<()> {
         self.sound.clear();
         for update in updates {
-            if !(self.is_for)(&update.table) || self.is_flushed(&update.table, place.end) {
+            if !(self.is_for)(&update.table) || self.is_flushed(&update.table, found.0.end) {
                 continue;
             }
             // A table that is gone was dropped later in the log.
             let Some(store) = self.shared.table(update.table) else { continue };
             let table = store.table();
-            let Ok(changes) = self.layouts.renumber(&update, &table) else {
-                return self.unsound(place, report);
+            let (changes, extent) = match self.layouts.renumber(&update, &table) {
+                Ok(checked) => checked,
+                Err(problem) => return self.unappliable(found, (&table, problem), report),
             };
             let (memtable, token) = (store.view().current().clone(), Token::of_key(update.key));
             memtable.foresee(token);
             let update = PartitionUpdate { table, key: update.key.to_vec(), changes };
-            self.sound.push(Sound { place, memtable, token, update });
+            self.sound.push(Sound { memtable, token, update, extent });
         }
         self.waiting.extend(self.sound.drain(..));
-        self.apply_waiting(AHEAD, report)
-    }
-
-    /// Applies what waits, in its order, but for so many of the last.
-    fn apply_waiting(&mut self, kept: usize, report: &mut OpenReport) -> Result<()> {
-        while self.waiting.len() > kept
-            && let Some(Sound { place, memtable, token, update }) = self.waiting.pop_front()
-        {
-            match memtable.apply(&update, token) {
-                Ok(()) => report.replayed += 1,
-                Err(_) => self.unsound(place, report)?,
-            }
-        }
+        self.apply_waiting(AHEAD, report);
         Ok(())
     }
 
-    /// A record that no write of ours can have left: refused, or passed over when told to.
-    #[cold]
-    fn unsound(&self, place: Place, report: &mut OpenReport) -> Result<()> {
-        let options = &self.shared.options;
-        let path = segment_path(&options.dir.join("commitlog"), place.end.segment());
-        let (offset, loss) = (place.offset, LogLoss::Record);
-        if options.skip_damaged_log {
-            report.skipped.push((path, offset, loss));
-            return Ok(());
+    /// Applies what waits, in its order, but for the last `kept`.
+    fn apply_waiting(&mut self, kept: usize, report: &mut OpenReport) {
+        while self.waiting.len() > kept
+            && let Some(Sound { memtable, token, update, extent }) = self.waiting.pop_front()
+        {
+            memtable.apply(&update, token, &extent);
+            report.replayed += 1;
         }
-        let problem = "a record that no table could keep, though its checksum is right";
-        Err(Error::LogDamaged { path, offset, problem, loss })
+    }
+
+    /// A record that was logged by a writer with another rule, or by one in error: kept in a file, and refused, or passed over
+    /// when told to.
+    #[cold]
+    fn unappliable(
+        &self,
+        found: Found<'_>,
+        (table, problem): (&Table, &'static str),
+        report: &mut OpenReport,
+    ) -> Result<()> {
+        let options = &self.shared.options;
+        let name = format!("{}.{}", table.keyspace, table.name);
+        let dir = options.dir.join("commitlog");
+        let kept = keep(&*self.shared.host.disk, &dir, found, (name, problem))?;
+        if !options.skip_damaged_log {
+            return Err(Error::Unappliable(Box::new(kept)));
+        }
+        report.unappliable.push(kept);
+        Ok(())
     }
 }

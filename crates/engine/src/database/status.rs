@@ -89,6 +89,12 @@ pub struct TableStatus {
     pub repaired_bytes: u64,
     /// Memtables that wait to be written.
     pub flushes_pending: u64,
+    /// Why its last flush failed, if it did.
+    pub flush_failure: Option<String>,
+    /// Why its last compaction failed, if it did.
+    pub compaction_failure: Option<String>,
+    /// The last panic of a read of it since the start.
+    pub read_panic: Option<String>,
     /// What its recent reads and writes cost, in short; counts are of all since the start.
     pub figures: FigureSummaries,
     /// The same at length: ask it for its distributions.
@@ -121,6 +127,7 @@ impl Database {
             .values()
             .map(|store| {
                 let (table, view) = (store.table(), store.view());
+                let troubles = store.troubles.now();
                 TableStatus {
                     keyspace: table.keyspace.to_string(),
                     table: table.name.to_string(),
@@ -152,6 +159,9 @@ impl Database {
                     flushed_bytes: view.figures.flushed_bytes.load(Ordering::Relaxed),
                     compactions: view.figures.compactions.load(Ordering::Relaxed),
                     compacted_bytes: view.figures.compacted_bytes.load(Ordering::Relaxed),
+                    flush_failure: troubles.flush,
+                    compaction_failure: troubles.compaction,
+                    read_panic: troubles.read,
                     figures: view.figures.summaries(recent),
                     counters: view.figures.clone(),
                     top_reads: view.figures.top_reads.list(TOP_MAX),
@@ -170,7 +180,7 @@ impl Database {
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
             log: shared.log.as_ref().map(|log| log.status()),
             work: shared.work.done(),
-            flush_failure: shared.flush_failure.lock().clone(),
+            flush_failure: shared.first_flush_failure(),
             compactions: self.tasks(),
             compaction_failure: shared.compactions.failure(),
             tables,

@@ -8,9 +8,9 @@ use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
 use crate::figures::SAMPLED;
 use crate::index::derived;
-use helenus_model::mutation::{Change, Mutation};
+use crate::storable::{Extent, check};
+use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::token::Token;
-use helenus_sstable::index_bti::DeletionTimeBytes;
 use std::sync::atomic::Ordering;
 
 /// Partitions of a mutation whose places are asked for ahead.
@@ -60,7 +60,7 @@ impl Database {
 impl Shared {
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
         self.check_size(mutation)?;
-        check_storable(mutation)?;
+        let extent = check_storable(mutation.updates.iter())?;
         self.check_room()?;
         let ticket = {
             let _gate = self.gate.enter();
@@ -84,6 +84,7 @@ impl Shared {
                 true => derived(&tables, mutation, self.timestamps.now_s())?,
                 false => Vec::new(),
             };
+            let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
             // What is applied below arrives from memory while the log is written.
             let mut tokens = [None; FORESEEN];
             for (update, token) in mutation.updates.iter().zip(&mut tokens) {
@@ -103,7 +104,8 @@ impl Shared {
                 let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
                 let foreseen = tokens.get(number).copied().flatten();
                 let token = foreseen.unwrap_or_else(|| Token::of_key(&update.key));
-                view.current().apply(update, token)?;
+                let extent = if number < mutation.updates.len() { &extent } else { &of_derived };
+                view.current().apply(update, token, extent);
                 if let Some(began_ns) = began_ns {
                     let now_ns = self.host.clock.monotonic_ns();
                     writes.record(now_ns.saturating_sub(began_ns), now_ns);
@@ -142,9 +144,7 @@ impl Shared {
     }
 
     fn check_size(&self, mutation: &Mutation) -> Result<()> {
-        let bytes = |update: &helenus_model::mutation::PartitionUpdate| {
-            update.key.len() + update.changes.as_bytes().len()
-        };
+        let bytes = |update: &PartitionUpdate| update.key.len() + update.changes.as_bytes().len();
         let size: usize = mutation.updates.iter().map(bytes).sum();
         let limit = self.options.mutation_bytes_max;
         if size <= limit {
@@ -161,25 +161,7 @@ impl Shared {
     }
 }
 
-/// Refuses what no SSTable could hold: once in a memtable it would make every flush of its table fail.
-fn check_storable(mutation: &Mutation) -> Result<()> {
-    for update in &mutation.updates {
-        let refuse = |problem| {
-            let (keyspace, table) = (update.table.keyspace.to_string(), update.table.name.to_string());
-            Err(Error::Unstorable { keyspace, table, problem })
-        };
-        if update.key.len() > usize::from(u16::MAX) {
-            return refuse("a partition key is at most 65535 bytes");
-        }
-        for change in update.changes.iter() {
-            if let Change::PartitionDeletion(deletion) = change?
-                && DeletionTimeBytes::new(deletion).is_none()
-            {
-                return refuse(
-                    "the deletion of a partition cannot have a timestamp below 0 or a time after 2106",
-                );
-            }
-        }
-    }
-    Ok(())
+/// Refuses what could not be stored: once in the log it would make each flush of its table fail, and each start.
+fn check_storable<'a>(updates: impl Iterator<Item = &'a PartitionUpdate>) -> Result<Extent> {
+    check(updates).map_err(|(update, problem)| Error::unstorable(&update.table, problem))
 }

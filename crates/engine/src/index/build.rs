@@ -11,6 +11,7 @@ use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, execute};
 use crate::schema::SchemaRow;
+use crate::storable::check;
 use crate::table::TableStore;
 use helenus_host::{Next, Worker};
 use helenus_model::cell::{Cell, Span};
@@ -163,7 +164,7 @@ impl Worker for IndexBuilder {
         if shared.memory.bytes() >= shared.options.memory.memtables {
             return Next::WaitAtMost(PAUSE_NS);
         }
-        match job.step(&shared) {
+        match Error::contain(|| job.step(&shared)) {
             Ok(Stepped::More) => Next::Again,
             Ok(Stepped::Done) => {
                 shared.index_builds.forget(&job.base, job.id);
@@ -262,8 +263,10 @@ impl Job {
             // Nobody seals the memtable meanwhile: an entry is in a memtable that its flush will see.
             let _gate = shared.gate.enter();
             let view = index.store.view();
+            let checked = check(sink.writer.updates.iter());
+            let extent = checked.map_err(|(update, problem)| Error::unstorable(&update.table, problem))?;
             for update in &sink.writer.updates {
-                view.current().apply(update, Token::of_key(&update.key))?;
+                view.current().apply(update, Token::of_key(&update.key), &extent);
             }
         }
         match end {

@@ -8,12 +8,10 @@ use super::partition::ApplyScratch;
 use super::partition_map::{Entry, Maker, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
 use crate::lanes::{self, Lanes, Line};
+use crate::storable::Extent;
 use helenus_model::byte_comparable;
-use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
-use helenus_model::mutation::{Change, Changes, PartitionUpdate};
-use helenus_model::packed::{self, Damaged};
-use helenus_model::row::RowBuf;
-use helenus_model::schema::Table;
+use helenus_model::deletion::NO_EXPIRY;
+use helenus_model::mutation::PartitionUpdate;
 use helenus_model::token::Token;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -106,24 +104,24 @@ impl Memtable {
 
 thread_local! {
     /// Buffers of the thread that applies; they grow to the largest row and stay.
-    static SCRATCH: RefCell<(ApplyScratch, Vec<u8>, RowBuf)> = RefCell::default();
+    static SCRATCH: RefCell<(ApplyScratch, Vec<u8>)> = RefCell::default();
 }
 
 impl Memtable {
-    /// Applies one partition's changes. On damage, what came before it in the changes stays applied: the caller
-    /// treats damaged changes as a bug, since they were checked when made or read from the log.
-    pub fn apply(&self, update: &PartitionUpdate, token: Token) -> Result<(), Damaged> {
-        SCRATCH.with_borrow_mut(|(scratch, decorated, row)| {
+    /// Applies one partition's changes. `extent` is of a check that these changes were part of: what has passed it can be
+    /// applied, and that it is in the log already is what this relies on.
+    pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &Extent) {
+        SCRATCH.with_borrow_mut(|(scratch, decorated)| {
             let stats = self.stats.mine();
             let entry = self.partition_or_new(decorated, token, &update.key, stats);
-            stats.observe(&update.table, &update.changes, row)?;
-            let added = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch)?;
+            stats.observe(extent);
+            let applied = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch);
+            let Ok(added) = applied else { unreachable!("changes are checked before they are logged") };
             lanes::add(&stats.rows, added);
             lanes::add(&stats.writes, 1);
             if !self.is_dirty.load(Ordering::Relaxed) {
                 self.is_dirty.store(true, Ordering::Release);
             }
-            Ok(())
         })
     }
 
@@ -221,81 +219,19 @@ fn shard_of(token: Token) -> usize {
 }
 
 impl Stats {
-    fn observe(&self, table: &Table, changes: &Changes, row: &mut RowBuf) -> Result<(), Damaged> {
-        let mut seen = Seen { min: i64::MAX, max: i64::MIN, local: NO_EXPIRY, ttl: i64::MAX };
-        for change in changes.iter() {
-            match change? {
-                Change::PartitionDeletion(deletion) | Change::RangeDeletion { deletion, .. } => {
-                    seen.deletion(deletion)
-                }
-                Change::StaticRow(bytes) => {
-                    packed::unpack(bytes, 0, row)?;
-                    seen.row(row);
-                }
-                Change::Row(bytes) => match packed::sole_timestamp(bytes, table.clustering.len()) {
-                    Some(timestamp_us) => seen.timestamp(timestamp_us),
-                    None => {
-                        packed::unpack(bytes, table.clustering.len(), row)?;
-                        seen.row(row);
-                    }
-                },
-            }
-        }
+    fn observe(&self, seen: &Extent) {
         // Hardly a write has a lower timestamp than all before it.
-        if seen.min < self.timestamp_us_min.load(Ordering::Relaxed) {
-            self.timestamp_us_min.fetch_min(seen.min, Ordering::Relaxed);
+        if seen.timestamp_us_min < self.timestamp_us_min.load(Ordering::Relaxed) {
+            self.timestamp_us_min.fetch_min(seen.timestamp_us_min, Ordering::Relaxed);
         }
-        if seen.max > self.timestamp_us_max.load(Ordering::Relaxed) {
-            self.timestamp_us_max.fetch_max(seen.max, Ordering::Relaxed);
+        if seen.timestamp_us_max > self.timestamp_us_max.load(Ordering::Relaxed) {
+            self.timestamp_us_max.fetch_max(seen.timestamp_us_max, Ordering::Relaxed);
         }
-        if seen.local != NO_EXPIRY {
-            self.local_deletion_s_min.fetch_min(seen.local, Ordering::Relaxed);
+        if seen.local_deletion_s_min != NO_EXPIRY {
+            self.local_deletion_s_min.fetch_min(seen.local_deletion_s_min, Ordering::Relaxed);
         }
-        if seen.ttl != i64::MAX {
-            self.ttl_s_min.fetch_min(seen.ttl, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-}
-
-struct Seen {
-    min: i64,
-    max: i64,
-    local: i64,
-    ttl: i64,
-}
-
-impl Seen {
-    fn timestamp(&mut self, timestamp_us: i64) {
-        self.min = self.min.min(timestamp_us);
-        self.max = self.max.max(timestamp_us);
-    }
-
-    fn deletion(&mut self, deletion: DeletionTime) {
-        if !deletion.is_live() {
-            self.timestamp(deletion.timestamp_us);
-            self.local = self.local.min(deletion.local_s);
-        }
-    }
-
-    fn ttl(&mut self, ttl_s: i32) {
-        if ttl_s != 0 {
-            self.ttl = self.ttl.min(i64::from(ttl_s));
-        }
-    }
-
-    fn row(&mut self, row: &RowBuf) {
-        if !row.liveness.is_none() {
-            self.timestamp(row.liveness.timestamp_us);
-            self.ttl(row.liveness.ttl_s);
-            self.local = self.local.min(row.liveness.expires_s);
-        }
-        self.deletion(row.deletion);
-        row.complex_deletions.iter().for_each(|(_, deletion)| self.deletion(*deletion));
-        for cell in &row.cells {
-            self.timestamp(cell.timestamp_us);
-            self.ttl(cell.ttl_s);
-            self.local = self.local.min(cell.local_deletion_s);
+        if seen.ttl_s_min != i32::MAX {
+            self.ttl_s_min.fetch_min(i64::from(seen.ttl_s_min), Ordering::Relaxed);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Small under Miri, which checks every access to the arena on the way.
 
 use super::{MemoryAccount, Memtable, MemtableCursor, PartitionRef, Selected};
+use crate::storable::check;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -72,7 +73,9 @@ impl Batch {
     fn to(self, memtable: &Memtable, table: &Arc<Table>, key: &str) {
         let key = key.as_bytes().to_vec();
         let token = Token::of_key(&key);
-        memtable.apply(&PartitionUpdate { table: table.clone(), key, changes: self.changes }, token).unwrap();
+        let update = PartitionUpdate { table: table.clone(), key, changes: self.changes };
+        let extent = check(std::iter::once(&update)).unwrap();
+        memtable.apply(&update, token, &extent);
     }
 }
 

@@ -5,6 +5,7 @@ mod flush;
 mod intake;
 mod replace;
 mod store;
+mod troubles;
 mod view;
 
 pub(crate) use replace::Replaced;

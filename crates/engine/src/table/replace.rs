@@ -67,13 +67,14 @@ impl TableStore {
             return Ok(Replaced::Discarded);
         }
         let Some(log) = transaction.as_mut() else { return Ok(Replaced::Discarded) };
-        if let Err(error) = log.commit() {
+        // After a panic too it is not known.
+        if let Err(error) = Error::contain(|| Ok(log.commit()?)) {
             self.compaction.end(log.path(), true);
             *transaction = None;
             changing.replacing.push(Replacing { old: claim.inputs.clone(), new: written.to_vec() });
             // If the disk still refuses, whoever changes the set next finds out.
             let _ = self.finish(shared, &mut changing);
-            return Err(error.into());
+            return Err(error);
         }
         self.swap(&claim.inputs, written);
         Ok(Replaced::Done)

@@ -2,6 +2,7 @@
 
 use super::flush::write_memtable;
 use super::replace::note_removed;
+use super::troubles::Troubles;
 use super::{Unreadable, View};
 use crate::commitlog::LogPosition;
 use crate::compaction::CompactionState;
@@ -32,6 +33,7 @@ pub struct TableStore {
     /// Held by whoever changes the set of sources: by a flush for all its length, by a compaction for its swap alone.
     pub(super) changing: Mutex<Unfinished>,
     pub(crate) compaction: CompactionState,
+    pub(crate) troubles: Troubles,
     /// Its secondary indexes.
     indexes: ArcSwap<Attached>,
     dropped: AtomicBool,
@@ -95,6 +97,7 @@ impl TableStore {
             folder,
             changing: Mutex::default(),
             compaction: CompactionState::default(),
+            troubles: Troubles::default(),
             indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
             expects_files: AtomicBool::new(false),
@@ -157,7 +160,10 @@ impl TableStore {
     }
 
     fn flush_told(&self, shared: &Shared, past_page_cache: bool) -> Result<u64> {
-        let flushed = self.flush_all(shared, past_page_cache);
+        // What a panic leaves behind is what an error leaves: files that `finish` removes, and the memtable where it was.
+        let flushed = Error::contain(|| self.flush_all(shared, past_page_cache));
+        let now_ns = shared.host.clock.monotonic_ns();
+        self.troubles.flushed(flushed.as_ref().err().map(ToString::to_string), now_ns);
         if let Err(error) = &flushed {
             shared.work.flush_failures.fetch_add(1, Ordering::Relaxed);
             shared.options.journal.note(&Event::FlushFailed { table: &self.table(), error });

@@ -35,6 +35,8 @@ pub struct Shape {
     pub width: usize,
     /// Its compaction strategy, one of `STRATEGIES`.
     pub strategy: usize,
+    /// Most elements of the map, and most deletions of ranges, that one write has; 0: the few that most have.
+    pub many: usize,
 }
 
 /// Strategies that find something to do early: class, and an option.
@@ -551,7 +553,17 @@ impl Maker<'_> {
                 .then(|| if self.random.chance(10) { Vec::new() } else { number.to_be_bytes().to_vec() });
             cells.push(CellWrite { column: "w", path: None, value });
         }
-        if self.shape.has_map && self.random.chance(40) {
+        if self.shape.has_map && self.shape.many > 0 && self.random.chance(70) {
+            let first = self.random.below(3) * self.shape.many / 2;
+            let step = 1 + self.random.below(2);
+            let paths = (first..first + 1 + self.random.below(self.shape.many)).step_by(step);
+            let is_set = self.random.chance(80);
+            cells.extend(paths.map(|path| CellWrite {
+                column: "m",
+                path: Some(format!("{path:07}").into_bytes()),
+                value: is_set.then(|| b"1".to_vec()),
+            }));
+        } else if self.shape.has_map && self.random.chance(40) {
             for path in ["", "p", "q", "r\0"] {
                 if self.random.chance(35) {
                     let value =

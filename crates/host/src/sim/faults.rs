@@ -50,6 +50,7 @@ pub struct Fault {
     left: u64,
     error: io::ErrorKind,
     lasting: bool,
+    panics: bool,
     path: Option<String>,
 }
 
@@ -57,13 +58,19 @@ impl Fault {
     /// Fails the `nth` call of a kind from when the fault is set, 1 being the next, with an error of this kind.
     #[must_use]
     pub fn new(call: Call, nth: u64, error: io::ErrorKind) -> Fault {
-        Fault { call, left: nth.max(1), error, lasting: false, path: None }
+        Fault { call, left: nth.max(1), error, lasting: false, panics: false, path: None }
     }
 
     /// Also fails every such call after it.
     #[must_use]
     pub fn lasting(self) -> Fault {
         Fault { lasting: true, ..self }
+    }
+
+    /// Panics instead of giving an error: a bug in the work that makes the call.
+    #[must_use]
+    pub fn panicking(self) -> Fault {
+        Fault { panics: true, ..self }
     }
 
     /// Counts and fails only calls whose path contains `part`.
@@ -101,13 +108,21 @@ impl Faults {
     }
 
     /// Counts a call; the error if a fault strikes it. Each fault counts it, whichever strikes first.
+    ///
+    /// # Panics
+    /// Where a fault that panics strikes.
     pub(crate) fn call(&self, call: Call, path: &Path) -> io::Result<()> {
         self.counts[call as usize].fetch_add(1, Ordering::Relaxed);
-        let mut error = None;
+        let (mut error, mut panics) = (None, false);
         for fault in self.set.lock().iter_mut() {
             if fault.strikes(call, path) {
                 error.get_or_insert(fault.error);
+                panics |= fault.panics;
             }
+        }
+        if panics {
+            self.struck.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose, by a test: {call:?} of {}", path.display());
         }
         match error {
             None => Ok(()),

@@ -2,6 +2,7 @@
 //!
 //! A `Schema` is replaced whole by a change; whoever holds one keeps a consistent picture.
 
+mod cell_shapes;
 mod column;
 mod index;
 mod keyspace;
@@ -9,6 +10,7 @@ mod mask;
 mod options;
 mod table;
 
+pub use cell_shapes::{CachedShapes, CellShape, CellShapes, ClusteringShape};
 pub use column::{Column, ColumnKind, DroppedColumn};
 pub use index::{
     CLASS_OPTION, Index, IndexKind, IndexPart, SAI_CLASS, SASI_CLASS, TARGET_OPTION, index_class,

@@ -1,5 +1,6 @@
 //! A table: its columns in their orders, its options, its identity.
 
+use super::cell_shapes::{CachedShapes, CellShapes};
 use super::column::{Column, ColumnKind, DroppedColumn};
 use super::index::Index;
 use super::mask::ColumnMask;
@@ -43,6 +44,8 @@ pub struct Table {
     pub masks: BTreeMap<Arc<str>, ColumnMask>,
     /// The number the next added column gets.
     pub next_column_id: u16,
+    /// What `cell_shapes` gives.
+    pub shapes: CachedShapes,
 }
 
 impl Table {
@@ -67,6 +70,7 @@ impl Table {
             indexes: BTreeMap::new(),
             masks: BTreeMap::new(),
             next_column_id: 0,
+            shapes: CachedShapes::default(),
         };
         for column in columns {
             let (of_kind, is_key) = match column.kind {
@@ -82,8 +86,15 @@ impl Table {
         table
     }
 
+    /// What cells and clustering values of the table look like. Not to be asked for while its columns are still changed.
+    #[inline(always)]
+    pub fn cell_shapes(&self) -> &CellShapes {
+        self.shapes.of(self)
+    }
+
     /// Puts static and regular columns into Cassandra's order and numbers those without a number (`u16::MAX`).
     pub fn arrange(&mut self) {
+        self.shapes = CachedShapes::default();
         let order = |column: &Column| (column.ty.is_multi_cell(), column.name.clone());
         self.statics.sort_by_key(order);
         self.regulars.sort_by_key(order);

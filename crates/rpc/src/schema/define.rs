@@ -124,6 +124,7 @@ pub(super) fn new_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> R
         flags,
         indexes: BTreeMap::new(),
         next_column_id: 0,
+        shapes: Default::default(),
         ..base.clone()
     };
     if types.is_super { &mut table.regulars } else { &mut table.statics }.extend(declared);

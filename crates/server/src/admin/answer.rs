@@ -276,4 +276,7 @@ pub struct TableLine {
     pub memtable_bytes: u64,
     /// Rows in its memtables.
     pub memtable_rows: u64,
+    /// What of its work has failed and not gone well since.
+    #[serde(default)]
+    pub failures: Vec<String>,
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use helenus_cql::LocalBackend;
 use helenus_engine::Database;
 use helenus_engine::import::SourceDisk;
+use helenus_host::contain;
 use helenus_model::schema::Table;
 use helenus_model::types::parse_key_text;
 
 use super::answer::{AdminAnswer, Errand, Flushed, Outcome};
 use super::compactions::AskedCompactions;
-use super::errands::{Errands, Work, imported, request_of, verify};
+use super::errands::{Errands, Work, imported, panicked, request_of, verify};
 use super::exports::export;
 use super::request::{AdminRequest, Which};
 use super::serve::Facts;
@@ -65,7 +66,12 @@ impl Desk {
         self.try_answer(request).unwrap_or_else(AdminAnswer::Error)
     }
 
+    /// A verb that panics fails alone: the panic hook has told what happened.
     fn try_answer(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
+        contain(|| self.obey(request)).unwrap_or_else(|text| Err(panicked(&text)))
+    }
+
+    fn obey(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
         match request {
             AdminRequest::Status => Ok(AdminAnswer::Status(telling::status(self))),
             AdminRequest::Node => Ok(AdminAnswer::Node(telling::node(self))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helenus_cql::{ImportReport, ImportRequest, LocalBackend};
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
-use helenus_host::{Next, Tasks, Worker};
+use helenus_host::{Next, Tasks, Worker, contain};
 use parking_lot::Mutex;
 
 use super::answer::{Errand, Import, Outcome, VerifiedTable};
@@ -68,11 +68,16 @@ struct Runner {
 impl Worker for Runner {
     fn step(&mut self) -> Next {
         if let Some(work) = self.work.take() {
-            let done = work(&self.ordered.progress);
+            let done = contain(|| work(&self.ordered.progress)).unwrap_or_else(|text| Err(panicked(&text)));
             *self.ordered.ended.lock() = Some(done);
         }
         Next::Done
     }
+}
+
+/// What is told of work that panicked.
+pub(super) fn panicked(text: &str) -> String {
+    format!("internal error, a bug: {text}; the server's log has its place")
 }
 
 /// What an order asks for; its schema file is read from the disk.

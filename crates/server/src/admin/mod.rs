@@ -32,3 +32,4 @@ pub use figures::{
 pub use request::{AdminRequest, ImportOrder, RestoreOrder, Which};
 pub use serve::{AdminServer, Doors, Facts};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};
+pub(crate) use telling::failures_of;

@@ -20,10 +20,23 @@ fn uptime_s(desk: &Desk) -> u64 {
     desk.database.host().clock.monotonic_ns().saturating_sub(desk.started_ns) / 1_000_000_000
 }
 
+/// What of a table's work has failed and not gone well since, a sentence each.
+pub(crate) fn failures_of(table: &TableStatus) -> Vec<String> {
+    let failures = [
+        ("its last flush failed", &table.flush_failure),
+        ("its last compaction failed", &table.compaction_failure),
+        ("a read of it failed", &table.read_panic),
+    ];
+    let told =
+        |(what, failure): (&str, &Option<String>)| failure.as_ref().map(|why| format!("{what}: {why}"));
+    failures.into_iter().filter_map(told).collect()
+}
+
 /// Everything at a glance.
 pub(super) fn status(desk: &Desk) -> ServerStatus {
     let status = desk.database.status();
     let line = |table: TableStatus| TableLine {
+        failures: failures_of(&table),
         keyspace: table.keyspace,
         table: table.table,
         sstables: table.sstables,

@@ -80,7 +80,7 @@ options! {
     "commitlog_sync_period", None, Kind::Duration { min_ms: 1 }, "10s", ["commitlog_sync_period_in_ms" "ms"],
         "How often a periodic commit log is synced.";
     "skip_damaged_log", Some("skip-damaged-log"), Kind::Boolean, "false", [],
-        "Start although a commit log is damaged, and lose the damaged record and, unless the next can be told from it, what follows it in its segment.";
+        "Start although a commit log is damaged, and lose the damaged record and what follows it in its segment; and go on without records that cannot be applied, which are kept in commitlog/unappliable.";
     "memory_limit", Some("memory-limit"), Kind::Size { min: 16 * MIB, max: u64::MAX },
         "a quarter of the machine's memory, at most 4GiB", [],
         "Memory for memtables, cache and requests together. An answer that is not asked for in pages may have a thirty-second of it, 32 to 256 MiB.";

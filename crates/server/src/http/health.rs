@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 
 use super::state::{HttpState, Stage, opening_text};
+use crate::admin::failures_of;
 use crate::policy::Verdict;
 
 /// Whether it is in order, and why not.
@@ -30,8 +31,11 @@ pub(super) fn health(state: &HttpState) -> (bool, Value) {
         problems
             .push("clients are no longer served, as a failure policy says; the log has the cause".to_owned());
     }
-    notes.extend(status.flush_failure.map(|failure| format!("the last flush failed: {failure}")));
     notes.extend(status.compaction_failure.map(|failure| format!("the last compaction failed: {failure}")));
+    for table in &status.tables {
+        let failures = failures_of(table).into_iter();
+        notes.extend(failures.map(|failure| format!("{}.{}: {failure}", table.keyspace, table.table)));
+    }
     for table in status.tables.iter().filter(|table| table.unreadable > 0) {
         let (count, keyspace, name) = (table.unreadable, &table.keyspace, &table.table);
         notes.push(format!("{count} SSTables of {keyspace}.{name} cannot be read; its reads fail"));

@@ -3,12 +3,11 @@
 //! Bounded in threads and in queue; a full queue answers Overloaded. Threads start as they are needed and stay.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use helenus_cql::backend::{Backend, Identity};
-use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
+use helenus_host::{Clock, Host, Next, TaskHandle, Worker, contain};
 use helenus_wire::native::{
     Compression, ErrorCode, ErrorMessage, Flags, Opcode, Outgoing, ResponseHead, Version, decode_request,
 };
@@ -17,6 +16,7 @@ use parking_lot::Mutex;
 use super::answer::{Caller, Held, Reply, Tools, answer};
 use super::ledger::Reservation;
 use super::mailbox::Mailbox;
+use super::requests::PANICKED;
 use crate::admin::Pool;
 use crate::log::SlowStatements;
 
@@ -174,7 +174,7 @@ impl Worker for Thread {
             let mailbox = Arc::clone(&job.mailbox);
             let (head, compression) = (job.head, job.compression);
             let tools = &mut self.tools;
-            let ran = catch_unwind(AssertUnwindSafe(|| run(&self.shared, job, tools)));
+            let ran = contain(|| run(&self.shared, job, tools));
             // The panic hook has written what happened; here one request fails and the thread goes on.
             mailbox.finish(ran.unwrap_or_else(|_| panicked(head, compression)));
         }
@@ -217,7 +217,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
 }
 
 fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Finished {
-    let message = ErrorMessage::plain(ErrorCode::Server, "internal error; the server's log says more");
+    let message = ErrorMessage::plain(ErrorCode::Server, PANICKED);
     let mut envelope = Vec::new();
     let mut tools = Tools::default();
     let _fits = Outgoing::Error(&message).encode(&head, tools.codec(compression), &mut envelope);

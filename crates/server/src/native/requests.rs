@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use helenus_host::contain;
 use helenus_wire::native::{
     EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Header, Outgoing, Refusal, Request,
     ResponseHead, Startup, Version, decode_request,
@@ -19,6 +20,9 @@ use super::limits::TICK;
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::session::{CQL_VERSION, Session, Stage};
+
+/// What a client is told of a request that panicked.
+pub(super) const PANICKED: &str = "internal error, a bug; the server's log has its place";
 
 /// What a request was to its frame's reader.
 pub(super) enum Handled {
@@ -209,7 +213,9 @@ impl Requests {
             slow: self.shared.slow.as_deref(),
             began_ns,
         };
-        let reply = answer(&caller, head, request, tools, self.output.envelopes());
+        let start = self.output.envelopes().len();
+        let ran = contain(|| answer(&caller, head, request, tools, self.output.envelopes()));
+        let Ok(reply) = ran else { return self.panicked(start, &head, tools) };
         self.output.appended();
         match reply {
             // A connection that polls its requests has its client still, so none of them was cancelled.
@@ -243,6 +249,14 @@ impl Requests {
                 }
             }
         }
+    }
+
+    /// A request that panicked: the panic hook has told what happened. It alone fails, and its connection goes on.
+    #[cold]
+    fn panicked(&mut self, start: usize, head: &ResponseHead<'_>, tools: &mut Tools) {
+        self.output.envelopes().truncate(start);
+        let message = ErrorMessage::plain(ErrorCode::Server, PANICKED);
+        self.put(&Outgoing::Error(&message), head, tools);
     }
 
     fn hold(&mut self, held: Held, bytes: u64, reservation: Option<Reservation>) {

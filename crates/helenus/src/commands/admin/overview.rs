@@ -59,6 +59,9 @@ fn print_tables(out: &mut impl Write, tables: &[TableLine]) -> Result<()> {
         let (disk, memory) = (mebibytes(table.disk_bytes), mebibytes(table.memtable_bytes));
         let (name, rows) = (name(table), table.memtable_rows);
         writeln!(out, "{name:width$} {:>9} {disk:>12} {memory:>12} {rows:>13}", table.sstables)?;
+        for failure in &table.failures {
+            writeln!(out, "{:width$} FAILED: {failure}", "")?;
+        }
     }
     Ok(())
 }

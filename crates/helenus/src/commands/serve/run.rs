@@ -3,7 +3,9 @@
 use super::super::watch::watch;
 use super::doors::ServedDoors;
 use super::ending::Ending;
-use super::says::{Progress, say, say_adopted, say_opened, say_where, say_without_effect, start_log};
+use super::says::{
+    Progress, refused, say, say_adopted, say_opened, say_where, say_without_effect, start_log,
+};
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
@@ -265,7 +267,7 @@ fn open(
     let progress = Progress::start(host, progress, log);
     let opened = Database::open(host.clone(), options);
     progress.end();
-    let (database, report) = opened?;
+    let (database, report) = opened.map_err(refused)?;
     say_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
     if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
         return Err(anyhow!(

@@ -1,7 +1,7 @@
 //! What a server says of its start and end, and its log.
 
 use helenus_engine::import::Adoption;
-use helenus_engine::{LogLoss, OpenProgress, OpenReport, OpenStage};
+use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::AdminServer;
 use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
@@ -67,17 +67,41 @@ pub(super) fn say_without_effect(log: &Log, settings: &Settings) {
     }
 }
 
+/// The error of a start that was refused. Where the log is the cause, it ends with the command that goes on all the same.
+pub(super) fn refused(error: Error) -> anyhow::Error {
+    let is_of_log = matches!(error, Error::LogDamaged { .. } | Error::Unappliable(_));
+    if !is_of_log {
+        return error.into();
+    }
+    let command: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
+    anyhow::anyhow!("{error}:\n  {} --skip-damaged-log", command.join(" "))
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 pub(super) fn say_opened(log: &Log, report: &OpenReport, took_ns: u64) {
-    for (segment, offset, loss) in &report.skipped {
-        let text = match loss {
-            LogLoss::Record => format!("damaged log: {}, the record at byte {offset}", segment.display()),
-            LogLoss::RestOfSegment => {
-                format!("damaged log: {} from byte {offset} to its end", segment.display())
-            }
-        };
+    for (segment, offset) in &report.skipped {
+        let text = format!("damaged log: {} from byte {offset} to its end", segment.display());
         log.say(
             &Entry::new("skipped", text).with("file", segment.display().to_string()).with("offset", *offset),
         );
+    }
+    for record in &report.unappliable {
+        let (segment, kept) = (record.segment.display(), record.kept.display());
+        let text = format!(
+            "a record that cannot be applied to {}: {segment} at byte {}: {}; it is kept in {kept}",
+            record.table, record.offset, record.problem
+        );
+        let entry = Entry::new("skipped", text).with("table", record.table.as_str());
+        let entry = entry.with("file", segment.to_string()).with("offset", record.offset);
+        log.say(&entry.with("kept", kept.to_string()));
     }
     for (table, damage) in &report.unreadable {
         let text = format!("{damage}; reads of {table} fail until its files are mended or removed");

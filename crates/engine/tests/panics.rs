@@ -1,0 +1,172 @@
+//! A panic costs the work that it happens in: a flush, a compaction or a read, at a drawn call of the disk, forward of which
+//! everything goes on. Other tables are written and read, the table is marked until its work goes well, its memtable and its
+//! records in the log stay, and after a crash all rows are there. `PANIC_RUNS` and `PANIC_SEED` run more, or others.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::{Database, Error, ReadRequest};
+use helenus_host::sim::{Call, Fault, Machine, Survives};
+use std::io::ErrorKind::Other;
+use std::sync::Arc;
+use support::random::{Random, from_environment};
+use support::{Write, command, create, rows_of, table, table_of};
+
+const CALLS: &[Call] = &[
+    Call::Open,
+    Call::Create,
+    Call::Read,
+    Call::Write,
+    Call::Allocate,
+    Call::SetSize,
+    Call::Sync,
+    Call::SyncDir,
+    Call::Rename,
+    Call::Remove,
+    Call::CreateDir,
+    Call::List,
+];
+
+struct Run {
+    machine: Machine,
+    database: Arc<Database>,
+    /// The rows of `t`, and as many of `other`.
+    rows: Vec<(i32, String)>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let machine = Machine::new(seed);
+        let database = support::open(&machine.host());
+        create(&database, vec![table("t", 1, false), table("other", 2, false)]);
+        Run { machine, database, rows: Vec::new() }
+    }
+
+    fn write(&mut self, count: usize) {
+        for _ in 0..count {
+            let c = self.rows.len() as i32;
+            let text = format!("row {c} {}", "x".repeat(300));
+            for name in ["t", "other"] {
+                let table = table_of(&self.database, name);
+                Write::default().insert(&table, c, &text, 1).to(&self.database, name, "key").wait().unwrap();
+            }
+            self.rows.push((c, text));
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(rows_of(&self.database, "other", "key"), self.rows);
+        assert_eq!(rows_of(&self.database, "t", "key"), self.rows);
+    }
+
+    /// A fault of files of `t` that panics.
+    fn draw(&self, random: &mut Random) {
+        let (call, nth) = (*random.pick(CALLS), 1 + random.below(6) as u64);
+        self.machine.fail(Fault::new(call, nth, Other).on("/ks/t-").panicking());
+    }
+
+    fn failures(&self) -> [Option<String>; 3] {
+        let status = self.database.status();
+        let line = status.tables.into_iter().find(|line| line.keyspace == "ks" && line.table == "t").unwrap();
+        [line.flush_failure, line.compaction_failure, line.read_panic]
+    }
+
+    fn read_cold(&self) -> Result<(), Error> {
+        let command = command(&self.database, "t", "key");
+        let view = self.database.view(&command.table)?;
+        let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+        self.database.read(&command, &view, request, &mut support::Ignoring, None).map(drop)
+    }
+
+    fn crash(&mut self) {
+        let after = self.machine.crash_image(Survives::OnlySynced);
+        self.machine.end_tasks();
+        self.machine = after;
+        self.database = support::open(&self.machine.host());
+    }
+}
+
+fn go(seed: u64, seen: &mut [usize; 4]) {
+    let mut random = Random::new(seed);
+    let mut run = Run::new(seed);
+    run.write(30);
+    let (t, other) = (table_of(&run.database, "t").id, table_of(&run.database, "other").id);
+    for _ in 0..4 {
+        run.write(10);
+        let what = random.below(4);
+        run.draw(&mut random);
+        let failed = match what {
+            0 => run.database.flush(t).map(drop).map_err(|error| error.to_string()),
+            1 => {
+                run.database.flush(other).unwrap();
+                run.database.compact(vec![t, other]).wait()
+            }
+            2 => run.read_cold().map_err(|error| error.to_string()),
+            _ => run.database.flush_all().map(drop).map_err(|error| error.to_string()),
+        };
+        if let Err(told) = &failed {
+            assert!(told.contains("on purpose, by a test") && told.contains("a bug"), "{what}: {told}");
+            seen[what] += 1;
+            assert!(run.failures().iter().flatten().any(|failure| failure.contains("on purpose")), "{what}");
+        }
+        run.machine.clear_faults();
+        run.check();
+        if random.chance(30) {
+            run.crash();
+            run.check();
+        }
+        // What failed goes well the next time.
+        run.database.flush_all().unwrap();
+        run.database.compact(vec![t, other]).wait().unwrap();
+        assert_eq!(run.failures()[..2], [None, None], "{what}");
+        run.check();
+    }
+    // A stop with a flush that panics says what is not written, and the next start has it.
+    run.write(5);
+    run.machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
+    let told = run.database.close().unwrap_err().to_string();
+    assert!(told.contains("ks.t") && !told.contains("ks.other"), "{told}");
+    run.machine.clear_faults();
+    run.crash();
+    run.check();
+    run.machine.end_tasks();
+}
+
+#[test]
+fn a_panic_costs_the_work_that_it_happens_in() {
+    let runs = from_environment("PANIC_RUNS", 25);
+    let first = from_environment("PANIC_SEED", 1);
+    let mut seen = [0; 4];
+    for seed in first..first + runs {
+        println!("seed {seed}");
+        go(seed, &mut seen);
+    }
+    println!("flushes, compactions, reads, flushes of all that panicked: {seen:?}");
+    assert!(runs < 25 || seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+#[test]
+fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_background() {
+    let machine = Machine::new(3);
+    let database = support::open_with(&machine.host(), |options| options.memory.memtables = 4 << 20);
+    create(&database, vec![table("t", 1, false), table("other", 2, false)]);
+    machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
+    for c in 0..1500 {
+        for name in ["t", "other"] {
+            // Its waits for memory are of no interest here.
+            drop(Write::default().insert(&table_of(&database, name), c, &"v".repeat(600), 1).to(&database, name, "key"));
+        }
+    }
+    machine.run_until_idle();
+    let flushed = |name: &str| {
+        let status = database.status();
+        status.tables.into_iter().find(|line| line.keyspace == "ks" && line.table == name).unwrap().flushes
+    };
+    assert!(flushed("other") > 0 && flushed("t") == 0);
+    machine.clear_faults();
+    machine.advance(2_000_000_000);
+    machine.run_until_idle();
+    assert!(flushed("t") > 0, "and is tried again");
+    machine.end_tasks();
+}
