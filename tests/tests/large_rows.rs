@@ -59,7 +59,8 @@ fn check(server: &Server, wanted: i32) {
 
 #[test]
 fn rows_of_more_cells_than_two_bytes_count_go_all_ways() {
-    let elements_each: i32 = std::env::var("LARGE_ROWS").map_or(70_000, |text| text.parse().expect("a number"));
+    let elements_each: i32 =
+        std::env::var("LARGE_ROWS").map_or(70_000, |text| text.parse().expect("a number"));
     let mut server = Server::start();
     let mut client = ready(&server);
     client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
@@ -89,7 +90,11 @@ fn rows_of_more_cells_than_two_bytes_count_go_all_ways() {
     check(&server, elements_each);
     // A second SSTable with the same rows, and both made one.
     let mut client = ready(&server);
-    run(&mut client, "UPDATE k.t SET m = m + ? WHERE k = 1 AND c = 1", &elements("map", 0, elements_each / 2));
+    run(
+        &mut client,
+        "UPDATE k.t SET m = m + ? WHERE k = 1 AND c = 1",
+        &elements("map", 0, elements_each / 2),
+    );
     server.admin(&["flush"]);
     server.admin(&["compact"]);
     check(&server, elements_each);

@@ -9,10 +9,11 @@
 
 use helenus_model::byte_comparable::component;
 use helenus_model::cell::{Cell, ColumnId};
-use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Change, Changes, PartitionUpdate, RangeBound};
 use helenus_model::packed::{Damaged, RowReader};
 use helenus_model::schema::{CellShape, CellShapes, ClusteringShape, Table};
+use helenus_sstable::deletion_time::INVALID_LOCAL_S;
 use helenus_sstable::index_bti::DeletionTimeBytes;
 
 /// Longest serialised partition key: SSTables store its length in two bytes.
@@ -99,7 +100,7 @@ impl Extent {
                             "the deletion of a partition cannot have a timestamp below 0 or a time after 2106",
                         ));
                     }
-                    self.deletion(deletion);
+                    self.deletion(deletion)?;
                 }
                 Change::RangeDeletion { start, end, deletion } => {
                     if deletion.is_live() {
@@ -107,7 +108,7 @@ impl Extent {
                     }
                     rule.bound(&start)?;
                     rule.bound(&end)?;
-                    self.deletion(deletion);
+                    self.deletion(deletion)?;
                 }
             }
         }
@@ -120,27 +121,52 @@ impl Extent {
         self.timestamp_us_max = self.timestamp_us_max.max(timestamp_us);
     }
 
-    fn deletion(&mut self, deletion: DeletionTime) {
-        if !deletion.is_live() {
-            self.timestamp(deletion.timestamp_us);
-            self.local_deletion_s_min = self.local_deletion_s_min.min(deletion.local_s);
+    fn deletion(&mut self, deletion: DeletionTime) -> Checked {
+        if deletion.is_live() {
+            return Ok(());
+        }
+        self.timestamp(deletion.timestamp_us);
+        self.local(deletion.local_s)
+    }
+
+    #[inline(always)]
+    fn liveness(&mut self, liveness: Liveness) -> Checked {
+        if liveness.is_none() {
+            return Ok(());
+        }
+        self.timestamp(liveness.timestamp_us);
+        match (liveness.ttl_s, liveness.expires_s) {
+            (0, NO_EXPIRY) => Ok(()),
+            (0, _) => Err(Refused("a row expires without a time to live")),
+            (ttl_s, expires_s) => self.expiry(ttl_s, expires_s),
         }
     }
 
     #[inline(always)]
-    fn liveness(&mut self, liveness: Liveness) {
-        if !liveness.is_none() {
-            self.timestamp(liveness.timestamp_us);
-            self.expiry(liveness.ttl_s, liveness.expires_s);
+    fn cell(&mut self, cell: &Cell) -> Checked {
+        self.timestamp(cell.timestamp_us);
+        match (cell.ttl_s, cell.local_deletion_s) {
+            (0, NO_EXPIRY) => Ok(()),
+            (0, local_s) => self.local(local_s),
+            (ttl_s, expires_s) => self.expiry(ttl_s, expires_s),
         }
     }
 
-    #[inline(always)]
-    fn expiry(&mut self, ttl_s: i32, local_s: i64) {
-        if ttl_s != 0 {
-            self.ttl_s_min = self.ttl_s_min.min(ttl_s);
+    fn expiry(&mut self, ttl_s: i32, expires_s: i64) -> Checked {
+        if ttl_s < 0 || ttl_s != EXPIRED_LIVENESS_TTL && expires_s < i64::from(ttl_s) {
+            return Err(Refused("a time to live below 0, or longer than until its end"));
+        }
+        self.ttl_s_min = self.ttl_s_min.min(ttl_s);
+        self.local(expires_s)
+    }
+
+    /// A time of deletion or expiry.
+    fn local(&mut self, local_s: i64) -> Checked {
+        if !(0..=INVALID_LOCAL_S).contains(&local_s) {
+            return Err(Refused("a time of deletion or expiry lies before 1970 or after 2106"));
         }
         self.local_deletion_s_min = self.local_deletion_s_min.min(local_s);
+        Ok(())
     }
 }
 
@@ -160,8 +186,8 @@ impl Rule<'_> {
             }
         }
         let head = row.head()?;
-        extent.liveness(head.liveness);
-        extent.deletion(head.deletion);
+        extent.liveness(head.liveness)?;
+        extent.deletion(head.deletion)?;
         let mut last = None;
         for _ in 0..head.complex_deletions {
             let (column, deletion) = row.complex_deletion()?;
@@ -169,7 +195,7 @@ impl Rule<'_> {
                 return Err(Refused("a collection is deleted that is none, or twice"));
             }
             last = Some(column);
-            extent.deletion(deletion);
+            extent.deletion(deletion)?;
         }
         row.begin_cells()?;
         let mut last: Option<ColumnId> = None;
@@ -182,8 +208,7 @@ impl Rule<'_> {
             }
             last = Some(cell.column);
             check_cell(shape, &cell)?;
-            extent.timestamp(cell.timestamp_us);
-            extent.expiry(cell.ttl_s, cell.local_deletion_s);
+            extent.cell(&cell)?;
         }
         Ok(())
     }

@@ -28,6 +28,11 @@ const CALLS: &[Call] = &[
     Call::List,
 ];
 
+/// Without a cache, so that reads come to the files.
+fn open(machine: &Machine) -> Arc<Database> {
+    support::open_with(&machine.host(), |options| options.memory.cache = 0)
+}
+
 struct Run {
     machine: Machine,
     database: Arc<Database>,
@@ -38,7 +43,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Run {
         let machine = Machine::new(seed);
-        let database = support::open(&machine.host());
+        let database = open(&machine);
         create(&database, vec![table("t", 1, false), table("other", 2, false)]);
         Run { machine, database, rows: Vec::new() }
     }
@@ -83,7 +88,7 @@ impl Run {
         let after = self.machine.crash_image(Survives::OnlySynced);
         self.machine.end_tasks();
         self.machine = after;
-        self.database = support::open(&self.machine.host());
+        self.database = open(&self.machine);
     }
 }
 
@@ -95,7 +100,13 @@ fn go(seed: u64, seen: &mut [usize; 4]) {
     for _ in 0..4 {
         run.write(10);
         let what = random.below(4);
-        run.draw(&mut random);
+        if what == 2 {
+            run.database.flush(t).unwrap();
+            run.machine
+                .fail(Fault::new(Call::Read, 1 + random.below(2) as u64, Other).on("/ks/t-").panicking());
+        } else {
+            run.draw(&mut random);
+        }
         let failed = match what {
             0 => run.database.flush(t).map(drop).map_err(|error| error.to_string()),
             1 => {
@@ -152,12 +163,16 @@ fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_bac
     let database = support::open_with(&machine.host(), |options| options.memory.memtables = 4 << 20);
     create(&database, vec![table("t", 1, false), table("other", 2, false)]);
     machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
-    for c in 0..1500 {
-        for name in ["t", "other"] {
-            // Its waits for memory are of no interest here.
-            drop(Write::default().insert(&table_of(&database, name), c, &"v".repeat(600), 1).to(&database, name, "key"));
+    // The waits for memory are of no interest here.
+    let write = |from: i32| {
+        for c in from..from + 1500 {
+            for name in ["t", "other"] {
+                let write = Write::default().insert(&table_of(&database, name), c, &"v".repeat(600), 1);
+                drop(write.to(&database, name, "key"));
+            }
         }
-    }
+    };
+    write(0);
     machine.run_until_idle();
     let flushed = |name: &str| {
         let status = database.status();
@@ -166,6 +181,7 @@ fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_bac
     assert!(flushed("other") > 0 && flushed("t") == 0);
     machine.clear_faults();
     machine.advance(2_000_000_000);
+    write(1500);
     machine.run_until_idle();
     assert!(flushed("t") > 0, "and is tried again");
     machine.end_tasks();

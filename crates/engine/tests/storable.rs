@@ -84,11 +84,15 @@ fn drawn(table: &Table, random: &mut Random) -> Changes {
                 let live = if random.chance(60) { Liveness::at(5) } else { Liveness::NONE };
                 let dead = if random.chance(20) { deletion(random) } else { DeletionTime::LIVE };
                 let complex = table.column("m").unwrap().id;
-                let complex: Vec<_> = random.chance(20).then(|| (complex, deletion(random))).into_iter().collect();
+                let complex: Vec<_> =
+                    random.chance(20).then(|| (complex, deletion(random))).into_iter().collect();
                 changes.row(prefix.iter().copied(), (live, dead), &complex, |row| {
                     for column in &table.regulars {
                         let paths = if column.ty.is_multi_cell() { random.below(4) } else { 1 };
-                        for path in (0..paths).filter(|_| random.chance(70)) {
+                        for path in 0..paths {
+                            if random.chance(30) {
+                                continue;
+                            }
                             let path = [[path as u8; 7].as_slice(), &[0x10; 9]].concat();
                             let of_path = column.ty.is_multi_cell().then_some(&path[..]);
                             let is_int = *column.name == *"n";
