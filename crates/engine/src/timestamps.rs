@@ -56,6 +56,11 @@ impl Timestamps {
         Ok(())
     }
 
+    /// The last timestamp given out.
+    pub fn last_us(&self) -> i64 {
+        self.last_us.load(Ordering::Relaxed)
+    }
+
     /// Now, microseconds: the wall clock, never behind a timestamp given out. Nothing is given out.
     pub fn now_us(&self) -> i64 {
         self.clock.wall_us().max(self.last_us.load(Ordering::Relaxed))

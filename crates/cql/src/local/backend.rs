@@ -272,7 +272,8 @@ impl LocalBackend {
             None => now.map(|now_us| (now_us, Some(now_us / 1_000_000)))?,
         };
         let now_s = request.now_s.or(now_s).unwrap_or_else(|| self.database.now_s());
-        Ok(Moment { timestamp_us, now_s, is_conditional: false })
+        let is_clients = request.timestamp_us.is_some();
+        Ok(Moment { timestamp_us, now_s, is_conditional: false, is_clients })
     }
 
     pub(super) fn now_us(&self) -> i64 {

@@ -1,10 +1,14 @@
-//! Runs what writes: plain statements straight from their values, all others in the turn of their partitions.
+//! Runs what writes: plain statements straight from their values, all others under the locks of their partitions.
 //!
-//! A statement or batch that reads first (conditions, operations on lists) takes the turn of all its partitions at once,
-//! reads, writes, and gives the turn back: another such write comes before or after it, never between. Its answer waits for
-//! the log, since it tells what others have written. Counters do the same within the engine (`Database::count`). Where
-//! reads or turns would have to be waited for, the answer is `WouldBlock`: nothing is written then, and the door runs the
-//! request again on a disk thread.
+//! A statement or batch that reads first (conditions, operations on lists) locks all its partitions at once, reads, writes,
+//! and unlocks: another such write comes before or after it, never between, and neither does a plain one
+//! (`engine/src/database/turns.rs`). What adds to a list locks too: the order of a list's elements is that of the times in
+//! their paths, which must be the order in which they are applied. A server timestamp is taken under the lock, so that it
+//! is later than all that was applied before. The answer waits for the log, since it tells what others have written.
+//! Counters do the same within the engine (`Database::count`).
+//!
+//! A plain write that meets a lock is made anew under it, with a new timestamp. Where reads or locks would have to be waited
+//! for, the answer is `WouldBlock`: nothing is written then, and the door runs the request again on a disk thread.
 
 use super::backend::LocalBackend;
 use super::consistency::{check_conditional, check_counting, check_read_before_write, check_write};
@@ -15,9 +19,18 @@ use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
 use crate::super_family;
 use helenus_engine::read::Stage;
-use helenus_engine::{ReadRequest, Ticket};
+use helenus_engine::{ReadRequest, Ticket, Turn};
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
+
+/// How a write stands to the locks of its partitions.
+#[derive(Clone, Copy)]
+enum Order<'a> {
+    /// It needs none, but may not pass one that was held since it was stamped; `None` where the client gave the timestamp.
+    Plain(Option<i64>),
+    /// These are they.
+    Locked(&'a Turn<'a>),
+}
 
 impl LocalBackend {
     /// Runs one statement.
@@ -37,7 +50,7 @@ impl LocalBackend {
         } else {
             check_write(request.consistency)?;
         }
-        if !plan.is_plain() {
+        if !plan.is_plain() || plan.adds_to_lists() {
             return self.run_batch(&[statement], None, moment, request);
         }
         let began_ns = request.began_ns(self.database());
@@ -46,7 +59,12 @@ impl LocalBackend {
         let mutation = collector.finish();
         let warnings = self.guard_write(&mutation, request)?;
         request.spent(self.database(), Stage::Plan, began_ns);
-        let ticket = self.write(&mutation, request)?;
+        let ticket = match self.write_in(&mutation, Order::Plain(moment.stamped_us()), request) {
+            Err(CqlError::WouldBlock) if request.may_block => {
+                return self.run_locked((&[statement], None), Wanted::default(), moment, request);
+            }
+            written => written?,
+        };
         Collector::keep(mutation);
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
@@ -59,24 +77,68 @@ impl LocalBackend {
         moment: Moment,
         request: &Request<'_>,
     ) -> Result<Answer> {
-        let began_ns = request.began_ns(self.database());
         let mut wanted = Wanted::default();
         for statement in statements {
             let asked = statement.plan.want(&statement.bindings, &mut wanted);
             asked.map_err(|error| first_refusal(error, statements))?;
         }
-        let (mut _turn, mut prior) = (None, None);
-        if !wanted.is_empty() {
+        let counts = statements.first().is_some_and(|statement| statement.plan.counts);
+        let adds_to_lists = statements.iter().any(|statement| statement.plan.adds_to_lists());
+        if wanted.is_empty() && !adds_to_lists {
+            let order = (!counts).then(|| Order::Plain(moment.stamped_us()));
+            match self.run_together((statements, kind), moment, (order, None), request) {
+                Err(CqlError::WouldBlock) if request.may_block && !counts => {}
+                done => return done,
+            }
+        }
+        self.run_locked((statements, kind), wanted, moment, request)
+    }
+
+    /// Runs statements without conditions as one write, under the locks of all their partitions.
+    fn run_locked(
+        &self,
+        (statements, kind): (&[Statement<'_>], Option<BatchKind>),
+        mut wanted: Wanted,
+        moment: Moment,
+        request: &Request<'_>,
+    ) -> Result<Answer> {
+        let reads = !wanted.is_empty();
+        if reads {
             self.guard_lists(statements)?;
             check_read_before_write(request.consistency)?;
-            _turn = Some(self.database().turn(wanted.turns(), request.may_block)?);
-            prior = Some(self.read_prior(&wanted, moment.now_s, request)?);
         }
+        for statement in statements {
+            let asked = statement.plan.want_locked(&statement.bindings, &mut wanted);
+            asked.map_err(|error| first_refusal(error, statements))?;
+        }
+        let locked = self.database().turn(wanted.turns(), request.may_block)?;
+        let moment = self.stamped_again(moment)?;
+        let prior = if reads { Some(self.read_prior(&wanted, moment.now_s, request)?) } else { None };
+        self.run_together((statements, kind), moment, (Some(Order::Locked(&locked)), prior.as_ref()), request)
+    }
+
+    /// The moment of a write that has just got its locks: later than all that was applied before, unless the client said when.
+    fn stamped_again(&self, moment: Moment) -> Result<Moment> {
+        match moment.is_clients {
+            true => Ok(moment),
+            false => Ok(Moment { timestamp_us: self.database().next_timestamp()?, ..moment }),
+        }
+    }
+
+    /// Makes one mutation of statements and writes it. `order` is `None` for counters, whose locks the engine takes.
+    fn run_together(
+        &self,
+        (statements, kind): (&[Statement<'_>], Option<BatchKind>),
+        moment: Moment,
+        (order, prior): (Option<Order<'_>>, Option<&Prior>),
+        request: &Request<'_>,
+    ) -> Result<Answer> {
+        let began_ns = request.began_ns(self.database());
         let mut collector = Collector::of_thread();
         // Cassandra finds a range that ends at null when it applies what all statements come to.
         let mut late = None;
         for statement in statements {
-            match statement.plan.apply(&statement.bindings, moment, prior.as_ref(), &mut collector) {
+            match statement.plan.apply(&statement.bindings, moment, prior, &mut collector) {
                 Err(error) if statement.plan.is_null_end(&error) => late = late.or(Some(error)),
                 applied => applied.map_err(|error| first_refusal(error, statements))?,
             }
@@ -91,10 +153,9 @@ impl LocalBackend {
             warnings.extend(self.tuning.batches().check(&mutation, kind, plans)?);
         }
         request.spent(self.database(), Stage::Plan, began_ns);
-        let counts = statements.first().is_some_and(|statement| statement.plan.counts);
-        let ticket = match counts {
-            true => self.count(&mutation, request)?,
-            false => self.write(&mutation, request)?,
+        let ticket = match order {
+            None => self.count(&mutation, request)?,
+            Some(order) => self.write_in(&mutation, order, request)?,
         };
         Collector::keep(mutation);
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
@@ -112,7 +173,7 @@ impl LocalBackend {
         check_conditional(request.consistency, request.serial_consistency)?;
         let mut wanted = Wanted::default();
         cas.want(&mut wanted);
-        let _turn = self.database().turn(wanted.turns(), request.may_block)?;
+        let locked = self.database().turn(wanted.turns(), request.may_block)?;
         let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
         let prior = self.read_prior(&wanted, now_s, request)?;
         let mut warnings = Vec::new();
@@ -120,11 +181,11 @@ impl LocalBackend {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
                 self.guard_lists(statements)?;
-                // Taken within the turn, and later than all that decided: no such write of the partition goes back.
+                // Taken under the lock, and later than all that decided: no write of the partition goes back.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
                 let mut collector = Collector::default();
                 for statement in statements {
-                    let moment = Moment { timestamp_us, now_s, is_conditional: true };
+                    let moment = Moment { timestamp_us, now_s, is_conditional: true, is_clients: false };
                     statement.plan.apply(&statement.bindings, moment, Some(&prior), &mut collector)?;
                 }
                 let mut mutation = collector.finish();
@@ -134,7 +195,7 @@ impl LocalBackend {
                 warnings = self.guard_write(&mutation, request)?;
                 let ticket = match mutation.updates.is_empty() {
                     true => self.database().written_so_far(),
-                    false => self.write(&mutation, request)?,
+                    false => self.write_in(&mutation, Order::Locked(&locked), request)?,
                 };
                 (cas.write_applied(out), ticket)
             }
@@ -149,13 +210,27 @@ impl LocalBackend {
             .map_err(|error| read_before_write_error(error, request.consistency))
     }
 
-    /// Writes a mutation as it is.
+    /// Writes a mutation as it is. Waits for locks if it may.
     pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+        match self.write_in(mutation, Order::Plain(None), request) {
+            Err(CqlError::WouldBlock) if request.may_block => {
+                let locked = self.database().lock_all(mutation, true)?;
+                self.write_in(mutation, Order::Locked(&locked), request)
+            }
+            written => written,
+        }
+    }
+
+    fn write_in(&self, mutation: &Mutation, order: Order<'_>, request: &Request<'_>) -> Result<Ticket> {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
         let began_ns = request.began_ns(self.database());
-        let written = self.database().write(&*super_family::stored(self.database(), mutation)?);
+        let stored = super_family::stored(self.database(), mutation)?;
+        let written = match order {
+            Order::Locked(locked) => self.database().write_locked(&stored, locked),
+            Order::Plain(stamped_us) => self.database().try_write(&stored, stamped_us),
+        };
         if let Some(probe) = request.probe {
             probe.lock().count_write(mutation);
             request.spent(self.database(), Stage::Write, began_ns);

@@ -21,7 +21,6 @@ use helenus_model::mutation::{Change, Changes, Mutation, PartitionUpdate};
 use helenus_model::packed::{Damaged, unpack};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
-use helenus_model::token::Token;
 use std::sync::Arc;
 
 /// Bytes of a number to be added.
@@ -38,13 +37,12 @@ impl Database {
         request: ReadRequest<'_>,
         mut probe: Option<&mut Probe>,
     ) -> Result<Ticket> {
-        let partitions = mutation.updates.iter().map(|update| (update.table.id, Token::of_key(&update.key)));
-        let _turn = self.turn(partitions, request.may_block)?;
+        let locked = self.lock_all(mutation, request.may_block)?;
         let mut counted = Mutation::default();
         for update in &mutation.updates {
             counted.updates.push(self.counted(update, request, probe.as_deref_mut())?);
         }
-        self.write(&counted)
+        self.write_locked(&counted, &locked)
     }
 
     fn counted(

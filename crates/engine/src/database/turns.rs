@@ -1,49 +1,99 @@
-//! Turns of partitions: who reads a partition in order to write it holds its turn from the read until the write is in
-//! the log and the memtable, so that no other such write comes between. Counters, conditional statements, operations on
-//! lists and tables with indexes take turns; plain writes do not.
+//! Partition locks: who reads a partition in order to write it holds its lock from the read until the write is in the
+//! log and the memtable. Counters, conditional statements and operations on lists lock; plain writes do not, but none of
+//! them comes between such a read and its write.
 //!
-//! A turn is held for the length of a read and an apply, never for a sync. Partitions share a fixed number of locks, so
-//! two of them may wait for each other without need, and a turn over several takes its locks in one order: no two turns
-//! ever wait in a circle, as long as nobody takes a second turn while holding one.
+//! How plain writes are kept out:
+//! 1. Whoever locks sets `after_us` of each lock to `LOCKED`, then waits until no write is within the gate (`Gate::pass`).
+//!    A write that was within is visible to the read that follows.
+//! 2. A plain write looks at `after_us` within the gate, before its log record. The locks of the gate order the two: a
+//!    write that enters after 1 finds `LOCKED`, leaves, and waits for the lock. No fence is needed for that, and a
+//!    partition that nobody locks costs its writes one load.
+//! 3. Unlocking sets `after_us` to the last server timestamp that was given out. A plain write whose timestamp is not
+//!    later was stamped before the locked write and would be hidden by it though it comes after it: it is stamped again.
+//!    So the order of server timestamps is the order in which locked and plain writes of a partition are applied.
+//!
+//! A lock is held for the length of a read and an apply, never for a sync. Partitions share a fixed number of locks, so
+//! two of them may wait for each other without need, and who locks several takes them in one order: nobody waits in a
+//! circle, as long as nobody locks a second time while holding one, or within the gate.
 
-use super::shared::Database;
+use super::shared::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::gate::Gate;
+use crate::timestamps::Timestamps;
 use helenus_model::schema::TableId;
 use helenus_model::token::Token;
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Locks of a database; far more than threads that could hold them.
 const LOCKS: usize = 1024;
 
+/// In the place of a timestamp: somebody holds the lock.
+const LOCKED: i64 = i64::MAX;
+
 /// The locks.
 pub(super) struct Turns {
     locks: Box<[Mutex<()>]>,
+    /// Of each lock: plain writes stamped at this or earlier may not go on. Apart from the locks, so that what plain
+    /// writes read changes only when somebody locks.
+    after_us: Box<[AtomicI64]>,
 }
 
-/// The turn of some partitions; given back when dropped.
-#[must_use = "a turn that is dropped at once keeps nobody out"]
+/// The locks of some partitions; given back when dropped.
+#[must_use = "a lock that is dropped at once keeps nobody out"]
 pub struct Turn<'a> {
-    _held: Vec<MutexGuard<'a, ()>>,
+    held: Vec<(MutexGuard<'a, ()>, &'a AtomicI64)>,
+    timestamps: &'a Timestamps,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let last_us = self.timestamps.last_us();
+        for (_, after_us) in &self.held {
+            after_us.store(last_us, Ordering::Release);
+        }
+    }
 }
 
 impl Turns {
     pub(super) fn new() -> Turns {
-        Turns { locks: (0..LOCKS).map(|_| Mutex::new(())).collect() }
+        Turns {
+            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            after_us: (0..LOCKS).map(|_| AtomicI64::new(i64::MIN)).collect(),
+        }
     }
 
-    fn take(&self, partitions: impl Iterator<Item = (TableId, Token)>, may_block: bool) -> Result<Turn<'_>> {
+    /// Whether a plain write may be applied to a partition: nobody holds its lock, and nobody has given it back since
+    /// `stamped_us`. The caller is within the gate.
+    pub(super) fn admits(&self, table: TableId, token: Token, stamped_us: i64) -> bool {
+        self.after_us
+            .get(lock_of(table, token))
+            .is_none_or(|after_us| after_us.load(Ordering::Acquire) < stamped_us)
+    }
+
+    fn take<'a>(
+        &'a self,
+        (gate, timestamps): (&Gate, &'a Timestamps),
+        partitions: impl Iterator<Item = (TableId, Token)>,
+        may_block: bool,
+    ) -> Result<Turn<'a>> {
         let mut wanted: Vec<usize> = partitions.map(|(table, token)| lock_of(table, token)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut held = Vec::with_capacity(wanted.len());
-        for lock in wanted.iter().filter_map(|index| self.locks.get(*index)) {
-            held.push(match lock.try_lock() {
+        let mut turn = Turn { held: Vec::with_capacity(wanted.len()), timestamps };
+        for (lock, after_us) in
+            wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
+        {
+            let guard = match lock.try_lock() {
                 Some(guard) => guard,
                 None if may_block => lock.lock(),
                 None => return Err(Error::WouldBlock),
-            });
+            };
+            after_us.store(LOCKED, Ordering::Relaxed);
+            turn.held.push((guard, after_us));
         }
-        Ok(Turn { _held: held })
+        gate.pass();
+        Ok(turn)
     }
 }
 
@@ -53,50 +103,112 @@ fn lock_of(table: TableId, token: Token) -> usize {
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % LOCKS
 }
 
+impl Shared {
+    pub(super) fn turn(
+        &self,
+        partitions: impl Iterator<Item = (TableId, Token)>,
+        may_block: bool,
+    ) -> Result<Turn<'_>> {
+        self.turns.take((&self.gate, &self.timestamps), partitions, may_block)
+    }
+}
+
 impl Database {
-    /// Takes the turn of partitions that are going to be read and then written. Take one turn for all partitions of a
-    /// statement or batch, never a second while one is held.
+    /// Locks partitions that are going to be read and then written. Lock all partitions of a statement or batch at once,
+    /// never a second time while one is held, and write with `write_locked`.
     ///
     /// # Errors
-    /// `WouldBlock` when somebody else has the turn of one and `may_block` is false.
+    /// `WouldBlock` when somebody else has the lock of one and `may_block` is false.
     pub fn turn(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,
         may_block: bool,
     ) -> Result<Turn<'_>> {
-        self.shared.turns.take(partitions, may_block)
+        self.shared.turn(partitions, may_block)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     fn partition(token: i64) -> (TableId, Token) {
         (TableId(uuid::Uuid::nil()), Token(token))
     }
 
-    #[test]
-    fn a_taken_turn_keeps_others_out_until_it_is_given_back() {
-        let turns = Turns::new();
-        let held = turns.take([partition(1), partition(2), partition(1)].into_iter(), false);
-        assert!(held.is_ok());
-        assert!(matches!(turns.take([partition(2)].into_iter(), false), Err(Error::WouldBlock)));
-        drop(held);
-        assert!(turns.take([partition(2)].into_iter(), false).is_ok());
+    /// The locks of a database that is nothing else.
+    struct Alone {
+        turns: Turns,
+        gate: Gate,
+        timestamps: Timestamps,
+    }
+
+    impl Alone {
+        fn new() -> Alone {
+            let clock = helenus_host::sim::Machine::new(1).host().clock;
+            Alone { turns: Turns::new(), gate: Gate::default(), timestamps: Timestamps::new(clock, 0) }
+        }
+
+        fn take(
+            &self,
+            partitions: impl Iterator<Item = (TableId, Token)>,
+            may_block: bool,
+        ) -> Result<Turn<'_>> {
+            self.turns.take((&self.gate, &self.timestamps), partitions, may_block)
+        }
+
+        fn admits(&self, token: i64, stamped_us: i64) -> bool {
+            let _gate = self.gate.enter();
+            let (table, token) = partition(token);
+            self.turns.admits(table, token, stamped_us)
+        }
     }
 
     #[test]
-    fn turns_over_many_partitions_in_any_order_neither_meet_nor_lock_each_other_out() {
-        let (turns, count) = (Turns::new(), AtomicU64::new(0));
+    fn a_held_lock_keeps_others_out_until_it_is_given_back() {
+        let alone = Alone::new();
+        let held = alone.take([partition(1), partition(2), partition(1)].into_iter(), false);
+        assert!(held.is_ok());
+        assert!(matches!(alone.take([partition(2)].into_iter(), false), Err(Error::WouldBlock)));
+        drop(held);
+        assert!(alone.take([partition(2)].into_iter(), false).is_ok());
+    }
+
+    #[test]
+    fn a_plain_write_passes_only_a_lock_that_was_given_back_before_it_was_stamped() {
+        let alone = Alone::new();
+        let before_us = alone.timestamps.next(None).unwrap();
+        assert!(alone.admits(1, before_us), "nobody has locked");
+        let held = alone.take([partition(1)].into_iter(), false).unwrap();
+        assert!(!alone.admits(1, i64::MAX - 1), "somebody holds the lock");
+        assert!(alone.admits(2, before_us), "of another partition");
+        let within_us = alone.timestamps.next(None).unwrap();
+        drop(held);
+        assert!(!alone.admits(1, before_us) && !alone.admits(1, within_us), "stamped before it was given back");
+        assert!(alone.admits(1, alone.timestamps.next(None).unwrap()));
+    }
+
+    #[test]
+    fn a_lock_that_was_refused_in_part_is_given_back() {
+        let alone = Alone::new();
+        let held = alone.take([partition(2)].into_iter(), false).unwrap();
+        assert!(alone.take([partition(1), partition(2), partition(3)].into_iter(), false).is_err());
+        let later_us = alone.timestamps.next(None).unwrap();
+        assert!(alone.admits(1, later_us) && alone.admits(3, later_us) && !alone.admits(2, later_us));
+        drop(held);
+    }
+
+    #[test]
+    fn locks_of_many_partitions_in_any_order_neither_meet_nor_lock_each_other_out() {
+        let (alone, count) = (Alone::new(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for thread in 0..4_i64 {
-                let (turns, count) = (&turns, &count);
+                let (alone, count) = (&alone, &count);
                 scope.spawn(move || {
                     for round in 0..500 {
                         let tokens = (0..8).map(|step| partition((round * 7 + step * (thread + 1)) % 13));
-                        let _turn = turns.take(tokens.chain([partition(99)]), true);
+                        let _turn = alone.take(tokens.chain([partition(99)]), true);
                         // 99 is in every turn, so a load and a store lose nothing.
                         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                     }
@@ -104,5 +216,36 @@ mod tests {
             }
         });
         assert_eq!(count.load(Ordering::Relaxed), 2000);
+    }
+
+    #[test]
+    fn plain_writes_never_come_between_the_read_and_the_write_of_who_holds_the_lock() {
+        let alone = Alone::new();
+        // Plain writes store what they are stamped with; who holds the lock must find the same at its end.
+        let value = AtomicI64::new(0);
+        let per_thread = if cfg!(miri) { 50 } else { 3000 };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..per_thread {
+                        let stamped_us = alone.timestamps.next(None).unwrap();
+                        let _gate = alone.gate.enter();
+                        if alone.turns.admits(partition(1).0, partition(1).1, stamped_us) {
+                            std::thread::yield_now();
+                            value.store(stamped_us, Ordering::Relaxed);
+                        }
+                    }
+                });
+                scope.spawn(|| {
+                    for _ in 0..per_thread / 10 {
+                        let _turn = alone.take([partition(1)].into_iter(), true);
+                        let found = value.load(Ordering::Relaxed);
+                        std::thread::yield_now();
+                        assert_eq!(value.load(Ordering::Relaxed), found);
+                        value.store(alone.timestamps.next(None).unwrap(), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
     }
 }

@@ -4,6 +4,7 @@
 //! may see what a power cut then takes back. See docs/decisions.
 
 use super::shared::{Database, Shared};
+use super::turns::Turn;
 use crate::commitlog::{Room, Ticket};
 use crate::error::{Error, Result};
 use crate::figures::SAMPLED;
@@ -16,14 +17,63 @@ use std::sync::atomic::Ordering;
 /// Partitions of a mutation whose places are asked for ahead.
 const FORESEEN: usize = 4;
 
+/// How a write stands to the locks of its partitions (`turns.rs`).
+#[derive(Clone, Copy)]
+enum Order {
+    /// It must not come between the read and the write of who holds one, nor be older than what that wrote.
+    Plain {
+        /// Its server timestamp; `NOT_STAMPED` without one.
+        stamped_us: i64,
+    },
+    /// The caller holds them, or writes what no statement writes to.
+    Locked,
+}
+
+/// In the place of a server timestamp: later than any, earlier than the mark of a lock.
+const NOT_STAMPED: i64 = i64::MAX - 1;
+
 impl Database {
-    /// Applies a mutation whole. The ticket says when it may be acknowledged.
+    /// Applies a mutation whole. The ticket says when it may be acknowledged. Waits while somebody holds the lock of one of
+    /// its partitions.
     ///
     /// # Errors
     /// `MutationTooLarge`; `LogFull` and `LogFailed` when the log cannot take it; `UnknownTable` for a table dropped
     /// meanwhile. Nothing was applied then.
     pub fn write(&self, mutation: &Mutation) -> Result<Ticket> {
-        self.shared.write(mutation)
+        match self.try_write(mutation, None) {
+            Err(Error::WouldBlock) => {
+                let locked = self.lock_all(mutation, true)?;
+                self.write_locked(mutation, &locked)
+            }
+            done => done,
+        }
+    }
+
+    /// Applies a mutation whole, unless it would have to wait. `stamped_us` is the server timestamp of what it writes;
+    /// `None` where clients gave the timestamps.
+    ///
+    /// # Errors
+    /// As `write`. `WouldBlock` when somebody holds the lock of one of its partitions, or has written to one after
+    /// `stamped_us` was given out: take the locks (`lock_all`), take a new timestamp and make the mutation anew.
+    pub fn try_write(&self, mutation: &Mutation, stamped_us: Option<i64>) -> Result<Ticket> {
+        self.shared.write_in(mutation, Order::Plain { stamped_us: stamped_us.unwrap_or(NOT_STAMPED) })
+    }
+
+    /// Applies a mutation all of whose partitions are locked by the caller.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_locked(&self, mutation: &Mutation, _locked: &Turn<'_>) -> Result<Ticket> {
+        self.shared.write_in(mutation, Order::Locked)
+    }
+
+    /// Locks all partitions of a mutation.
+    ///
+    /// # Errors
+    /// As `turn`.
+    pub fn lock_all(&self, mutation: &Mutation, may_block: bool) -> Result<Turn<'_>> {
+        let updates = mutation.updates.iter();
+        self.turn(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)
     }
 
     /// A ticket for all writes so far: for an answer that tells what they have written.
@@ -58,7 +108,12 @@ impl Database {
 }
 
 impl Shared {
+    /// Applies a mutation that is of no partition that anybody locks, or of one that the caller has locked.
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
+        self.write_in(mutation, Order::Locked)
+    }
+
+    fn write_in(&self, mutation: &Mutation, order: Order) -> Result<Ticket> {
         self.check_size(mutation)?;
         let extent = check_storable(mutation.updates.iter())?;
         self.check_room()?;
@@ -87,9 +142,16 @@ impl Shared {
             let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
             // What is applied below arrives from memory while the log is written.
             let mut tokens = [None; FORESEEN];
-            for (update, token) in mutation.updates.iter().zip(&mut tokens) {
-                let Some(store) = tables.get(&update.table.id) else { continue };
+            for (number, update) in mutation.updates.iter().enumerate() {
                 let of_key = Token::of_key(&update.key);
+                if let Order::Plain { stamped_us } = order
+                    && !self.turns.admits(update.table.id, of_key, stamped_us)
+                {
+                    return Err(Error::WouldBlock);
+                }
+                let (Some(store), Some(token)) = (tables.get(&update.table.id), tokens.get_mut(number)) else {
+                    continue;
+                };
                 store.view_briefly().current().foresee(of_key);
                 *token = Some(of_key);
             }

@@ -72,13 +72,15 @@ impl Rpc {
     }
 
     fn write_all(&self, batch: &Batch, work: &mut Work<'_>) -> Result<Left> {
-        let mut ticket = Ticket::ready();
+        let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !batch.counting.updates.is_empty() {
-            ticket = self.count_all(&batch.counting, work.manner)?;
+            ticket = self.count_all(&batch.counting, manner)?;
+            // A call that has counted cannot be run again.
+            manner.may_block = true;
         }
         if !batch.plain.updates.is_empty() {
             // Logged after the counters, and so ready after them.
-            ticket = self.write_changes(&batch.plain, work.manner)?;
+            ticket = self.write_changes(&batch.plain, manner)?;
         }
         work.reply.end(work.out);
         Ok(Left::Promise(ticket))

@@ -99,8 +99,14 @@ impl Rpc {
     }
 
     /// Writes plain changes.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another call holds the lock of a row and this one may not wait.
     pub(crate) fn write_changes(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
-        let ticket = self.database().write(mutation)?;
+        let ticket = match manner.may_block {
+            true => self.database().write(mutation)?,
+            false => self.database().try_write(mutation, None)?,
+        };
         manner.wrote(mutation);
         Ok(ticket)
     }

@@ -1,6 +1,6 @@
 //! cas: columns are written if those of the row are what the client expects.
 //!
-//! The turn of the row is held from the read to the write, as for CQL's conditional statements; what is written gets the
+//! The lock of the row is held from the read to the write, as for CQL's conditional statements; what is written gets the
 //! server's timestamp, later than all that was read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
@@ -35,7 +35,7 @@ impl Rpc {
         }
         check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
         let partition = (family.table.id, Token::of_key(asked.key));
-        let _turn = self.database().turn([partition].into_iter(), work.manner.may_block)?;
+        let locked = self.database().turn([partition].into_iter(), work.manner.may_block)?;
         let bytes = self.present(&family, asked.key, &expected, work.manner)?;
         let present = columns(&bytes)?;
         let holds = match &expected[..] {
@@ -57,7 +57,8 @@ impl Rpc {
             changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))?;
         }
         let mutation = Mutation { updates: vec![changes.finish()] };
-        let ticket = self.write_changes(&mutation, work.manner)?;
+        let ticket = self.database().write_locked(&mutation, &locked)?;
+        work.manner.wrote(&mutation);
         work.reply.success(&CASResult { success: true, current_values: None }, work.out);
         Ok(Left::Promise(ticket))
     }

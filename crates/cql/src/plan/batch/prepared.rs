@@ -82,7 +82,8 @@ impl BatchPlan {
     /// The moment of the batch's writes: its own timestamp instead of the request's, if it has one.
     pub(crate) fn moment(&self, moment: Moment, bindings: &Bindings<'_>) -> Result<Moment> {
         let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), moment.timestamp_us, bindings)?;
-        Ok(Moment { timestamp_us, ..moment })
+        let is_clients = moment.is_clients || self.attributes.timestamp.is_some();
+        Ok(Moment { timestamp_us, is_clients, ..moment })
     }
 }
 

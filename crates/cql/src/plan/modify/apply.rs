@@ -31,6 +31,15 @@ pub(crate) struct Moment {
     /// Whether conditions decide it. All its deletions but those of single cells are then a microsecond older than what
     /// it writes (`PartitionUpdate.updateAllTimestamp`).
     pub(crate) is_conditional: bool,
+    /// Whether the client gave the timestamp, with the request or the batch.
+    pub(crate) is_clients: bool,
+}
+
+impl Moment {
+    /// The timestamp, if the server gave it.
+    pub(crate) fn stamped_us(&self) -> Option<i64> {
+        (!self.is_clients).then_some(self.timestamp_us)
+    }
 }
 
 /// What every cell of one execution shares.
@@ -159,6 +168,14 @@ impl ModifyPlan {
                     partition.rows.insert(row_key(&self.table, &row)?);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Says which partitions an execution must lock, whether or not it reads them.
+    pub(crate) fn want_locked(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
+        for key in self.filter.partition_keys(&self.table, bindings)? {
+            wanted.partition(&self.table, &key);
         }
         Ok(())
     }

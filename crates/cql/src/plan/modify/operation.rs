@@ -87,6 +87,16 @@ impl Operations {
         Reads { regulars: any(&self.regular), statics: any(&self.statics) }
     }
 
+    /// Whether one puts elements behind or before those of a list.
+    pub(super) fn add_to_lists(&self) -> bool {
+        let adds = |operation: &Operation| match operation.action {
+            Action::Append(_) => matches!(operation.ty, CqlType::List { .. }),
+            Action::Prepend(_) => true,
+            _ => false,
+        };
+        self.regular.iter().chain(&self.statics).any(adds)
+    }
+
     pub(super) fn add(&mut self, table: &Table, column: &Column, action: Action) {
         let dropped_us = table.dropped.get(&column.name).map_or(i64::MIN, |dropped| dropped.dropped_us);
         let operation = Operation { column: column.id, ty: column.ty.clone(), action, dropped_us };

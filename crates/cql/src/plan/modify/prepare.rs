@@ -59,6 +59,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) conditions: Conditions,
     /// Whether the row, or the static row, must be read before it is written.
     pub(super) reads: Reads,
+    /// Whether elements are put behind or before those of a list.
+    pub(super) adds_to_lists: bool,
     /// The value that a row of a compact table must have and the statement does not give: refused when it is run.
     pub(super) missing_value: Option<Arc<str>>,
     /// Whether its table holds counters.
@@ -140,6 +142,7 @@ impl ModifyPlan {
             operations,
             conditions,
             reads: Reads::default(),
+            adds_to_lists: false,
             missing_value: None,
             counts: false,
             is_compact: false,
@@ -184,6 +187,7 @@ impl ModifyPlan {
             operations,
             conditions,
             reads,
+            adds_to_lists: false,
             missing_value: None,
             counts: false,
             is_compact: false,
@@ -222,6 +226,7 @@ impl ModifyPlan {
             operations,
             conditions,
             reads,
+            adds_to_lists: false,
             missing_value: None,
             counts: false,
             is_compact: false,
@@ -253,6 +258,7 @@ impl ModifyPlan {
                 );
             }
         }
+        self.adds_to_lists = self.operations.add_to_lists();
         self.straight = Straight::of(&self);
         Ok(self)
     }
@@ -305,6 +311,11 @@ impl ModifyPlan {
     /// Whether an operation reads what is there.
     pub(crate) fn reads_first(&self) -> bool {
         self.reads != Reads::default()
+    }
+
+    /// Whether it puts elements behind or before those of a list.
+    pub(crate) fn adds_to_lists(&self) -> bool {
+        self.adds_to_lists
     }
 
     /// The operations on lists that read first, in Cassandra's words (`Lists`).

@@ -1,8 +1,7 @@
 //! What a write must know before it is made: the rows that its conditions, its operations on lists or its additions are about.
 //!
-//! Every statement of a request says what it wants (`Wanted`); `local/writing.rs` takes the turn of those partitions, reads
-//! them through the path of every read (`Wanted::read`), and keeps the turn until the write that `Prior` decides is logged
-//! and visible. Reads may answer `WouldBlock`: nothing is written then.
+//! Every statement of a request says what it wants (`Wanted`); `local/writing.rs` locks those partitions, reads them through
+//! the path of every read (`Wanted::read`), and keeps the locks until the write that `Prior` decides is logged and visible. Reads may answer `WouldBlock`: nothing is written then.
 
 use super::prepare::ModifyPlan;
 use crate::analysis::Bindings;
@@ -71,7 +70,7 @@ impl Wanted {
         self.partitions.is_empty()
     }
 
-    /// The partitions whose turn is to be taken.
+    /// The partitions to be locked.
     pub(crate) fn turns(&self) -> impl Iterator<Item = (TableId, Token)> {
         self.partitions.iter().map(|partition| (partition.table.id, Token::of_key(&partition.key)))
     }
@@ -88,7 +87,7 @@ impl Wanted {
         mut probe: Option<&mut Probe>,
     ) -> Result<Prior> {
         let mut partitions = Vec::with_capacity(self.partitions.len());
-        for wanted in &self.partitions {
+        for wanted in self.partitions.iter().filter(|wanted| wanted.reads()) {
             let mut sink = Keep { table: &wanted.table, statics: None, rows: BTreeMap::new() };
             let command = wanted.command(now_s);
             super_family::read(database, &command, request, &mut sink, probe.as_deref_mut())?;
@@ -105,6 +104,11 @@ impl Wanted {
 }
 
 impl WantedPartition {
+    /// Whether anything of it is to be read; if not, it is locked alone.
+    fn reads(&self) -> bool {
+        self.statics || self.first_row || !self.rows.is_empty()
+    }
+
     fn command(&self, now_s: i64) -> ReadCommand {
         let filter = match self.first_row && self.rows.is_empty() {
             true => ClusteringFilter::Slices(vec![Slice::all()]),

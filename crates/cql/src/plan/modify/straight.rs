@@ -293,7 +293,7 @@ mod tests {
         let calls = CallContext { now_us: 5_000_000, unique_us: &|| 0, random: &|_| (), node: 0 };
         let values = BoundValues::ordered(&Sent::Positional(values), markers).unwrap();
         let bindings = Bindings { values, calls: &calls };
-        let moment = Moment { timestamp_us: 5_000_000, now_s: 5, is_conditional: false };
+        let moment = Moment { timestamp_us: 5_000_000, now_s: 5, is_conditional: false, is_clients: false };
         let mut collector = Collector::default();
         if let Err(error) = plan.apply(&bindings, moment, None, &mut collector) {
             return error.to_string();

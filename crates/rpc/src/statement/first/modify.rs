@@ -60,12 +60,14 @@ impl Rpc {
                 if family.counts { &mut counting } else { &mut plain }.updates.push(update);
             }
         }
-        let mut ticket = Ticket::ready();
+        let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !counting.updates.is_empty() {
-            ticket = self.count_all(&counting, work.manner)?;
+            ticket = self.count_all(&counting, manner)?;
+            // A call that has counted cannot be run again.
+            manner.may_block = true;
         }
         if !plain.updates.is_empty() {
-            ticket = self.write_changes(&plain, work.manner)?;
+            ticket = self.write_changes(&plain, manner)?;
         }
         let void = CqlResult { kind: CqlResultType::Void, rows: None, num: None, schema: None };
         work.reply.success(&void, work.out);
