@@ -31,6 +31,15 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
+    /// A read has seen writes that were refused when the commit log failed. They are in memory alone and nobody was told that
+    /// they are there, so nobody is told now.
+    #[error(
+        "the partition has writes that were refused when the commit log failed: {reason}; mend the cause and restart the server to read it"
+    )]
+    Unlogged {
+        /// The failure.
+        reason: String,
+    },
     /// The commit log holds a record that is not what was written.
     #[error(
         "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose \

@@ -23,6 +23,7 @@ impl From<Error> for CqlError {
             Error::Unstorable { .. } | Error::Unindexable { .. } => CqlError::Invalid(message),
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
             Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
+            Error::Unlogged { .. } => CqlError::ReadFailure { consistency: CONSISTENCY_ONE, reason: message },
             Error::TooManyTombstones => CqlError::TooManyTombstones { consistency: CONSISTENCY_ONE },
             Error::Table(_)
             | Error::IndexNotAvailable { .. }

@@ -3,7 +3,7 @@
 
 use super::is_of_entries;
 use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
-use helenus_engine::{Database, Error, ReadRequest, Result};
+use helenus_engine::{Database, Error, ReadRequest, Result, Ticket};
 use helenus_model::byte_comparable::{clustering_bound, clustering_key, decode_clustering};
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -272,6 +272,10 @@ impl RowSink for Unfolding<'_> {
 
     fn passed(&mut self, rows: u64, tombstones: u64) {
         self.sink.passed(rows, tombstones);
+    }
+
+    fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
+        self.sink.hold_until(ticket)
     }
 }
 

@@ -2,13 +2,14 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod cells;
 pub mod conformance;
 
 use helenus_cql::backend::{
     Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
 };
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
-use helenus_engine::{Database, DatabaseOptions};
+use helenus_engine::{Database, DatabaseOptions, Ticket};
 use helenus_host::sim::Machine;
 use std::sync::Arc;
 
@@ -60,9 +61,12 @@ pub struct Server {
 
 impl Server {
     pub fn open(seed: u64) -> Server {
-        let machine = Machine::new(seed);
-        let (database, _) =
-            Database::open(machine.host(), DatabaseOptions::new("/db")).expect("the database opens");
+        Server::over(Machine::new(seed), &DatabaseOptions::new("/db"))
+    }
+
+    /// The same on a machine that may have run one before.
+    pub fn over(machine: Machine, options: &DatabaseOptions) -> Server {
+        let (database, _) = Database::open(machine.host(), options.clone()).expect("the database opens");
         let backend = LocalBackend::new(database, LocalOptions::default());
         Server { machine, backend, identity: Identity::default() }
     }
@@ -104,6 +108,44 @@ impl Server {
             }
             _ => panic!("{query}: no rows"),
         }
+    }
+
+    /// Runs a statement as a door does: first without waiting for anything, then where it may wait. The answer may be looked
+    /// at once the ticket is ready.
+    pub fn begin(&self, query: &str) -> Result<(Answer, Ticket), CqlError> {
+        let mut out = Collected::default();
+        let mut request = Request { may_block: false, ..self.request(None) };
+        let mut answer = self.backend.query(query, &request, &mut out);
+        if matches!(answer, Err(CqlError::WouldBlock)) {
+            out.clear();
+            request.may_block = true;
+            answer = self.backend.query(query, &request, &mut out);
+        }
+        let helenus_cql::backend::Answer { outcome, warnings } = answer?;
+        let none = || Arc::new(ResultColumns { columns: Vec::new(), id: [0; 16] });
+        let (columns, ticket) = match outcome {
+            Outcome::Rows { columns, ticket, .. } => (columns, ticket.unwrap_or_else(Ticket::ready)),
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => (none(), ticket),
+            Outcome::UsedKeyspace(_) => (none(), Ticket::ready()),
+        };
+        Ok((Answer { columns, rows: out.rows, warnings, paging_state: None }, ticket))
+    }
+
+    /// The same, and waits for the ticket.
+    pub fn ask(&self, query: &str) -> Result<Answer, CqlError> {
+        let (answer, ticket) = self.begin(query)?;
+        ticket.wait()?;
+        Ok(answer)
+    }
+
+    /// What it asks.
+    pub fn backend(&self) -> &LocalBackend {
+        &self.backend
+    }
+
+    /// The machine it runs on.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Prepares a statement.

@@ -81,6 +81,9 @@ pub struct CommitLog {
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     pub(super) announcer: Arc<Announcer>,
+    /// Why nothing is appended, written or synced any more.
+    refusal: OnceLock<String>,
+    /// The same, once what was refused has been taken back as far as the disk lets it (`settle`): only then is anybody told.
     failure: OnceLock<String>,
     /// How long syncs take, nanoseconds.
     syncs: Meter,
@@ -119,6 +122,9 @@ struct State {
     /// The next segment could not be made, and that was told.
     is_full: bool,
 }
+
+/// A record of a mutation whose head is still to be filled in.
+pub(crate) struct MutationRecord(Vec<u8>);
 
 /// Bytes on their way to a segment.
 struct Chunk {
@@ -279,6 +285,7 @@ impl CommitLog {
             written: AtomicU64::new(start),
             synced: AtomicU64::new(start),
             announcer,
+            refusal: OnceLock::new(),
             failure: OnceLock::new(),
             syncs: Meter::default(),
             sync_task: OnceLock::new(),
@@ -291,8 +298,8 @@ impl CommitLog {
         Ok(log)
     }
 
-    /// Appends a mutation. The ticket says when it may be acknowledged.
-    pub fn append(self: &Arc<Self>, mutation: &Mutation, derived: &[PartitionUpdate]) -> Result<Ticket> {
+    /// The record of a mutation and of what its indexes get, for `append`.
+    pub(crate) fn record(mutation: &Mutation, derived: &[PartitionUpdate]) -> MutationRecord {
         let updates = || mutation.updates.iter().chain(derived);
         let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
         // A large one is padded to a whole page where it is.
@@ -300,6 +307,16 @@ impl CommitLog {
         let mut bytes = Vec::with_capacity(HEAD + 8 + size + padding);
         bytes.resize(HEAD, 0);
         record::put_mutation(mutation, derived, &mut bytes);
+        MutationRecord(bytes)
+    }
+
+    /// Appends the record of a mutation, which is of these updates. The ticket says when it may be acknowledged.
+    pub(crate) fn append(
+        self: &Arc<Self>,
+        MutationRecord(bytes): MutationRecord,
+        (mutation, derived): (&Mutation, &[PartitionUpdate]),
+    ) -> Result<Ticket> {
+        let updates = || mutation.updates.iter().chain(derived);
         let content_bytes = bytes.len() - HEAD;
         let mut state = self.state.lock();
         self.make_room(&mut state, content_bytes + layout_bytes(updates()))?;
@@ -332,19 +349,36 @@ impl CommitLog {
         }
     }
 
-    /// Appends the record that a table was emptied: its records before this one are void.
-    pub fn append_truncate(self: &Arc<Self>, table: TableId) -> Result<Ticket> {
-        let mut content = Vec::new();
-        record::put_truncate(table, &mut content);
-        let position = self.append_content(&content, Some(table))?;
-        Ok(Ticket::new(self.clone(), position))
+    /// Appends the records that tables were emptied, all or none: their records before these are void. Returns where the last
+    /// one ends.
+    pub fn append_truncate(&self, tables: &[TableId]) -> Result<LogPosition> {
+        let contents: Vec<Vec<u8>> = tables
+            .iter()
+            .map(|table| {
+                let mut content = Vec::new();
+                record::put_truncate(*table, &mut content);
+                content
+            })
+            .collect();
+        let bytes = contents.iter().map(|content| content.len() + HEAD).sum();
+        let mut state = self.state.lock();
+        self.make_room(&mut state, bytes)?;
+        let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
+        let mut end = LogPosition::START;
+        for (table, content) in tables.iter().zip(&contents) {
+            end = active.put(content);
+            active.dirty.insert(*table, end);
+        }
+        drop(state);
+        self.wake_sync();
+        Ok(end)
     }
 
     /// Reserves server timestamps up to `timestamp_us`, ahead of giving them out.
     pub fn reserve_timestamps(self: &Arc<Self>, timestamp_us: i64) -> Result<Ticket> {
         let mut content = Vec::new();
         record::put_timestamp_reserve(timestamp_us, &mut content);
-        let position = self.append_content(&content, None)?;
+        let position = self.append_content(&content)?;
         let mut state = self.state.lock();
         state.timestamp_reserve_us = state.timestamp_reserve_us.max(timestamp_us);
         drop(state);
@@ -357,7 +391,7 @@ impl CommitLog {
     pub fn mark_flushed(self: &Arc<Self>, table: TableId, position: LogPosition) -> Result<()> {
         let mut content = Vec::new();
         record::put_flushed([(table, position)].into_iter(), &mut content);
-        let end = self.append_content(&content, None)?;
+        let end = self.append_content(&content)?;
         self.state.lock().flushed.insert(table, position);
         self.sync_up_to(end)?;
         self.remove_segments()
@@ -429,7 +463,27 @@ impl CommitLog {
     /// Hands all records appended before to the operating system. After this they survive the death of the process.
     pub fn write_out(&self) -> Result<()> {
         let target = self.position();
-        self.write_out_alone(&self.writing.lock(), target)
+        let written = {
+            let writing = self.writing.lock();
+            self.write_out_alone(&writing, target)
+        };
+        written.inspect_err(|_| self.settle(&self.syncing.lock()))
+    }
+
+    /// Waits until everything up to `position` may be acknowledged.
+    pub(crate) fn secure(&self, position: LogPosition) -> Result<()> {
+        match self.options.mode.waits_for_sync() {
+            true => self.sync_up_to(position),
+            false if self.is_safe(position) => Ok(()),
+            false => self.write_out(),
+        }
+    }
+
+    /// Whether everything up to `position` may be acknowledged.
+    #[inline]
+    pub(crate) fn is_safe(&self, position: LogPosition) -> bool {
+        let reached = if self.options.mode.waits_for_sync() { &self.synced } else { &self.written };
+        reached.load(Ordering::Acquire) >= position.0
     }
 
     /// Writes out everything up to `target`, and what comes with it: what others append meanwhile they write themselves, in one
@@ -477,7 +531,11 @@ impl CommitLog {
 
     /// Writes out and syncs what has been appended so far.
     pub(super) fn sync_now(&self) -> Result<()> {
-        let _syncing = self.syncing.lock();
+        let syncing = self.syncing.lock();
+        self.sync_alone().inspect_err(|_| self.settle(&syncing))
+    }
+
+    fn sync_alone(&self) -> Result<()> {
         let (files, target) = {
             let writing = self.writing.lock();
             self.write_out_alone(&writing, self.position())?;
@@ -594,20 +652,22 @@ impl CommitLog {
 
     /// The first failure, if the log has failed.
     pub(super) fn check_failure(&self) -> Result<()> {
-        match self.failure.get() {
+        match self.refusal.get() {
             None => Ok(()),
             Some(reason) => Err(Error::LogFailed { reason: reason.clone() }),
         }
     }
 
-    fn append_content(self: &Arc<Self>, content: &[u8], dirty: Option<TableId>) -> Result<LogPosition> {
+    /// The first failure, once all that could be done about it is done.
+    pub(super) fn settled_failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    fn append_content(&self, content: &[u8]) -> Result<LogPosition> {
         let mut state = self.state.lock();
         self.make_room(&mut state, content.len())?;
         let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
         let position = active.put(content);
-        if let Some(table) = dirty {
-            active.dirty.insert(table, position);
-        }
         drop(state);
         self.wake_sync();
         Ok(position)
@@ -743,19 +803,58 @@ impl CommitLog {
         if synced.segment() == segment { synced.offset() } else { 0 }
     }
 
+    /// Refuses all that is not safe yet, and whatever comes. The caller lets go of `writing`, then calls `settle`.
     fn fail(&self, reason: String) -> Error {
-        if self.failure.set(reason.clone()).is_ok() {
-            self.options.journal.note(&Event::LogFailed { reason: &reason });
-        }
-        let reason = self.failure.get().cloned().unwrap_or(reason);
-        self.announcer.announce();
+        let reason = self.refusal.get_or_init(|| reason).clone();
         Error::LogFailed { reason }
     }
 
     /// A panic of the sync worker fails the log, as an error of its own does: nobody would sync what comes after.
     pub(super) fn fail_after(&self, error: &Error) {
         if matches!(error, Error::Panicked { .. }) {
-            self.fail(error.to_string());
+            let _told = self.fail(error.to_string());
+            self.settle(&self.syncing.lock());
+        }
+    }
+
+    /// Takes back what was refused, and tells everybody that waits. Whoever calls `fail` calls this before it returns.
+    ///
+    /// A record that was refused may have got to the operating system all the same: its write was cut short, or its sync
+    /// failed. A later start would find it, and show what was refused. So the log is cut where it is safe, before anybody is
+    /// told: nothing is written or synced any more, and who holds `syncing` knows how far that came. Where the disk does not
+    /// take the cut either, a start may find the records; then they are there for good, in whole, as after an answer that was
+    /// lost.
+    fn settle(&self, _syncing: &MutexGuard<'_, ()>) {
+        let Some(reason) = self.refusal.get().filter(|_| self.failure.get().is_none()) else { return };
+        {
+            // Nobody writes behind the cut.
+            let _writing = self.writing.lock();
+            let reached = if self.options.mode.waits_for_sync() { &self.synced } else { &self.written };
+            self.cut(LogPosition(reached.load(Ordering::Acquire)));
+        }
+        if self.failure.set(reason.clone()).is_ok() {
+            self.options.journal.note(&Event::LogFailed { reason });
+        }
+        self.announcer.announce();
+    }
+
+    /// Ends the log at a place, as far as the disk lets it. The last segment first: replay takes what it finds up to the first
+    /// place without a record.
+    fn cut(&self, end: LogPosition) {
+        let disk = &*self.host.disk;
+        let numbers = end.segment()..self.state.lock().next_number;
+        for number in numbers.rev() {
+            let path = segment_path(&self.options.dir, number);
+            let offset = if number == end.segment() { end.offset().max(SEGMENT_HEAD) } else { SEGMENT_HEAD };
+            if !disk.exists(&path) {
+                continue;
+            }
+            let Ok(file) = disk.open_write(&path) else { continue };
+            // Where the size cannot be set, a head of zeroes ends the records as well.
+            let shortened = file.set_size(u64::from(offset));
+            let ended = shortened.or_else(|_| file.write_all_at(&[0; HEAD], u64::from(offset)));
+            // The process may go on to live for long, and the machine be cut then.
+            let _ = ended.and_then(|()| file.sync());
         }
     }
 

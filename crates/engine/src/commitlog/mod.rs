@@ -16,6 +16,7 @@ mod sync;
 mod ticket;
 mod unappliable;
 
+pub(crate) use append::MutationRecord;
 pub use append::{CommitLog, LogOptions, SyncMode};
 pub use record::LogPosition;
 pub(crate) use record::{LoggedUpdates, Record};

@@ -11,7 +11,7 @@ use helenus_sstable::checksum::Crc32;
 use uuid::Uuid;
 
 /// A place in the log: segments in order, bytes within.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
 impl LogPosition {

@@ -3,7 +3,7 @@
 use super::append::CommitLog;
 use super::record::LogPosition;
 use crate::announce::Announcer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memtable::MemoryAccount;
 use helenus_host::{Signal, Tasks};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Ticket {
     logged: Option<(Arc<CommitLog>, LogPosition)>,
     /// `None` when there is memory enough.
     room: Option<Room>,
+    /// Whether it is of a read, whose answer tells of the writes up to its place.
+    is_of_read: bool,
     /// Of a backend that is not this engine.
     foreign: Option<(Arc<AtomicBool>, Arc<Signal>)>,
 }
@@ -33,6 +35,25 @@ pub(crate) struct Room {
 impl Ticket {
     pub(super) fn new(log: Arc<CommitLog>, position: LogPosition) -> Ticket {
         Ticket { logged: Some((log, position)), ..Ticket::default() }
+    }
+
+    /// A ticket for the answer of a read that has seen writes up to this place.
+    pub(crate) fn of_read(log: Arc<CommitLog>, position: LogPosition) -> Ticket {
+        Ticket { logged: Some((log, position)), is_of_read: true, ..Ticket::default() }
+    }
+
+    /// Of two reads for one answer, the ticket that is ready last.
+    #[must_use]
+    pub fn later_of(self, other: Option<Ticket>) -> Ticket {
+        match other {
+            Some(other) if other.position() > self.position() => other,
+            _ => self,
+        }
+    }
+
+    /// Whether a read waits for it, and not a write.
+    pub fn is_of_read(&self) -> bool {
+        self.is_of_read
     }
 
     /// A ticket of another backend (a gateway, a server of canned answers): ready once `done` is set, which is told to
@@ -56,7 +77,7 @@ impl Ticket {
         self.logged.as_ref().map(|(_, position)| *position)
     }
 
-    /// Whether the write may be acknowledged. `Err` if the log has failed before it was safe.
+    /// Whether the write may be acknowledged, or the read answered. `Err` if the log has failed before it was safe.
     pub fn is_ready(&self) -> Result<bool> {
         if self.room.as_ref().is_some_and(|room| room.account.bytes() >= room.bytes_max) {
             return Ok(false);
@@ -69,12 +90,16 @@ impl Ticket {
         let Some((log, position)) = &self.logged else {
             return Ok(self.foreign.as_ref().is_none_or(|(done, _)| done.load(Ordering::Acquire)));
         };
-        let reached = if log.options.mode.waits_for_sync() { &log.synced } else { &log.written };
-        if reached.load(Ordering::Acquire) >= position.0 {
+        if log.is_safe(*position) {
             return Ok(true);
         }
-        log.check_failure()?;
-        Ok(false)
+        match log.settled_failure() {
+            None => Ok(false),
+            // It may have become safe just before.
+            Some(_) if log.is_safe(*position) => Ok(true),
+            Some(reason) if self.is_of_read => Err(Error::Unlogged { reason: reason.to_owned() }),
+            Some(reason) => Err(Error::LogFailed { reason: reason.to_owned() }),
+        }
     }
 
     /// Blocks until the write may be acknowledged.
@@ -82,7 +107,8 @@ impl Ticket {
         let mut ready = || self.is_ready().unwrap_or(true);
         if let Some((log, _)) = &self.logged {
             if !log.options.mode.waits_for_sync() {
-                log.write_out()?;
+                // A log that has failed says so below.
+                let _told = log.write_out();
             }
             log.host.tasks.wait_until(&log.announcer.changed, &mut ready);
         } else if let Some(room) = &self.room {

@@ -296,6 +296,11 @@ impl RowSink for OwnShards<'_> {
         Ok(Taken::Counted)
     }
 
+    fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
+        // What is written for what was read is logged behind it.
+        None
+    }
+
     fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
         Ok(Taken::Skipped)
     }

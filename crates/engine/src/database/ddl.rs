@@ -59,6 +59,10 @@ impl Database {
         next.epoch = present.epoch + 1;
         let (added, dropped) = self.stores_after(&next)?;
         let ticket = shared.write(&mutation)?;
+        // Nobody sees a schema that may yet be refused.
+        if let (Some(log), Some(position)) = (&shared.log, ticket.position()) {
+            log.secure(position)?;
+        }
         // Only now: a definition that the log has not taken must not get into a file.
         for (table, _) in stored_tables(&next) {
             if let Some(store) = added.get(&table.id) {

@@ -1,6 +1,7 @@
 //! The read path's door: a command over the present view of its table.
 
 use super::shared::Database;
+use crate::commitlog::{LogPosition, Ticket};
 use crate::error::{Error, Result};
 use crate::figures::SAMPLED;
 use crate::journal::Event;
@@ -45,7 +46,8 @@ impl Database {
     /// Runs a read over a view. With a probe it is counted and timed (`read::Probe` says how to use one).
     ///
     /// # Errors
-    /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, damage of a file.
+    /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, damage of a file. `Unlogged` when it has seen
+    /// writes that were refused since the log failed.
     pub fn read(
         &self,
         command: &ReadCommand,
@@ -60,7 +62,7 @@ impl Database {
         let cx = &mut scratch.cx;
         (cx.may_block, cx.fill_cache) = (request.may_block, fill_cache);
         (cx.touched, cx.stopwatch) = (Touched::default(), None);
-        scratch.sstables_asked = 0;
+        (scratch.sstables_asked, scratch.logged) = (0, view.emptied_at);
         let clock = &self.shared.host.clock;
         if let Some(probe) = &probe {
             let start = if probe.disk_alone { Stopwatch::start_of_disk } else { Stopwatch::start };
@@ -114,8 +116,31 @@ impl Database {
             Ok(_) | Err(_) => {}
         }
         sink.passed(scratch.rows_passed, scratch.tombstones_passed);
+        let logged = scratch.logged;
         self.shared.scratches.give_back(scratch);
-        end
+        match end {
+            Ok(end) => self.hold_until_safe(logged, request.may_block, sink).map(|()| end),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps an answer back that tells of writes which may yet be refused.
+    pub(crate) fn hold_until_safe(
+        &self,
+        logged: LogPosition,
+        may_block: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<()> {
+        let Some(log) = self.shared.log.as_ref().filter(|log| !log.is_safe(logged)) else { return Ok(()) };
+        let ticket = Ticket::of_read(log.clone(), logged);
+        if ticket.is_ready()? {
+            return Ok(());
+        }
+        match sink.hold_until(ticket) {
+            None => Ok(()),
+            Some(ticket) if may_block => ticket.wait(),
+            Some(_) => Err(Error::WouldBlock),
+        }
     }
 
     #[cold]

@@ -185,7 +185,10 @@ mod tests {
         assert!(alone.admits(2, before_us), "of another partition");
         let within_us = alone.timestamps.next(None).unwrap();
         drop(held);
-        assert!(!alone.admits(1, before_us) && !alone.admits(1, within_us), "stamped before it was given back");
+        assert!(
+            !alone.admits(1, before_us) && !alone.admits(1, within_us),
+            "stamped before it was given back"
+        );
         assert!(alone.admits(1, alone.timestamps.next(None).unwrap()));
     }
 

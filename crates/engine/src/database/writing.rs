@@ -3,19 +3,18 @@
 //! A write becomes visible when it is in the memtable, which is before its sync in `batch` and `group` mode: a read
 //! may see what a power cut then takes back. See docs/decisions.
 
-use super::shared::{Database, Shared};
+use super::shared::{Database, Shared, Tables};
 use super::turns::Turn;
-use crate::commitlog::{Room, Ticket};
+use crate::commitlog::{CommitLog, LogPosition, MutationRecord, Room, Ticket};
 use crate::error::{Error, Result};
 use crate::figures::SAMPLED;
 use crate::index::derived;
+use crate::memtable::{Memtable, PartitionTurn};
 use crate::storable::{Extent, check};
+use crate::table::View;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::token::Token;
 use std::sync::atomic::Ordering;
-
-/// Partitions of a mutation whose places are asked for ahead.
-const FORESEEN: usize = 4;
 
 /// How a write stands to the locks of its partitions (`turns.rs`).
 #[derive(Clone, Copy)]
@@ -29,8 +28,26 @@ enum Order {
     Locked,
 }
 
+impl Order {
+    /// Whether the write's timestamp is later than those of the plain writes of the partition before it.
+    fn is_next(self, memtable: &Memtable, turn: &PartitionTurn<'_>) -> bool {
+        match self {
+            Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked => true,
+            Order::Plain { stamped_us } => memtable.is_next(turn, stamped_us),
+        }
+    }
+}
+
 /// In the place of a server timestamp: later than any, earlier than the mark of a lock.
 const NOT_STAMPED: i64 = i64::MAX - 1;
+
+/// A mutation that can be applied, and what its indexes get.
+struct Checked<'a> {
+    mutation: &'a Mutation,
+    extent: Extent,
+    derived: &'a [PartitionUpdate],
+    of_derived: Extent,
+}
 
 impl Database {
     /// Applies a mutation whole. The ticket says when it may be acknowledged. Waits while somebody holds the lock of one of
@@ -140,41 +157,11 @@ impl Shared {
                 false => Vec::new(),
             };
             let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
-            // What is applied below arrives from memory while the log is written.
-            let mut tokens = [None; FORESEEN];
-            for (number, update) in mutation.updates.iter().enumerate() {
-                let of_key = Token::of_key(&update.key);
-                if let Order::Plain { stamped_us } = order
-                    && !self.turns.admits(update.table.id, of_key, stamped_us)
-                {
-                    return Err(Error::WouldBlock);
-                }
-                let (Some(store), Some(token)) = (tables.get(&update.table.id), tokens.get_mut(number)) else {
-                    continue;
-                };
-                store.view_briefly().current().foresee(of_key);
-                *token = Some(of_key);
+            let checked = Checked { mutation, extent, derived: &derived, of_derived };
+            match &mutation.updates[..] {
+                [update] => self.write_one(&tables, update, &checked, order)?,
+                _ => self.write_several(&tables, &checked, order)?,
             }
-            let ticket = match &self.log {
-                Some(log) => log.append(mutation, &derived)?,
-                None => Ticket::ready(),
-            };
-            for (number, update) in mutation.updates.iter().chain(&derived).enumerate() {
-                let Some(store) = tables.get(&update.table.id) else { continue };
-                let view = store.view_briefly();
-                let writes = &view.figures.writes;
-                let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
-                let foreseen = tokens.get(number).copied().flatten();
-                let token = foreseen.unwrap_or_else(|| Token::of_key(&update.key));
-                let extent = if number < mutation.updates.len() { &extent } else { &of_derived };
-                view.current().apply(update, token, extent);
-                if let Some(began_ns) = began_ns {
-                    let now_ns = self.host.clock.monotonic_ns();
-                    writes.record(now_ns.saturating_sub(began_ns), now_ns);
-                    view.figures.top_writes.add(&update.key, SAMPLED);
-                }
-            }
-            ticket
         };
         if self.memory.bytes() < self.options.memory.memtables {
             return Ok(ticket);
@@ -185,6 +172,123 @@ impl Shared {
             announcer: self.announcer.clone(),
             tasks: self.host.tasks.clone(),
         }))
+    }
+
+    /// Writes a mutation of one partition; the caller is within the gate.
+    fn write_one(
+        &self,
+        tables: &Tables,
+        update: &PartitionUpdate,
+        checked: &Checked<'_>,
+        order: Order,
+    ) -> Result<Ticket> {
+        let token = Token::of_key(&update.key);
+        if !self.admits(update, token, order) {
+            return Err(Error::WouldBlock);
+        }
+        let store = tables.get(&update.table.id).ok_or_else(|| Error::unknown(&update.table))?;
+        let view = store.view_briefly();
+        let memtable = view.current();
+        // What is applied below arrives from memory while the record is made.
+        memtable.foresee(token);
+        let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
+        let partition = memtable.place(token, &update.key);
+        let turn = partition.content().turn();
+        if !order.is_next(memtable, &turn) {
+            return Err(Error::WouldBlock);
+        }
+        let (ticket, logged) = self.append(record, checked)?;
+        self.apply(&view, update, || memtable.apply_in(&turn, partition, update, (&checked.extent, logged)));
+        // Of an index nobody asks for an order, but its table comes first.
+        self.apply_derived(tables, checked, logged);
+        Ok(ticket)
+    }
+
+    /// Writes a mutation of any number of partitions, in the turns of all of them; the caller is within the gate.
+    fn write_several(&self, tables: &Tables, checked: &Checked<'_>, order: Order) -> Result<Ticket> {
+        let mut views = Vec::with_capacity(checked.mutation.updates.len());
+        for update in &checked.mutation.updates {
+            let token = Token::of_key(&update.key);
+            if !self.admits(update, token, order) {
+                return Err(Error::WouldBlock);
+            }
+            let store = tables.get(&update.table.id).ok_or_else(|| Error::unknown(&update.table))?;
+            let view = store.view_briefly();
+            view.current().foresee(token);
+            views.push((view, token, update));
+        }
+        let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
+        let places: Vec<_> = views
+            .iter()
+            .map(|(view, token, update)| (view, view.current().place(*token, &update.key), *update))
+            .collect();
+        // In one order, whatever that of the mutation, and each once.
+        let address =
+            |at: &usize| places.get(*at).map(|(_, partition, _)| std::ptr::from_ref(partition.content()));
+        let mut first_of: Vec<usize> = (0..places.len()).collect();
+        first_of.sort_by_key(address);
+        first_of.dedup_by_key(|at| address(at));
+        let mut turns = Vec::with_capacity(first_of.len());
+        for (view, partition, _) in first_of.iter().filter_map(|at| places.get(*at)) {
+            let turn = partition.content().turn();
+            if !order.is_next(view.current(), &turn) {
+                return Err(Error::WouldBlock);
+            }
+            turns.push((std::ptr::from_ref(partition.content()), turn));
+        }
+        let (ticket, logged) = self.append(record, checked)?;
+        for (view, partition, update) in &places {
+            let here = std::ptr::from_ref(partition.content());
+            let turn = turns.binary_search_by_key(&here, |(held, _)| *held).ok().and_then(|at| turns.get(at));
+            let Some((_, turn)) = turn else { unreachable!("the turn of each partition was taken") };
+            self.apply(view, update, || {
+                view.current().apply_in(turn, *partition, update, (&checked.extent, logged))
+            });
+        }
+        self.apply_derived(tables, checked, logged);
+        Ok(ticket)
+    }
+
+    fn admits(&self, update: &PartitionUpdate, token: Token, order: Order) -> bool {
+        match order {
+            Order::Plain { stamped_us } => self.turns.admits(update.table.id, token, stamped_us),
+            Order::Locked => true,
+        }
+    }
+
+    /// Appends a record, if there is a log: the ticket, and where the record ends.
+    fn append(&self, record: Option<MutationRecord>, checked: &Checked<'_>) -> Result<(Ticket, LogPosition)> {
+        let ticket = match self.log.as_ref().zip(record) {
+            Some((log, record)) => log.append(record, (checked.mutation, checked.derived))?,
+            None => Ticket::ready(),
+        };
+        let logged = ticket.position().unwrap_or(LogPosition::START);
+        Ok((ticket, logged))
+    }
+
+    /// Applies what was logged, and measures it now and then.
+    fn apply(&self, view: &View, update: &PartitionUpdate, apply: impl FnOnce()) {
+        let writes = &view.figures.writes;
+        let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
+        apply();
+        if let Some(began_ns) = began_ns {
+            let now_ns = self.host.clock.monotonic_ns();
+            writes.record(now_ns.saturating_sub(began_ns), now_ns);
+            view.figures.top_writes.add(&update.key, SAMPLED);
+        }
+    }
+
+    fn apply_derived(&self, tables: &Tables, checked: &Checked<'_>, logged: LogPosition) {
+        for update in checked.derived {
+            let Some(store) = tables.get(&update.table.id) else { continue };
+            let view = store.view_briefly();
+            let memtable = view.current();
+            let partition = memtable.place(Token::of_key(&update.key), &update.key);
+            let turn = partition.content().turn();
+            self.apply(&view, update, || {
+                memtable.apply_in(&turn, partition, update, (&checked.of_derived, logged))
+            });
+        }
     }
 
     /// Refuses a write when memory is full and waiting would not help: the flush that should empty it fails, or more is

@@ -9,6 +9,7 @@
 use super::attached::AttachedIndex;
 use super::entries::{EntryWriter, entries_of};
 use super::walk::{Hit, damaged};
+use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
 use crate::error::Result;
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};
@@ -89,6 +90,10 @@ impl RowSink for Group<'_> {
             self.found += usize::from(is_counted || self.has_term(row)?);
         }
         Ok(taken)
+    }
+
+    fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
+        self.sink.hold_until(ticket)
     }
 
     fn partition_end(&mut self, rows: u64) -> Result<Taken> {
@@ -248,6 +253,11 @@ impl RowSink for Present<'_> {
             self.note(row, false)?;
         }
         Ok(Taken::Counted)
+    }
+
+    fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
+        // What is written for what was read is logged behind it.
+        None
     }
 
     fn partition_end(&mut self, _rows: u64) -> Result<Taken> {

@@ -110,6 +110,14 @@ enum GroupEnd {
 
 impl Searching<'_> {
     fn run(&mut self, sink: &mut dyn RowSink) -> Result<ReadEnd> {
+        let end = self.walk(sink)?;
+        // Where nothing was found, since the table was emptied, no row says how far the log must be safe.
+        let emptied_at = self.database.view(&self.command.table)?.emptied_at;
+        self.database.hold_until_safe(emptied_at, self.request.may_block, sink)?;
+        Ok(end)
+    }
+
+    fn walk(&mut self, sink: &mut dyn RowSink) -> Result<ReadEnd> {
         let before = self.command.resume.as_ref().map_or(0, |resume| resume.rows);
         if before >= self.command.limits.rows {
             return Ok(ReadEnd::Complete);

@@ -4,6 +4,7 @@
 //! is walked whole, and what comes first in the order of rows is gathered; where that is not all, the range is walked again
 //! for what comes next. So the memory that a search takes does not grow with its range.
 
+use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
 use crate::read::{KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
@@ -336,6 +337,11 @@ impl RowSink for HitSink<'_> {
             timestamp_us: row.row.liveness.timestamp_us,
         });
         Ok(Taken::Counted)
+    }
+
+    fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
+        // What is seen is the rows that the entries lead to; they are read after them.
+        None
     }
 
     fn partition_end(&mut self, _rows: u64) -> Result<Taken> {

@@ -20,6 +20,6 @@ mod tests;
 pub use arena::MemoryAccount;
 pub use concurrent_map::{Concurrent, ConcurrentMap};
 pub use cursor::{CursorMemory, MemtableCursor, Selected};
-pub use partition::Partition;
+pub use partition::{Partition, PartitionTurn};
 pub use partition_map::PartitionRef;
 pub use store::Memtable;

@@ -11,7 +11,8 @@ use super::arena::Arena;
 use super::concurrent_map::{ConcurrentMap, Versions};
 use super::prefetch;
 use super::skiplist::{NodeRef, SkipList};
-use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
+use super::sync::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::commitlog::LogPosition;
 use helenus_host::prefetch_lines;
 use helenus_model::byte_comparable;
 use helenus_model::cell::Span;
@@ -30,6 +31,10 @@ use std::ptr::NonNull;
 pub struct Partition {
     turn: Mutex<()>,
     published: AtomicU64,
+    /// Where the log ends with the last write that readers see, or are about to see; as a `LogPosition` is stored.
+    logged: AtomicU64,
+    /// The last server timestamp that plain writes were applied with. Changed by who holds the turn.
+    stamped_us: AtomicI64,
     deletion: AtomicPtr<Version<DeletionTime>>,
     static_row: AtomicPtr<Version<Bytes>>,
     pub(super) rows: Versions<Bytes>,
@@ -100,6 +105,26 @@ pub(super) struct Point {
     pub(super) before: bool,
     /// What covers the rows after the point.
     covering: AtomicPtr<Version<DeletionTime>>,
+}
+
+/// The turn of a partition's writers.
+#[must_use = "a turn that is dropped at once keeps nobody out"]
+pub struct PartitionTurn<'a> {
+    partition: &'a Partition,
+    _held: MutexGuard<'a, ()>,
+}
+
+impl PartitionTurn<'_> {
+    /// Whether a write with this server timestamp comes after all plain ones before it, by their timestamps: what is applied
+    /// later must be later. If so, those after it will be compared with it.
+    pub fn is_next(&self, stamped_us: i64) -> bool {
+        let last_us = &self.partition.stamped_us;
+        let is_next = stamped_us > last_us.load(Ordering::Relaxed);
+        if is_next {
+            last_us.store(stamped_us, Ordering::Relaxed);
+        }
+        is_next
+    }
 }
 
 /// Buffers that a writer reuses from change to change.
@@ -175,6 +200,17 @@ impl Partition {
         self.published.load(Ordering::Acquire)
     }
 
+    /// Where the log ends with all writes that a reader of the present sequence number sees. Loaded after that number: it may
+    /// be further on, never behind.
+    pub fn logged(&self) -> LogPosition {
+        LogPosition(self.logged.load(Ordering::Acquire))
+    }
+
+    /// Waits for the turn of its writers.
+    pub fn turn(&self) -> PartitionTurn<'_> {
+        PartitionTurn { partition: self, _held: self.turn.lock() }
+    }
+
     /// The partition deletion as of a sequence number.
     pub fn deletion(&self, sequence: u64) -> DeletionTime {
         visible(&self.deletion, sequence).copied().unwrap_or(DeletionTime::LIVE)
@@ -215,15 +251,15 @@ impl Partition {
         }
     }
 
-    /// Applies the changes of one write; they become visible together. Returns the rows added.
+    /// Applies the changes of one write, whose record in the log ends at `logged`, in the caller's turn; they become visible
+    /// together. Returns the rows added.
     pub fn apply(
         &self,
         arena: &Arena,
         table: &Table,
-        changes: &Changes,
+        (changes, logged): (&Changes, LogPosition),
         scratch: &mut ApplyScratch,
     ) -> Result<u64, Damaged> {
-        let _turn = self.turn.lock();
         let sequence = self.published.load(Ordering::Relaxed) + 1;
         let mut added = 0;
         for change in changes.iter() {
@@ -240,6 +276,10 @@ impl Partition {
                     self.apply_range(arena, table, sequence, (start, end, deletion), scratch)?;
                 }
             }
+        }
+        // Before the number: who sees the write knows how far the log must be safe.
+        if logged.0 > self.logged.load(Ordering::Relaxed) {
+            self.logged.store(logged.0, Ordering::Relaxed);
         }
         self.published.store(sequence, Ordering::Release);
         Ok(added)

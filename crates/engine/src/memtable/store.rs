@@ -4,7 +4,7 @@
 //! making a partition takes its shard's lock.
 
 use super::arena::{Arena, MemoryAccount};
-use super::partition::ApplyScratch;
+use super::partition::{ApplyScratch, PartitionTurn};
 use super::partition_map::{Entry, Maker, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::commitlog::LogPosition;
 use crate::lanes::{self, Lanes, Line};
@@ -24,6 +24,9 @@ const SHARDS: usize = 1 << SHARD_BITS;
 /// The recent writes of one table.
 pub struct Memtable {
     sealed: OnceLock<LogPosition>,
+    /// Server timestamps up to this were given out before it took its first write: older memtables may have been written
+    /// with them.
+    begins_behind_us: i64,
     arena: Arena,
     /// In ring order.
     shards: [PartitionMap; SHARDS],
@@ -80,8 +83,14 @@ impl Default for Stats {
 impl Memtable {
     /// An empty memtable whose memory is added to `account`.
     pub fn new(account: &MemoryAccount) -> Memtable {
+        Memtable::behind(account, i64::MIN)
+    }
+
+    /// The same, for what is stamped after `begins_behind_us`.
+    pub fn behind(account: &MemoryAccount, begins_behind_us: i64) -> Memtable {
         Memtable {
             sealed: OnceLock::new(),
+            begins_behind_us,
             arena: Arena::new(account.clone()),
             shards: Default::default(),
             makers: Default::default(),
@@ -108,14 +117,39 @@ thread_local! {
 }
 
 impl Memtable {
-    /// Applies one partition's changes. `extent` is of a check that these changes were part of: what has passed it can be
-    /// applied, and that it is in the log already is what this relies on.
+    /// Applies one partition's changes that no write comes between with. `extent` is of a check that these changes were part of:
+    /// what has passed it can be applied, and that it is in the log already is what this relies on.
     pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &Extent) {
-        SCRATCH.with_borrow_mut(|(scratch, decorated)| {
+        let partition = self.place(token, &update.key);
+        let turn = partition.content().turn();
+        self.apply_in(&turn, partition, update, (extent, LogPosition::START));
+    }
+
+    /// The partition of a write, made if it is not there.
+    pub fn place(&self, token: Token, key: &[u8]) -> PartitionRef<'_> {
+        SCRATCH.with_borrow_mut(|(_, decorated)| {
+            PartitionRef::new(self.partition_or_new(decorated, token, key, self.stats.mine()))
+        })
+    }
+
+    /// Whether a write with this server timestamp comes after all plain ones before it, by their timestamps.
+    pub fn is_next(&self, turn: &PartitionTurn<'_>, stamped_us: i64) -> bool {
+        stamped_us > self.begins_behind_us && turn.is_next(stamped_us)
+    }
+
+    /// Applies the changes of a partition of this memtable in its turn. Their record in the log ends at `logged`.
+    pub(crate) fn apply_in(
+        &self,
+        _turn: &PartitionTurn<'_>,
+        partition: PartitionRef<'_>,
+        update: &PartitionUpdate,
+        (extent, logged): (&Extent, LogPosition),
+    ) {
+        SCRATCH.with_borrow_mut(|(scratch, _)| {
             let stats = self.stats.mine();
-            let entry = self.partition_or_new(decorated, token, &update.key, stats);
             stats.observe(extent);
-            let applied = entry.partition.apply(&self.arena, &update.table, &update.changes, scratch);
+            let changes = (&update.changes, logged);
+            let applied = partition.content().apply(&self.arena, &update.table, changes, scratch);
             let Ok(added) = applied else { unreachable!("changes are checked before they are logged") };
             lanes::add(&stats.rows, added);
             lanes::add(&stats.writes, 1);

@@ -4,10 +4,12 @@
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p helenus-engine --release --lib published`.
 
 #[cfg(not(loom))]
-pub(super) use parking_lot::Mutex;
+pub(super) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(super) use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+#[cfg(loom)]
+pub(super) use loom::sync::MutexGuard;
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 

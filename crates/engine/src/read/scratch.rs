@@ -4,6 +4,7 @@
 //! nothing. A scratch that comes back holds no source: nothing in the pool keeps a file open or a memtable alive.
 
 use super::source::{AnySource, PartitionSources};
+use crate::commitlog::LogPosition;
 use crate::memtable::CursorMemory;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::merge::Merge;
@@ -27,6 +28,8 @@ pub struct ReadScratch {
     pub(crate) rows_passed: u64,
     /// Dead rows and markers that it passed.
     pub(crate) tombstones_passed: u64,
+    /// Where the log ends with all writes that it has seen in memtables.
+    pub(crate) logged: LogPosition,
     /// SSTables that it asked, summed over its partitions; of reads by key.
     pub(crate) sstables_asked: u64,
 }

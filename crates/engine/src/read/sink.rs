@@ -1,6 +1,7 @@
 //! Where the rows of a read go.
 
 use super::command::Resume;
+use crate::commitlog::Ticket;
 use crate::error::Result;
 use helenus_model::row::RowView;
 use helenus_model::run::RowRun;
@@ -47,6 +48,13 @@ pub trait RowSink {
 
     /// The read, or this page of it, is over: rows that it gave, and dead rows and range tombstones that it passed.
     fn passed(&mut self, _rows: u64, _tombstones: u64) {}
+
+    /// The read has seen writes that are not as safe as their acknowledgements say: its answer may leave once the ticket is
+    /// ready, and never if that fails. A sink whose answer is held back takes the ticket; with one that hands it back the read
+    /// itself waits, or answers `WouldBlock`.
+    fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
+        Some(ticket)
+    }
 
     /// What the read may pass before it fails. Without a limit it never does, and its pages end after
     /// `PAGE_TOMBSTONES_MAX` instead.

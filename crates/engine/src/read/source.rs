@@ -233,6 +233,7 @@ pub(super) fn add_memtable(
     let found = &mut scratch.found;
     let content = partition.content();
     let sequence = content.sequence();
+    scratch.logged = scratch.logged.max(content.logged());
     found.deletion = found.deletion.max(content.deletion(sequence));
     if let Some(bytes) = content.static_row(sequence).filter(|_| command.statics) {
         let mut row = RowBuf::default();

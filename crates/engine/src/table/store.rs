@@ -234,7 +234,7 @@ impl TableStore {
         }
         let position = shared.log.as_ref().map_or(LogPosition::START, |log| log.position());
         view.current().seal(position);
-        self.view.store(Arc::new(view.with_new_memtable(&shared.memory)));
+        self.view.store(Arc::new(view.with_new_memtable(&shared.memory, shared.timestamps.last_us())));
         true
     }
 
@@ -275,28 +275,24 @@ impl TableStore {
         let mut stores = vec![self.clone()];
         stores.extend(self.indexes().iter().map(|index| index.store.clone()));
         let mut changing: Vec<_> = stores.iter().map(|store| store.changing.lock()).collect();
-        let mut emptied = 0;
-        let appended = {
+        {
             let _gate = shared.gate.close();
-            stores.iter().zip(&mut changing).try_for_each(|(store, changing)| {
-                let ticket = match &shared.log {
-                    Some(log) => Some(log.append_truncate(store.table().id)?),
-                    None => None,
-                };
-                store.empty_view(shared, changing);
+            // All records or none: a table is not emptied without its indexes.
+            let ids: Vec<_> = stores.iter().map(|store| store.table().id).collect();
+            let emptied_at = shared.log.as_ref().map(|log| log.append_truncate(&ids)).transpose()?;
+            for (store, changing) in stores.iter().zip(&mut changing) {
+                store.empty_view(shared, changing, emptied_at);
                 changing.files = true;
-                changing.truncated = ticket.and_then(|ticket| ticket.position());
-                emptied += 1;
-                Ok(())
-            })
-        };
-        for (store, changing) in stores.iter().zip(&mut changing).take(emptied) {
+                changing.truncated = emptied_at;
+            }
+        }
+        for (store, changing) in stores.iter().zip(&mut changing) {
             if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
                 log.sync_up_to(position)?;
             }
             store.finish(shared, changing)?;
         }
-        appended
+        Ok(())
     }
 
     /// Does something while nobody changes the set of sources: no file of the view is removed meanwhile.
@@ -352,7 +348,7 @@ impl TableStore {
         let mut changing = self.changing.lock();
         {
             let _gate = shared.gate.close();
-            self.empty_view(shared, &mut changing);
+            self.empty_view(shared, &mut changing, None);
         }
         changing.files = true;
         changing.truncated = None;
@@ -360,9 +356,11 @@ impl TableStore {
     }
 
     /// What compactions under way come to is thrown away, and so is what earlier ones may have come to.
-    fn empty_view(&self, shared: &Shared, changing: &mut Unfinished) {
-        let figures = self.view.load().figures.clone();
-        self.view.store(Arc::new(View { figures, ..View::new(&shared.memory, Vec::new()) }));
+    fn empty_view(&self, shared: &Shared, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
+        let (figures, emptied_at) =
+            (self.view.load().figures.clone(), emptied_at.unwrap_or(LogPosition::START));
+        let view = View { figures, emptied_at, ..View::new(&shared.memory, Vec::new()) };
+        self.view.store(Arc::new(view));
         self.compaction.emptied();
         for replacing in std::mem::take(&mut changing.replacing) {
             self.compaction.release(&replacing.old);

@@ -1,5 +1,6 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
+use crate::commitlog::LogPosition;
 use crate::error::{Error, Result};
 use crate::figures::Figures;
 use crate::memtable::{MemoryAccount, Memtable};
@@ -19,6 +20,8 @@ pub struct View {
     pub unreadable: Vec<Unreadable>,
     /// What reads and writes of the table cost so far.
     pub figures: Arc<Figures>,
+    /// Where the log ends with the record that emptied the table; `LogPosition::START` if this run has not.
+    pub(crate) emptied_at: LogPosition,
 }
 
 /// An SSTable with a damaged component, or of a version that is not read.
@@ -35,12 +38,15 @@ impl View {
     pub fn new(account: &MemoryAccount, mut sstables: Vec<Arc<SsTable>>) -> View {
         order(&mut sstables);
         let memtables = vec![Arc::new(Memtable::new(account))];
-        View { memtables, sstables, unreadable: Vec::new(), figures: Arc::default() }
+        let (figures, emptied_at) = (Arc::default(), LogPosition::START);
+        View { memtables, sstables, unreadable: Vec::new(), figures, emptied_at }
     }
 
     /// The view with an empty memtable before the present ones.
-    pub(super) fn with_new_memtable(&self, account: &MemoryAccount) -> View {
-        let mut memtables = vec![Arc::new(Memtable::new(account))];
+    ///
+    /// Server timestamps up to `last_us` were given out before.
+    pub(super) fn with_new_memtable(&self, account: &MemoryAccount, last_us: i64) -> View {
+        let mut memtables = vec![Arc::new(Memtable::behind(account, last_us))];
         memtables.extend(self.memtables.iter().cloned());
         View { memtables, ..self.clone() }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use helenus_cql::CqlError;
+use helenus_engine::Ticket;
 use helenus_engine::{SchemaChange, SchemaChangeKind};
 use helenus_wire::native as wire;
 use helenus_wire::native::{
@@ -76,15 +77,22 @@ fn this_failed() -> Failures {
     Failures::Replicas(vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)])
 }
 
-/// A failed log, as the answer to a write that waited for it. Its text says what to do.
+/// A failed log, as the answer to a write, or to a read, that waited for it. Its text says what to do.
 pub(super) fn log_failed(error: &helenus_engine::Error, consistency: Consistency) -> ErrorMessage {
     let (consistency, reason) = (consistency.code(), error.to_string());
-    error_message(&CqlError::WriteFailure { consistency, reason })
+    error_message(&match error {
+        helenus_engine::Error::Unlogged { .. } => CqlError::ReadFailure { consistency, reason },
+        _ => CqlError::WriteFailure { consistency, reason },
+    })
 }
 
-/// The answer to a write that has waited for the log too long. It may be logged yet.
-pub(super) fn write_timed_out(consistency: Consistency) -> ErrorMessage {
-    error_message(&CqlError::WriteTimeout { consistency: consistency.code() })
+/// The answer to a write that has waited for the log too long, and may be logged yet, or to a read that has seen such a write.
+pub(super) fn timed_out(ticket: &Ticket, consistency: Consistency) -> ErrorMessage {
+    let consistency = consistency.code();
+    error_message(&match ticket.is_of_read() {
+        true => CqlError::ReadTimeout { consistency },
+        false => CqlError::WriteTimeout { consistency },
+    })
 }
 
 /// A schema change as results and events carry it.

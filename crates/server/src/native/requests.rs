@@ -14,7 +14,7 @@ use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
 use super::disk_pool::{Finished, Job};
 use super::doors::Shared;
-use super::errors::{log_failed, schema_change, write_timed_out};
+use super::errors::{log_failed, schema_change, timed_out};
 use super::ledger::{Reservation, Seat};
 use super::limits::TICK;
 use super::mailbox::Mailbox;
@@ -335,7 +335,7 @@ impl Requests {
             // One that waits for memory alone is logged: it has waited long enough.
             let refusal = match held.ticket.is_logged() {
                 Ok(true) => None,
-                Ok(false) => Some(write_timed_out(held.consistency)),
+                Ok(false) => Some(timed_out(&held.ticket, held.consistency)),
                 Err(error) => Some(log_failed(&error, held.consistency)),
             };
             if let Some(message) = &refusal {

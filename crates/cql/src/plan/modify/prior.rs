@@ -7,7 +7,7 @@ use super::prepare::ModifyPlan;
 use crate::analysis::Bindings;
 use crate::super_family;
 use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
-use helenus_engine::{Database, ReadRequest, Result};
+use helenus_engine::{Database, ReadRequest, Result, Ticket};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::row::{RowBuf, RowView};
@@ -207,6 +207,11 @@ impl RowSink for Keep<'_> {
         kept.copy_from(row);
         self.rows.insert(key, kept);
         Ok(Taken::Counted)
+    }
+
+    fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
+        // What is written for what was read is logged behind it, and an answer without a write waits for all of the log.
+        None
     }
 
     fn partition_end(&mut self, _rows: u64) -> Result<Taken> {

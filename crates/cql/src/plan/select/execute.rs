@@ -17,7 +17,7 @@ use crate::plan::Execution;
 use crate::super_family;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
-use helenus_engine::{Error as EngineError, ReadRequest, is_system_keyspace};
+use helenus_engine::{Error as EngineError, ReadRequest, Ticket, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
 use helenus_model::token::Token;
@@ -105,6 +105,7 @@ impl SelectPlan {
             failure: None,
             scratch: Vec::new(),
             passed: (0, 0),
+            ticket: None,
             tombstone_limit: self.tombstone_limit(execution, page_rows),
         };
         let mut end = ReadEnd::Complete;
@@ -120,13 +121,14 @@ impl SelectPlan {
         }
         warnings.extend(self.tombstone_warning(&sink, execution.tombstones_warn));
         let began_ns = execution.began_ns();
+        let ticket = sink.ticket.take();
         let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
         let paging_state = match end {
             ReadEnd::Complete => None,
             ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
         };
-        Ok(self.answer(paging_state, warnings))
+        Ok(self.answer(paging_state, ticket, warnings))
     }
 
     /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
@@ -276,7 +278,12 @@ impl SelectPlan {
         }
     }
 
-    fn answer(&self, paging_state: Option<Vec<u8>>, mut warnings: Vec<String>) -> Answer {
+    fn answer(
+        &self,
+        paging_state: Option<Vec<u8>>,
+        ticket: Option<Ticket>,
+        mut warnings: Vec<String>,
+    ) -> Answer {
         if self.selection.combines_rows() {
             if !self.restrictions.has_partition_key() {
                 warnings.push("Aggregation query used without partition key".to_owned());
@@ -286,7 +293,7 @@ impl SelectPlan {
             }
         }
         let columns = self.selection.result.clone();
-        Answer { outcome: Outcome::Rows { columns, paging_state, ticket: None }, warnings }
+        Answer { outcome: Outcome::Rows { columns, paging_state, ticket }, warnings }
     }
 
     fn read(

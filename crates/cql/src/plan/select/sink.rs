@@ -13,6 +13,7 @@ use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{Leaf, Selected, Selection};
 use crate::backend::RowsOut;
 use crate::error::{CqlError, Result};
+use helenus_engine::Ticket;
 use helenus_engine::read::{RowSink, RunSink, Taken, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::RowRun;
@@ -57,6 +58,8 @@ pub(super) struct SelectSink<'a> {
     pub(super) scratch: Vec<u8>,
     /// Rows that the reads gave, and tombstones that they passed.
     pub(super) passed: (u64, u64),
+    /// What the answer waits for: writes that the reads have seen are not safe yet.
+    pub(super) ticket: Option<Ticket>,
     /// How many tombstones they may pass.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
 }
@@ -227,6 +230,11 @@ impl RowSink for SelectSink<'_> {
 
     fn passed(&mut self, rows: u64, tombstones: u64) {
         self.passed = (self.passed.0 + rows, self.passed.1 + tombstones);
+    }
+
+    fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
+        self.ticket = Some(ticket.later_of(self.ticket.take()));
+        None
     }
 
     fn tombstone_limit(&self) -> Option<TombstoneLimit> {

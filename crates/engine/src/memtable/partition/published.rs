@@ -36,14 +36,20 @@ fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 
         let table = small_table();
         let mut scratch = ApplyScratch::default();
         if let Some(first) = &first {
-            shared.partition.apply(&shared.arena, &table, first, &mut scratch).unwrap();
+            shared.partition.apply(&shared.arena, &table, (first, LogPosition(1)), &mut scratch).unwrap();
         }
         let reading = shared.clone();
         let reader = interleaved::spawn(move || {
             let found = read(&reading.partition);
             assert!(found == before || found == after, "{found:?} is neither {before:?} nor {after:?}");
+            let logged = reading.partition.logged();
+            assert!(
+                found == before || logged == LogPosition(2),
+                "seen before its place in the log is: {logged:?}"
+            );
         });
-        shared.partition.apply(&shared.arena, &table, &batch, &mut scratch).unwrap();
+        let _turn = shared.partition.turn();
+        shared.partition.apply(&shared.arena, &table, (&batch, LogPosition(2)), &mut scratch).unwrap();
         assert_eq!(read(&shared.partition), after);
         reader.join().unwrap();
     });

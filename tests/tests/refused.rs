@@ -1,0 +1,98 @@
+//! A commit log whose writes or syncs fail under the real binary, by strace's injection: what is refused is not read, not
+//! while the server runs and not after a restart. Skipped where strace is missing or may not attach.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use end_to_end::Server;
+use end_to_end::raw::{RESULT, Raw};
+
+/// How long strace may take to attach to all threads.
+const ATTACH_MAX: Duration = Duration::from_secs(20);
+
+/// strace at work; it lets go of the server when dropped.
+struct Injection(Child);
+
+impl Injection {
+    /// Lets these calls of the server fail. `None` where that cannot be done.
+    fn begin(server: &Server, calls: &str) -> Option<Self> {
+        let process = server.process_id().to_string();
+        let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error=EIO"));
+        let mut command = Command::new("strace");
+        command.args(["-f", "-q", "-p", &process, "-e", &trace, "-e", &inject]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+        let mut injection = Self(child);
+        let began = Instant::now();
+        while !is_traced(server.process_id()) {
+            let has_ended = injection.0.try_wait().is_ok_and(|status| status.is_some());
+            if has_ended || began.elapsed() > ATTACH_MAX {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+        Some(injection)
+    }
+}
+
+impl Drop for Injection {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether every thread of a process is traced.
+fn is_traced(process: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+    })
+}
+
+/// What a SELECT of a row says: its bytes without those that describe them, or the error.
+fn row(client: &mut Raw, key: i32) -> Result<i32, (i32, String)> {
+    let reply = client.query(&format!("SELECT v FROM k.t WHERE k = {key}"));
+    if reply.opcode != RESULT {
+        return Err(reply.error());
+    }
+    // One column of four bytes, or no rows.
+    let body = &reply.body[reply.body.len() - 4..];
+    Ok(i32::from_be_bytes(body.try_into().expect("four bytes")))
+}
+
+#[test]
+fn a_row_that_was_refused_is_not_read_while_the_server_runs_nor_after_a_restart() {
+    for (mode, calls) in [
+        ("group", "fsync,fdatasync"),
+        ("batch", "fsync,fdatasync"),
+        ("group", "pwrite64"),
+        ("periodic", "pwrite64"),
+    ] {
+        let what = format!("--sync {mode}, {calls}");
+        let mut server = Server::start_with(&["--sync", mode]);
+        let mut client = Raw::ready(server.address(), 4);
+        client
+            .run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        client.run("CREATE TABLE k.t (k int PRIMARY KEY, v int)");
+        client.run("INSERT INTO k.t (k, v) VALUES (1, 100)");
+        client.run("INSERT INTO k.t (k, v) VALUES (2, 100)");
+        let Some(injection) = Injection::begin(&server, calls) else {
+            println!("not run: strace is missing or may not attach");
+            return;
+        };
+        let refused = client.query("INSERT INTO k.t (k, v) VALUES (2, 200)");
+        assert_ne!(refused.opcode, RESULT, "{what}: a write is acknowledged");
+        let (_, text) = refused.error();
+        assert!(text.contains("commit log failed"), "{what}: {text}");
+        drop(injection);
+        assert_eq!(row(&mut client, 1), Ok(100), "{what}: a partition that has nothing to do with it");
+        let (_, text) = row(&mut client, 2).expect_err("the refused value is read");
+        assert!(text.contains("restart the server"), "{what}: {text}");
+        server.kill();
+        server.restart();
+        let mut client = Raw::ready(server.address(), 4);
+        assert_eq!(row(&mut client, 1), Ok(100), "{what}");
+        assert_eq!(row(&mut client, 2), Ok(100), "{what}: what was refused is there after the restart");
+    }
+}
