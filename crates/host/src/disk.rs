@@ -11,9 +11,13 @@ use std::sync::Arc;
 pub trait Disk: Send + Sync {
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Opens an existing file for reading and writing.
+    /// The same for a file of ours with a well-known name, which must not be a symbolic link: somebody else may have put one there.
+    fn open_own(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
+    /// Opens an existing file, which is no symbolic link, for reading and writing.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Creates a file that must not exist, for reading and writing.
+    /// Creates a file that must not exist, for reading and writing by its owner alone.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Takes the exclusive lock on `path` (created if absent) and writes `holder` into it. `Err(WouldBlock)` carrying a
     /// [`LockHeld`](crate::LockHeld) with the present holder's text when another process (or another lock of this one)
@@ -27,14 +31,23 @@ pub trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Creates a folder and those above it.
+    /// Creates a folder and those above it, for their owner alone. Those that are there stay as they are.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Makes a folder that is there its owner's alone: others lose their rights to it, and the answer is `true` if they had any. An
+    /// error if others may put files into it and that cannot be ended: a folder of another user, or one that users share.
+    fn claim_dir(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
     /// The entries of a folder, sorted, as full paths.
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Whether a file or folder of this name exists.
+    /// Whether a file, folder or symbolic link of this name exists.
     fn exists(&self, path: &Path) -> bool;
     /// Whether `path` is a folder.
     fn is_dir(&self, path: &Path) -> bool;
+    /// Whether `path` is a symbolic link, wherever it leads. Whoever removes a tree removes links and does not follow them.
+    fn is_link(&self, _path: &Path) -> bool {
+        false
+    }
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }

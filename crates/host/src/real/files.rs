@@ -1,35 +1,67 @@
-//! Files of the operating system: positioned reads and writes, without a shared offset.
+//! Names of the operating system's files: opened, made, moved and removed.
 //!
-//! Unix only (`FileExt`, `flock`). What only Linux has (`RWF_NOWAIT`) or some systems lack (`fallocate`) falls back to
-//! an answer that is right and slower.
+//! Unix only (`flock`, modes). Whatever is made here is its owner's alone, whatever the umask: files have mode 0600, folders 0700. What is
+//! made or written to is never reached through a symbolic link that stands in its place: somebody else may have put it
+//! there. Folders above may be links, as an owner moves them to other disks by such.
 
+use super::file::{RealFile, open_read};
 use super::locks::lock_file;
+use super::open_files::OpenFiles;
+use super::private::{claim_dir, create_dirs, make_private, not_through_a_link};
 use crate::error::{between, on};
-use crate::{Disk, File, is_direct};
+use crate::{Disk, File};
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// Bytes of one write while zero-filling: large enough that the call costs nothing beside the copy.
-const ZERO_FILL_BYTES: usize = 256 * 1024;
+use std::sync::Arc;
 
 /// The file system of the operating system.
-pub(crate) struct RealDisk;
+pub(crate) struct RealDisk {
+    files: Arc<OpenFiles>,
+}
+
+impl RealDisk {
+    /// Keeps at most so many descriptors of files that are open for reading.
+    pub(crate) fn new(descriptors_max: usize) -> RealDisk {
+        RealDisk { files: OpenFiles::new(descriptors_max) }
+    }
+
+    fn open_to_write(
+        &self,
+        path: &Path,
+        op: &'static str,
+        options: &fs::OpenOptions,
+    ) -> io::Result<fs::File> {
+        let open = || not_through_a_link(options.open(path));
+        self.files.with_descriptors(open).map_err(|e| on(op, path, e))
+    }
+}
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open(path, "open", fs::OpenOptions::new().read(true))
+        open_read(&self.files, path, || fs::File::open(path))
+    }
+
+    fn open_own(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW);
+        open_read(&self.files, path, || not_through_a_link(options.open(path)))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open(path, "open for writing", fs::OpenOptions::new().read(true).write(true))
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+        Ok(RealFile::to_write(self.open_to_write(path, "open for writing", &options)?, path))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open(path, "create", fs::OpenOptions::new().read(true).write(true).create_new(true))
+        let mut options = fs::OpenOptions::new();
+        // A name that is there, a link or not, is an error.
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = self.open_to_write(path, "create", &options)?;
+        make_private(&file).map_err(|e| on("make private", path, e))?;
+        Ok(RealFile::to_write(file, path))
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
@@ -37,6 +69,9 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let is_folder = fs::symlink_metadata(from).is_ok_and(|about| about.is_dir());
+        self.files.pin(from, is_folder);
+        self.files.pin(to, false);
         fs::rename(from, to).map_err(|e| between("rename", from, to, e))
     }
 
@@ -45,6 +80,7 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.pin(path, false);
         fs::remove_file(path).map_err(|e| on("remove", path, e))
     }
 
@@ -53,13 +89,17 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path).map_err(|e| on("create folder", path, e))
+        create_dirs(path).map_err(|e| on("create folder", path, e))
+    }
+
+    fn claim_dir(&self, path: &Path) -> io::Result<bool> {
+        claim_dir(path).map_err(|e| on("use folder", path, e))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
         let fail = |e| on("list", dir, e);
         let mut paths = Vec::new();
-        for entry in fs::read_dir(folder(dir)).map_err(fail)? {
+        for entry in self.files.with_descriptors(|| fs::read_dir(folder(dir))).map_err(fail)? {
             paths.push(dir.join(entry.map_err(fail)?.file_name()));
         }
         paths.sort();
@@ -67,15 +107,20 @@ impl Disk for RealDisk {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        path.exists()
+        fs::symlink_metadata(path).is_ok()
     }
 
     fn is_dir(&self, path: &Path) -> bool {
         folder(path).is_dir()
     }
 
+    fn is_link(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::File::open(folder(dir))
+        self.files
+            .with_descriptors(|| fs::File::open(folder(dir)))
             .and_then(|opened| opened.sync_all())
             .map_err(|e| on("sync folder", dir, e))
     }
@@ -86,181 +131,26 @@ fn folder(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
-fn open(path: &Path, op: &'static str, options: &fs::OpenOptions) -> io::Result<Arc<dyn File>> {
-    let file = options.open(path).map_err(|e| on(op, path, e))?;
-    Ok(Arc::new(RealFile {
-        file,
-        path: path.to_path_buf(),
-        knows_nowait: AtomicBool::new(cfg!(target_os = "linux")),
-        direct: OnceLock::new(),
-    }))
-}
-
-struct RealFile {
-    file: fs::File,
-    path: PathBuf,
-    /// Cleared at the first refusal, since a file system that cannot read without waiting (NFS, FUSE) never can.
-    knows_nowait: AtomicBool,
-    /// The same file past the page cache, opened when it is first wanted; `None` where the file system has no such way.
-    direct: OnceLock<Option<fs::File>>,
-}
-
-impl RealFile {
-    /// The file past the page cache, if these bytes and the file system allow it.
-    fn direct(&self, bytes: &[u8], offset: u64) -> Option<&fs::File> {
-        if bytes.is_empty() || !is_direct(bytes, offset) {
-            return None;
-        }
-        self.direct.get_or_init(|| open_direct(&self.file)).as_ref()
-    }
-
-    fn reserve(&self, from: u64, to: u64) -> io::Result<()> {
-        reserve_blocks(&self.file, from, to)?;
-        // Reserved blocks are marked unwritten, and the first sync after writing to one must change metadata. Written
-        // zeros take that cost here, and are the whole reservation where fallocate is unknown.
-        let zeros = vec![0; ZERO_FILL_BYTES];
-        let mut at = from;
-        while at < to {
-            let len = usize::try_from(to - at).map_or(ZERO_FILL_BYTES, |left| left.min(ZERO_FILL_BYTES));
-            self.file.write_all_at(zeros.get(..len).unwrap_or(&zeros), at)?;
-            at += len as u64;
-        }
-        self.file.sync_data()
-    }
-}
-
-impl File for RealFile {
-    fn size(&self) -> io::Result<u64> {
-        self.file.metadata().map(|about| about.len()).map_err(|e| on("ask the size of", &self.path, e))
-    }
-
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buf, offset).map_err(|e| on("read", &self.path, e))
-    }
-
-    fn try_read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
-        if !self.knows_nowait.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        match read_nowait(&self.file, buf, offset) {
-            Ok(read) => Ok(read == buf.len()),
-            Err(e) => match e.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(false),
-                io::ErrorKind::Unsupported => {
-                    self.knows_nowait.store(false, Ordering::Relaxed);
-                    Ok(false)
-                }
-                _ => Err(on("read", &self.path, e)),
-            },
-        }
-    }
-
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(buf, offset).map_err(|e| on("write", &self.path, e))
-    }
-
-    fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        match self.direct(buf, offset).map(|file| file.read_exact_at(buf, offset)) {
-            Some(Ok(())) => Ok(()),
-            // Whatever was wrong: the other way says it, if it is not of this one alone.
-            Some(Err(_)) | None => self.read_exact_at(buf, offset),
-        }
-    }
-
-    fn write_direct_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        match self.direct(buf, offset).map(|file| file.write_all_at(buf, offset)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(_)) | None => self.write_all_at(buf, offset),
-        }
-    }
-
-    fn allocate(&self, size: u64) -> io::Result<()> {
-        let old = self.size()?;
-        if old >= size {
-            return Ok(());
-        }
-        self.reserve(old, size).map_err(|e| {
-            // Give the blocks back; the reservation's error is the one to report, whatever this answers.
-            let _ = self.file.set_len(old);
-            on("allocate", &self.path, e)
-        })
-    }
-
-    fn set_size(&self, size: u64) -> io::Result<()> {
-        self.file.set_len(size).map_err(|e| on("set the size of", &self.path, e))
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync_data().map_err(|e| on("sync", &self.path, e))
-    }
-}
-
-/// Opens a file once more, past the page cache. `None` where the system or the file system cannot.
-#[cfg(target_os = "linux")]
-fn open_direct(file: &fs::File) -> Option<fs::File> {
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
-    // By its descriptor: the name may be another file's by now.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let open = |writes: bool| {
-        fs::OpenOptions::new().read(true).write(writes).custom_flags(libc::O_DIRECT).open(&path)
-    };
-    open(true).or_else(|_| open(false)).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_direct(_: &fs::File) -> Option<fs::File> {
-    None
-}
-
-/// Reads what is in the page cache. `Unsupported` where the system or the file system cannot say.
-#[cfg(target_os = "linux")]
-fn read_nowait(file: &fs::File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    use rustix::io::{Errno, ReadWriteFlags, preadv2};
-    if i64::try_from(offset).is_err() {
-        return Ok(0); // u64::MAX would mean the file's own offset
-    }
-    match preadv2(file, &mut [io::IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
-        Err(Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
-        other => Ok(other?),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read_nowait(_: &fs::File, _: &mut [u8], _: u64) -> io::Result<usize> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(target_os = "linux")]
-fn reserve_blocks(file: &fs::File, from: u64, to: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    use rustix::io::{Errno, retry_on_intr};
-    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, to - from)) {
-        Err(Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
-        other => Ok(other?),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn reserve_blocks(_: &fs::File, _: u64, _: u64) -> io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::raw_os_error;
 
+    /// A new one each time: nothing of it is in another's memory.
+    fn disk() -> RealDisk {
+        RealDisk::new(16)
+    }
+
     #[test]
     fn bytes_written_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        let file = RealDisk.create(&path).unwrap();
+        let file = disk().create(&path).unwrap();
         file.write_all_at(b"world", 6).unwrap();
         file.write_all_at(b"hello ", 0).unwrap();
         file.sync().unwrap();
         let mut buf = [0; 11];
-        let file = RealDisk.open(&path).unwrap();
+        let file = disk().open(&path).unwrap();
         file.read_exact_at(&mut buf, 0).unwrap();
         assert_eq!(&buf, b"hello world");
         // Just written, so in the page cache; a file system without RWF_NOWAIT may say no, but never wrong bytes.
@@ -277,7 +167,7 @@ mod tests {
     fn direct_and_other_reads_and_writes_see_the_same_bytes() {
         use crate::{DIRECT_PAGE_BYTES, PageBuffer};
         let dir = tempfile::tempdir().unwrap();
-        let file = RealDisk.create(&dir.path().join("f")).unwrap();
+        let file = disk().create(&dir.path().join("f")).unwrap();
         let mut pages = PageBuffer::new(4 * DIRECT_PAGE_BYTES);
         let bytes: Vec<u8> = (0..4 * DIRECT_PAGE_BYTES).map(|n| (n % 251) as u8).collect();
         pages.fill(&bytes);
@@ -294,7 +184,7 @@ mod tests {
         assert!(all[DIRECT_PAGE_BYTES..2 * DIRECT_PAGE_BYTES].iter().all(|byte| *byte == 3));
         assert_eq!(all[2 * DIRECT_PAGE_BYTES..bytes.len()], bytes[2 * DIRECT_PAGE_BYTES..]);
         file.write_all_at(b"cached", 5).unwrap();
-        let reader = RealDisk.open(&dir.path().join("f")).unwrap();
+        let reader = disk().open(&dir.path().join("f")).unwrap();
         reader.read_direct_at(pages.bytes_mut(), 0).unwrap();
         assert_eq!(&pages.bytes()[5..11], b"cached");
         let error = reader.read_direct_at(pages.bytes_mut(), DIRECT_PAGE_BYTES as u64).unwrap_err();
@@ -305,12 +195,12 @@ mod tests {
     fn errors_name_the_path_and_keep_the_number() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("absent");
-        let error = RealDisk.open(&path).err().unwrap();
+        let error = disk().open(&path).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert_eq!(raw_os_error(&error), Some(2));
         assert!(error.to_string().contains("absent"), "{error}");
-        let file = RealDisk.create(&path).unwrap();
-        assert_eq!(RealDisk.create(&path).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        let file = disk().create(&path).unwrap();
+        assert_eq!(disk().create(&path).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
         let error = file.read_exact_at(&mut [0; 4], 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(error.to_string().contains("absent"), "{error}");
@@ -319,9 +209,9 @@ mod tests {
     #[test]
     fn allocate_keeps_bytes_and_reads_as_zeros() {
         let dir = tempfile::tempdir().unwrap();
-        let file = RealDisk.create(&dir.path().join("segment")).unwrap();
+        let file = disk().create(&dir.path().join("segment")).unwrap();
         file.write_all_at(b"head", 0).unwrap();
-        let size = 2 * ZERO_FILL_BYTES as u64 + 17;
+        let size = 2 * crate::real::file::ZERO_FILL_BYTES as u64 + 17;
         file.allocate(size).unwrap();
         assert_eq!(file.size().unwrap(), size);
         let mut all = vec![1; usize::try_from(size).unwrap()];
@@ -341,18 +231,18 @@ mod tests {
     fn names_are_made_moved_linked_listed_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        RealDisk.create_dir_all(&at("x/y")).unwrap();
-        assert!(RealDisk.is_dir(&at("x/y")));
-        drop(RealDisk.create(&at("x/b")).unwrap());
-        RealDisk.hard_link(&at("x/b"), &at("x/a")).unwrap();
-        RealDisk.rename(&at("x/b"), &at("x/c")).unwrap();
-        RealDisk.sync_dir(&at("x")).unwrap();
-        assert_eq!(RealDisk.list(&at("x")).unwrap(), [at("x/a"), at("x/c"), at("x/y")]);
-        assert!(RealDisk.exists(&at("x/a")) && !RealDisk.exists(&at("x/b")));
-        RealDisk.remove(&at("x/a")).unwrap();
-        RealDisk.remove_dir(&at("x/y")).unwrap();
-        assert_eq!(RealDisk.remove_dir(&at("x")).unwrap_err().kind(), io::ErrorKind::DirectoryNotEmpty);
-        assert_eq!(RealDisk.list(&at("x")).unwrap(), [at("x/c")]);
-        assert!(RealDisk.is_dir(Path::new("")) && RealDisk.sync_dir(Path::new("")).is_ok());
+        disk().create_dir_all(&at("x/y")).unwrap();
+        assert!(disk().is_dir(&at("x/y")));
+        drop(disk().create(&at("x/b")).unwrap());
+        disk().hard_link(&at("x/b"), &at("x/a")).unwrap();
+        disk().rename(&at("x/b"), &at("x/c")).unwrap();
+        disk().sync_dir(&at("x")).unwrap();
+        assert_eq!(disk().list(&at("x")).unwrap(), [at("x/a"), at("x/c"), at("x/y")]);
+        assert!(disk().exists(&at("x/a")) && !disk().exists(&at("x/b")));
+        disk().remove(&at("x/a")).unwrap();
+        disk().remove_dir(&at("x/y")).unwrap();
+        assert_eq!(disk().remove_dir(&at("x")).unwrap_err().kind(), io::ErrorKind::DirectoryNotEmpty);
+        assert_eq!(disk().list(&at("x")).unwrap(), [at("x/c")]);
+        assert!(disk().is_dir(Path::new("")) && disk().sync_dir(Path::new("")).is_ok());
     }
 }

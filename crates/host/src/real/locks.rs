@@ -1,21 +1,28 @@
 //! The lock that keeps two processes out of one data directory: `flock`, freed by the system however a process ends.
 
+use super::private::{make_private, not_through_a_link};
 use crate::error::{held, on};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Locks `path` and writes `holder` into it. The open file is the lock.
 pub(super) fn lock_file(path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
-    let mut file = fs::OpenOptions::new()
+    let opened = fs::OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false) // before the lock is ours, the text is the holder's
-        .open(path)
-        .map_err(|e| on("open the lock file", path, e))?;
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path);
+    let mut file = not_through_a_link(opened).map_err(|e| on("open the lock file", path, e))?;
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return Err(on("lock", path, io::Error::other("it is no file; remove it")));
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
@@ -25,7 +32,8 @@ pub(super) fn lock_file(path: &Path, holder: &str) -> io::Result<Box<dyn Send + 
         }
         Err(e) => return Err(on("lock", path, e.into())),
     }
-    file.set_len(0)
+    make_private(&file)
+        .and_then(|()| file.set_len(0))
         .and_then(|()| file.write_all(holder.as_bytes()))
         .map_err(|e| on("write the lock file", path, e))?;
     Ok(Box::new(file))

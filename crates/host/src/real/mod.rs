@@ -1,13 +1,17 @@
 //! The machine as it is: the only place that names std::fs, SystemTime, std::thread and OS randomness.
 
+mod file;
 mod files;
 mod locks;
 mod machine;
+mod open_files;
+mod private;
 mod process;
 mod size;
 mod tasks;
 mod time;
 
-pub use machine::host;
+pub use machine::{host, read_descriptors_max};
+pub use private::keep_files_private;
 pub use process::{ProcessUsage, disk_space, process_usage};
-pub use size::{cores, memory_bytes, raise_open_files};
+pub use size::{cores, memory_bytes, open_files_allowed, raise_open_files};

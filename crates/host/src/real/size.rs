@@ -39,6 +39,13 @@ fn limits(group: &str) -> impl Iterator<Item = PathBuf> {
     groups.into_iter().chain([root.join("memory/memory.limit_in_bytes")])
 }
 
+/// How many files, sockets among them, this process may have open now.
+#[must_use]
+pub fn open_files_allowed() -> u64 {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Lets this process open as many files, sockets among them, as the system allows it; returns how many that is. Systems
 /// start processes with far fewer (1,024) than they allow.
 pub fn raise_open_files() -> u64 {

@@ -1,0 +1,295 @@
+//! Descriptors of files that are open for reading: a bounded number of them, however many files are open.
+//!
+//! A file that was opened stays readable although its descriptor is closed meanwhile: the next read opens it again by its
+//! path. Descriptors are closed by the clock algorithm: a hand goes round and closes those that were not read since its last
+//! visit. Three descriptors are visited for each one that is opened while more than `COLD_MIN` are open, so those of files that nobody
+//! reads close although there is room; beyond the bound the hand goes on until there is room.
+//!
+//! Readers keep what POSIX gives them: a file whose name is removed, replaced or moved by this process while somebody has it
+//! open gets its descriptor first, and keeps it (`pin`) until the last reader has gone. What somebody else puts in the place of a file
+//! is not read for it: device and inode are compared.
+//!
+//! A read takes no lock: it loads an `ArcSwap`. Locks are taken when a descriptor is opened or closed.
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Descriptors that stay open although nobody reads them.
+const COLD_MIN: usize = 64;
+/// Descriptors visited for each one that is opened.
+const VISITS: usize = 3;
+/// Descriptors closed when the system has no more for this process.
+const CLOSED_AT_ONCE: usize = 64;
+/// Times that an operation is tried again after descriptors were closed for it.
+const TRIES: usize = 3;
+
+/// The files of one `RealDisk` that are open for reading.
+pub(super) struct OpenFiles {
+    kept_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Files that have a descriptor and may lose it. Each knows its place.
+    ring: Vec<Arc<OpenFile>>,
+    hand: usize,
+    /// All that are open, by path: several may have opened the same one.
+    by_path: HashMap<Arc<Path>, Vec<Weak<OpenFile>>>,
+}
+
+/// A file that is open for reading, with or without a descriptor.
+pub(super) struct OpenFile {
+    path: Arc<Path>,
+    /// Device and inode.
+    identity: (u64, u64),
+    descriptor: ArcSwapOption<fs::File>,
+    /// The same file past the page cache, while `descriptor` is there.
+    direct: ArcSwapOption<fs::File>,
+    /// Read since the hand was here.
+    is_used: AtomicBool,
+    /// Guarded by the lock of `State`.
+    place: Mutex<Place>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Without a descriptor.
+    Closed,
+    /// In the ring, at this index.
+    Ring(usize),
+    /// Its name is no longer its own: it keeps its descriptor.
+    Pinned,
+}
+
+/// A file that somebody has open. Dropped, it gives its descriptor back.
+pub(super) struct Opened {
+    files: Arc<OpenFiles>,
+    file: Arc<OpenFile>,
+}
+
+impl OpenFiles {
+    /// Keeps at most so many descriptors.
+    pub(super) fn new(kept_max: usize) -> Arc<OpenFiles> {
+        Arc::new(OpenFiles { kept_max: kept_max.max(1), state: Mutex::default() })
+    }
+
+    /// Opens a file by `open`, which is called again where the system has no descriptor left.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        path: &Path,
+        open: impl Fn() -> io::Result<fs::File>,
+    ) -> io::Result<Opened> {
+        let descriptor = self.with_descriptors(open)?;
+        let file = Arc::new(OpenFile {
+            path: path.into(),
+            identity: identity(&descriptor)?,
+            descriptor: ArcSwapOption::from_pointee(descriptor),
+            direct: ArcSwapOption::empty(),
+            is_used: AtomicBool::new(false),
+            place: Mutex::new(Place::Closed),
+        });
+        let mut state = self.state.lock();
+        state.by_path.entry(Arc::clone(&file.path)).or_default().push(Arc::downgrade(&file));
+        state.enter(&file, self.kept_max);
+        Ok(Opened { files: Arc::clone(self), file })
+    }
+
+    /// Does what needs a descriptor for itself; where the system has none left, some of these are closed for it.
+    pub(super) fn with_descriptors<T>(&self, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        for _ in 0..TRIES {
+            match operation() {
+                Err(error) if is_out_of_descriptors(&error) && self.close_some() => {}
+                done => return done,
+            }
+        }
+        operation()
+    }
+
+    fn close_some(&self) -> bool {
+        let mut state = self.state.lock();
+        let left = state.ring.len().saturating_sub(CLOSED_AT_ONCE);
+        let has_any = !state.ring.is_empty();
+        state.shrink_to(left);
+        has_any
+    }
+
+    /// The name `path`, or all names below it, are about to be removed or to be another file's: who has them open keeps them.
+    pub(super) fn pin(&self, path: &Path, and_below: bool) {
+        let mut state = self.state.lock();
+        let found: Vec<Arc<OpenFile>> = if and_below {
+            let below = state.by_path.iter().filter(|(known, _)| known.starts_with(path));
+            below.flat_map(|(_, files)| files.iter().filter_map(Weak::upgrade)).collect()
+        } else {
+            let files = state.by_path.get(path).map(Vec::as_slice).unwrap_or_default();
+            files.iter().filter_map(Weak::upgrade).collect()
+        };
+        for file in found {
+            if *file.place.lock() == Place::Closed {
+                // If the file is not there any more its readers hear so when they read.
+                let opened = fs::File::open(&file.path).and_then(|opened| same(opened, &file));
+                let Ok(opened) = opened else { continue };
+                file.descriptor.store(Some(Arc::new(opened)));
+            }
+            state.leave_ring(&file, Place::Pinned);
+        }
+    }
+
+    #[cold]
+    fn reopen(&self, file: &Arc<OpenFile>) -> io::Result<Arc<fs::File>> {
+        let opened = self.with_descriptors(|| fs::File::open(&file.path))?;
+        let opened = Arc::new(same(opened, file)?);
+        let mut state = self.state.lock();
+        if let Some(meanwhile) = file.descriptor.load_full() {
+            return Ok(meanwhile);
+        }
+        file.descriptor.store(Some(Arc::clone(&opened)));
+        state.enter(file, self.kept_max);
+        Ok(opened)
+    }
+}
+
+impl State {
+    /// A file has got a descriptor: others may lose theirs.
+    fn enter(&mut self, file: &Arc<OpenFile>, kept_max: usize) {
+        *file.place.lock() = Place::Ring(self.ring.len());
+        self.ring.push(Arc::clone(file));
+        // Not the one that came: it is about to be read.
+        file.is_used.store(true, Ordering::Relaxed);
+        for _ in 0..VISITS {
+            if self.ring.len() > COLD_MIN.min(kept_max) {
+                self.visit();
+            }
+        }
+        self.shrink_to(kept_max);
+    }
+
+    fn shrink_to(&mut self, count: usize) {
+        // Twice round: the first visit of a file only takes its mark.
+        for _ in 0..2 * self.ring.len() + 2 {
+            if self.ring.len() <= count {
+                return;
+            }
+            self.visit();
+        }
+    }
+
+    /// The hand goes on by one: to the next file, or it closes this one.
+    fn visit(&mut self) {
+        if self.hand >= self.ring.len() {
+            self.hand = 0;
+        }
+        let Some(file) = self.ring.get(self.hand).cloned() else { return };
+        if file.is_used.swap(false, Ordering::Relaxed) {
+            self.hand += 1;
+            return;
+        }
+        self.leave_ring(&file, Place::Closed);
+        // Whoever reads by them at this moment closes them.
+        file.descriptor.store(None);
+        file.direct.store(None);
+    }
+
+    fn leave_ring(&mut self, file: &OpenFile, to: Place) {
+        let before = std::mem::replace(&mut *file.place.lock(), to);
+        let Place::Ring(index) = before else { return };
+        self.ring.swap_remove(index);
+        if let Some(moved) = self.ring.get(index) {
+            *moved.place.lock() = Place::Ring(index);
+        }
+    }
+}
+
+impl Opened {
+    /// Calls `read` with the descriptor, which is opened if it was closed.
+    pub(super) fn with<T>(&self, read: impl FnOnce(&fs::File) -> io::Result<T>) -> io::Result<T> {
+        match &*self.file.descriptor.load() {
+            Some(descriptor) => {
+                self.file.mark_used();
+                read(descriptor)
+            }
+            None => read(&*self.files.reopen(&self.file)?),
+        }
+    }
+
+    /// The same, if that needs no file to be opened.
+    pub(super) fn if_open<T>(&self, read: impl FnOnce(&fs::File) -> T) -> Option<T> {
+        let descriptor = self.file.descriptor.load();
+        self.file.mark_used();
+        descriptor.as_ref().map(|descriptor| read(descriptor))
+    }
+
+    /// Calls `read` with a second descriptor, which `open` makes of the first; `None` if it cannot.
+    pub(super) fn with_direct<T>(
+        &self,
+        open: impl FnOnce(&fs::File) -> Option<fs::File>,
+        read: impl FnOnce(&fs::File) -> T,
+    ) -> Option<T> {
+        if let Some(direct) = &*self.file.direct.load() {
+            self.file.mark_used();
+            return Some(read(direct));
+        }
+        let direct = Arc::new(self.with(|file| Ok(open(file))).ok()??);
+        {
+            let _held_still = self.files.state.lock();
+            // One that lost its first descriptor meanwhile keeps no second.
+            if *self.file.place.lock() != Place::Closed {
+                self.file.direct.store(Some(Arc::clone(&direct)));
+            }
+        }
+        Some(read(&direct))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut state = self.files.state.lock();
+        state.leave_ring(&self.file, Place::Closed);
+        if let Some(files) = state.by_path.get_mut(&self.file.path) {
+            files.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(&self.file)));
+            if files.is_empty() {
+                state.by_path.remove(&self.file.path);
+            }
+        }
+        drop(state);
+        self.file.descriptor.store(None);
+        self.file.direct.store(None);
+    }
+}
+
+impl OpenFile {
+    #[inline]
+    fn mark_used(&self) {
+        // Looked at first: a line that nobody writes is in every core's cache.
+        if !self.is_used.load(Ordering::Relaxed) {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn identity(file: &fs::File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|about| (about.dev(), about.ino()))
+}
+
+fn same(opened: fs::File, file: &OpenFile) -> io::Result<fs::File> {
+    if identity(&opened)? == file.identity {
+        return Ok(opened);
+    }
+    Err(io::Error::other("another file has been put in its place while it was open; start the server again"))
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let number = error.raw_os_error();
+    number == Some(Errno::MFILE.raw_os_error()) || number == Some(Errno::NFILE.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Files and folders for their owner alone, whatever the umask says and whoever was there before.
+
+use rustix::fs::Mode;
+use rustix::process::geteuid;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// What others may do with a file or folder.
+const OF_OTHERS: u32 = 0o077;
+/// Of folders such as /tmp, whose users keep each other's files from being removed.
+const SHARED: u32 = 0o1000;
+/// What lets others than the owner put names into a folder.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+
+/// Makes what this process makes from now on its owner's alone, also where no `Disk` makes it. Not for libraries: the umask is the
+/// whole process's.
+pub fn keep_files_private() {
+    let _what_it_was = rustix::process::umask(Mode::from_raw_mode(OF_OTHERS));
+}
+
+/// Gives a new file the mode 0600. It was made with no more; a umask may have taken from that.
+pub(super) fn make_private(file: &fs::File) -> io::Result<()> {
+    file.set_permissions(fs::Permissions::from_mode(0o600))
+}
+
+/// Says what to do where the last name of a path was a symbolic link and must not be.
+pub(super) fn not_through_a_link<T>(opened: io::Result<T>) -> io::Result<T> {
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::other("it is a symbolic link, which may lead to a file of somebody else; remove it")
+        }
+        _ => error,
+    })
+}
+
+/// Makes a folder and those above it, each with mode 0700. Those that are there stay as they are.
+pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let create = || fs::DirBuilder::new().mode(0o700).create(path);
+    let created = match create() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_dirs(path.parent().unwrap_or(Path::new("")))?;
+            create()
+        }
+        created => created,
+    };
+    match created {
+        Ok(()) => {}
+        // It was there, or was made by somebody else meanwhile.
+        Err(_) if path.is_dir() => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    // The umask may have taken something from the owner too.
+    if fs::symlink_metadata(path)?.mode() & 0o777 != 0o700 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// Takes the rights of others to a folder away: `true` if they had any.
+///
+/// # Errors
+/// A folder of another user, or one that users share, into which others may put files.
+pub(super) fn claim_dir(path: &Path) -> io::Result<bool> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let about = fs::metadata(path)?;
+    let (mode, owner) = (about.mode() & 0o7777, about.uid());
+    let is_ours = owner == geteuid().as_raw() && mode & SHARED == 0;
+    if is_ours && mode & OF_OTHERS != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & !OF_OTHERS))?;
+        return Ok(true);
+    }
+    if !is_ours && mode & WRITTEN_BY_OTHERS != 0 {
+        let text = format!(
+            "it belongs to user {owner} and others may put files into it (mode {mode:04o}); give a folder of the server's \
+             own user with mode 0700, or one that is not there yet"
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(false)
+}
