@@ -4,6 +4,7 @@
 use crate::judge::Judge;
 use crate::world::{Failure, Store, World};
 use helenus_cql::{ImportRequest, LocalBackend, RestoreJournal, RestoreRequest};
+use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
 use helenus_model::schema::{Keyspace, TableId};
 use std::path::{Path, PathBuf};
@@ -228,7 +229,8 @@ pub(crate) fn snapshot_of(
     table: &Arc<helenus_model::schema::Table>,
 ) -> Result<PathBuf, Failure> {
     let name = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
-    let taken = store.database().snapshot(std::slice::from_ref(table), &format!("s{name}"), true);
+    let name = CheckedName::new("a snapshot", &format!("s{name}")).map_err(|error| error.to_string())?;
+    let taken = store.database().snapshot(std::slice::from_ref(table), &name, true);
     let taken = taken.map_err(|error| format!("snapshot of {}: {error}", table.name))?;
     Ok(taken.into_iter().next().map(|taken| taken.folder).ok_or("no snapshot")?)
 }

@@ -9,6 +9,7 @@
 //! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
 //! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as a person would;
 //! - [`process`]: memory and CPU time of one;
+//! - [`draw`]: inputs drawn from a seed;
 //! - [`SmallDisk`]: a file system that fills up;
 //! - [`conformance`]: every answer beside Cassandra's.
 //!
@@ -23,6 +24,7 @@
 
 mod client;
 mod cql;
+pub mod draw;
 pub mod files;
 pub mod offline;
 mod oracle;

@@ -7,6 +7,7 @@
 mod support;
 
 use helenus_cql::{ImportRequest, LocalBackend, LocalOptions};
+use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportError, ImportProgress, SourceDisk, adopt};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::{Machine, Survives};
@@ -152,7 +153,8 @@ fn an_import_that_finds_nothing_says_what_is_there() {
         backend.import(&host.disk, &request, &ImportProgress::default()).unwrap_err().to_string()
     };
     let some = |text: &str| Some(text.to_owned());
-    let tuesday = FindOptions { snapshot: some("tuesday"), ..FindOptions::default() };
+    let tuesday =
+        FindOptions { snapshot: CheckedName::new("a snapshot", "tuesday").ok(), ..FindOptions::default() };
     assert!(refused("/node/data", tuesday).contains("there are snapshots: monday (--snapshot NAME)"));
     let other = FindOptions { keyspace: some("fx"), table: some("wid"), ..FindOptions::default() };
     let told = refused("/node/data", other);
@@ -211,7 +213,10 @@ fn import_snapshot(
     let (_database, backend) = opened(memory::host(), DatabaseOptions::new("/db"));
     let request = ImportRequest {
         directory: directory.into(),
-        find: FindOptions { snapshot: Some("monday".to_owned()), ..FindOptions::default() },
+        find: FindOptions {
+            snapshot: CheckedName::new("a snapshot", "monday").ok(),
+            ..FindOptions::default()
+        },
         ..ImportRequest::default()
     };
     let report = backend.import(disk, &request, &ImportProgress::default())?;

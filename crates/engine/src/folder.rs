@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use helenus_host::Disk;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes a folder and those above it, and their names durable: the name of a folder lasts only once the folder it
 /// stands in was synced.
@@ -25,6 +25,31 @@ pub(crate) fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
         disk.sync_dir(&above).map_err(Error::io("sync", &above))?;
     }
     Ok(())
+}
+
+/// Names in a directory that make it one of ours.
+const OURS: [&str; 5] = ["helenus.lock", "host-id", "commitlog", "data", "of-cassandra"];
+/// Folders in it that may lead to other disks, by links of its owner.
+const BELOW: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
+
+/// Takes the rights of others to the directory of a database away, so that nobody else reads what is in it, nor prepares a
+/// file where one of ours will be. Which folders others had rights to.
+///
+/// A directory with other things in it, which somebody has named by mistake, stays as it is.
+pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
+    let names = disk.list(dir).map_err(Error::io("list", dir))?;
+    let is_ours = |path: &PathBuf| OURS.iter().any(|name| path.ends_with(name));
+    let mut folders = BELOW.map(|name| dir.join(name)).to_vec();
+    if names.is_empty() || names.iter().any(is_ours) {
+        folders.insert(0, dir.to_owned());
+    }
+    let mut made_private = Vec::new();
+    for folder in folders.into_iter().filter(|folder| disk.is_dir(folder)) {
+        if disk.claim_dir(&folder).map_err(Error::io("use", &folder))? {
+            made_private.push(folder);
+        }
+    }
+    Ok(made_private)
 }
 
 /// Makes a folder below `base`, which is durable, and durable whoever made it or a part of the way to it.

@@ -5,6 +5,7 @@
 
 mod announce;
 mod cache;
+mod checked_name;
 mod commitlog;
 mod compaction;
 mod database;
@@ -29,6 +30,7 @@ mod timestamps;
 mod top;
 mod work;
 
+pub use checked_name::{CheckedName, CheckedPath, NameError};
 pub use commitlog::{SyncMode, Ticket, UnappliableRecord};
 pub use compaction::{
     CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
@@ -46,7 +48,7 @@ pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
-pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot, is_snapshot_name};
+pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
 pub use table::{Unreadable, View};
 pub use top::TopPartition;
 pub use work::{LogStatus, WorkDone};

@@ -4,6 +4,7 @@
 //! caller adds (`manifest.json` and `schema.cql`, as Cassandra has them). Names cost nothing; what they hold stays when the
 //! table goes on, is truncated or dropped. A snapshot that a cut left without its texts is one all the same.
 
+use crate::checked_name::CheckedName;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
@@ -57,14 +58,19 @@ impl Database {
     /// # Errors
     /// `SnapshotExists` when one of the tables has one of that name; SSTables that cannot be read; failures of the disk. What
     /// was made is removed then.
-    pub fn snapshot(&self, tables: &[Arc<Table>], name: &str, flush: bool) -> Result<Vec<TakenSnapshot>> {
+    pub fn snapshot(
+        &self,
+        tables: &[Arc<Table>],
+        name: &CheckedName,
+        flush: bool,
+    ) -> Result<Vec<TakenSnapshot>> {
         let shared = &self.shared;
         let mut taken = Vec::new();
         for table in tables {
             let folder = self.snapshot_folder(table, name)?;
             if shared.host.disk.is_dir(&folder) {
                 let (keyspace, table) = (table.keyspace.to_string(), table.name.to_string());
-                return Err(Error::SnapshotExists { name: name.to_owned(), keyspace, table });
+                return Err(Error::SnapshotExists { name: name.to_string(), keyspace, table });
             }
             taken.push(TakenSnapshot { table: table.clone(), folder, data_files: Vec::new() });
         }
@@ -80,7 +86,7 @@ impl Database {
         Ok(taken)
     }
 
-    fn snapshot_folder(&self, table: &Table, name: &str) -> Result<PathBuf> {
+    fn snapshot_folder(&self, table: &Table, name: &CheckedName) -> Result<PathBuf> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
         Ok(store.folder().join(SNAPSHOTS).join(name))
     }
@@ -154,13 +160,6 @@ impl Database {
         let id = parse_table_folder(file_name(folder)).map(|(_, id)| id);
         id.is_some_and(|id| self.shared.table(id).is_some())
     }
-}
-
-/// Whether a snapshot may have this name: it must not lead out of its folder, nor hold Java's path separator, which nodetool
-/// refuses.
-pub fn is_snapshot_name(name: &str) -> bool {
-    let is_plain = !name.contains(['/', '\\', '\0', ':']);
-    is_plain && !name.is_empty() && name != "." && name != ".." && name.len() <= 255
 }
 
 fn file_name(path: &Path) -> &str {

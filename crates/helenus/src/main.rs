@@ -31,6 +31,9 @@ const EXAMPLES: &str = "Examples:
   helenus serve --memory --listen 127.0.0.1:0
   helenus admin status";
 
+/// Commands that write what is in a database, or was typed into it: their files are their owner's alone, whatever the umask.
+const KEEPS_DATA: [&str; 8] = ["serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
+
 fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
@@ -70,6 +73,9 @@ fn command_line() -> Command {
 fn main() -> ExitCode {
     helenus_host::keep_freed_memory_ms(FREED_MEMORY_KEPT_MS);
     let matches = command_line().get_matches();
+    if matches.subcommand_name().is_some_and(|name| KEEPS_DATA.contains(&name)) {
+        helenus_host::real::keep_files_private();
+    }
     let done = match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("admin", matches)) => admin::run(matches),
@@ -91,7 +97,7 @@ fn main() -> ExitCode {
             Err(error) => error.exit(),
         },
         Some(("completions", matches)) => shell_help::run_completions(matches, command_line()),
-        Some(("man", matches)) => shell_help::run_man(&helenus_host::real::host(), matches, command_line()),
+        Some(("man", matches)) => shell_help::run_man(matches, command_line()),
         Some(("stress", matches)) => match StressOptions::from_arg_matches(matches) {
             Ok(options) => stress::run(&options),
             Err(error) => error.exit(),

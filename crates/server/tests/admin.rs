@@ -47,6 +47,7 @@ fn facts() -> Facts {
         rpc: None,
         directory: Some("/somewhere".into()),
         sync: Some("group"),
+        warnings: vec!["open to all".to_owned()],
         doors: Box::new(Closed),
     }
 }

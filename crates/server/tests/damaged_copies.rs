@@ -126,7 +126,11 @@ fn manifest_of(
     for path in machine.files_below(export).unwrap() {
         let name = path.strip_prefix(export).unwrap().to_string_lossy().into_owned();
         let (sha256, bytes) = add(&name, &path);
-        manifest.files.push(BackedUpFile { path: name, bytes, sha256 });
+        manifest.files.push(BackedUpFile {
+            path: helenus_engine::CheckedPath::new("a file", &name).unwrap(),
+            bytes,
+            sha256,
+        });
     }
     manifest
 }
@@ -262,7 +266,8 @@ fn a_snapshot_with_a_flipped_bit_is_taken_back_rightly_or_refused_by_name() {
     let database = backend.database();
     let schema = database.schema();
     let (keyspace, table) = (&schema.keyspaces["ks"], schema.table("ks", "t").unwrap());
-    let taken = database.snapshot(std::slice::from_ref(table), "monday", true).unwrap();
+    let monday = helenus_engine::CheckedName::new("a snapshot", "monday").unwrap();
+    let taken = database.snapshot(std::slice::from_ref(table), &monday, true).unwrap();
     let snapshot = taken[0].folder.clone();
     database.add_to_export(&snapshot.join("schema.cql"), &LocalBackend::table_text(keyspace, table)).unwrap();
     let manifest = "{\"files\": [], \"created_at\": \"2026-11-22T00:00:00Z\"}";

@@ -36,6 +36,8 @@ fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max:
         in_flight_bytes_max: (1 << 30, 1 << 30),
         disk_threads_max: 1,
         write_timeout: LONG,
+        handshake_timeout: LONG,
+        budget: helenus_server::connection_budget::ConnectionBudget::unbounded(),
         message_grace: LONG,
         reader_grace,
         keeps_alive: false,

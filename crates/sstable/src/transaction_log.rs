@@ -363,7 +363,7 @@ fn name(path: &Path) -> &str {
 
 fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
     let read = || {
-        let file = disk.open(path)?;
+        let file = disk.open_own(path)?;
         let mut bytes = vec![0; file.size()? as usize];
         file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)

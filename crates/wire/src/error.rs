@@ -143,6 +143,9 @@ pub enum WireError {
     /// Ours: a long message whose bytes do not come.
     #[error("The request did not arrive in time; send it without pauses")]
     FrameTooSlow,
+    /// Ours: a connection that does not begin.
+    #[error("No STARTUP came in time; send it as soon as the connection is there")]
+    NoStartup,
     #[error("Unknown option id {id}")]
     UnknownTypeId { id: u16 },
     /// Ours: types inside types beyond any sane depth.

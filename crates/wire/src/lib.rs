@@ -10,9 +10,11 @@
 )]
 
 mod error;
+mod error_text;
 pub mod native;
 mod room;
 pub mod thrift;
 
 pub use error::{SegmentPart, WireError};
+pub use error_text::error_text;
 pub use room::{Room, append};

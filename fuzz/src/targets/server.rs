@@ -3,6 +3,7 @@
 
 use super::sstable::put;
 use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::CheckedPath;
 use helenus_engine::import::ImportProgress;
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::{Host, memory};
@@ -93,7 +94,9 @@ pub(super) fn archives() -> Vec<Vec<u8>> {
         let source = Path::new("/in").join(text.len().to_string());
         put(&host, &source, text.as_bytes());
         let (sha256, bytes) = archive.add(name, &source, &mut |_| {}).unwrap_or_else(|error| failed(error));
-        manifest.files.push(BackedUpFile { path: name.to_owned(), bytes, sha256 });
+        if let Ok(path) = CheckedPath::new("a file", name) {
+            manifest.files.push(BackedUpFile { path, bytes, sha256 });
+        }
     }
     archive.finish(&manifest).unwrap_or_else(|error| failed(error));
     super::sstable::whole_file(&host, Path::new(ARCHIVE)).into_iter().collect()

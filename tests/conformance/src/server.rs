@@ -21,6 +21,8 @@ pub struct Server {
     folder: TempDir,
     args: Vec<String>,
     environment: Vec<(String, String)>,
+    /// What a shell does before it becomes the server.
+    before: String,
     child: Child,
     address: String,
     head: Vec<String>,
@@ -52,9 +54,23 @@ impl Server {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::start_as(folder, (args, environment, String::new()))
+    }
+
+    /// The same by a shell that does something before it becomes the server, at this start and the later ones: `umask 027`,
+    /// `ulimit -n 256`.
+    pub fn start_after(before: &str, folder: TempDir, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Self::start_as(folder, (args, Vec::new(), before.to_owned()))
+    }
+
+    fn start_as(
+        folder: TempDir,
+        (args, environment, before): (Vec<String>, Vec<(String, String)>, String),
+    ) -> Self {
         let begin = Instant::now();
-        let (child, head, address) = spawn(folder.path(), &args, &environment);
-        Self { folder, args, environment, child, address, head, start_time: begin.elapsed() }
+        let (child, head, address) = spawn(folder.path(), &before, (&args, &environment));
+        Self { folder, args, environment, before, child, address, head, start_time: begin.elapsed() }
     }
 
     /// `127.0.0.1:PORT`.
@@ -134,7 +150,7 @@ impl Server {
     /// Starts again on the same directory, after [`Self::kill`] or [`Self::stop`]. The port may be another.
     pub fn restart(&mut self) {
         let begin = Instant::now();
-        let (child, head, address) = spawn(self.folder.path(), &self.args, &self.environment);
+        let (child, head, address) = spawn(self.folder.path(), &self.before, (&self.args, &self.environment));
         self.child = child;
         self.head = head;
         self.address = address;
@@ -191,11 +207,24 @@ pub fn binary() -> PathBuf {
     })
 }
 
-fn spawn(folder: &Path, args: &[String], environment: &[(String, String)]) -> (Child, Vec<String>, String) {
+fn spawn(
+    folder: &Path,
+    before: &str,
+    (args, environment): (&[String], &[(String, String)]),
+) -> (Child, Vec<String>, String) {
     let log_path = folder.join("log");
     let log = File::options().create(true).append(true).open(&log_path).expect("open the server's log");
-    let mut command = Command::new(binary());
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).current_dir(folder);
+    let mut command = if before.is_empty() {
+        Command::new(binary())
+    } else {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\"")]).arg(binary());
+        shell
+    };
+    command.arg("serve").args(args).current_dir(folder);
+    if !args.iter().any(|arg| arg == "--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     // Both say themselves where the data is.
     if !args.iter().any(|arg| arg == "--memory" || arg == "--adopt") {

@@ -67,7 +67,7 @@ impl SoundSegment {
         memory: &mut Vec<u8>,
         mut each: impl FnMut((Place, &[u8]), Record<'_>) -> Result<()>,
     ) -> Result<()> {
-        let file = disk.open(&self.path).map_err(Error::io("open", &self.path))?;
+        let file = disk.open_own(&self.path).map_err(Error::io("open", &self.path))?;
         let bytes = fill(&*file, self.end as u64, memory).map_err(Error::io("read", &self.path))?;
         let reader = SegmentReader { number: self.number, path: self.path.clone(), bytes };
         let mut at = SEGMENT_HEAD as usize;
@@ -187,7 +187,7 @@ pub(crate) fn read_log(
 }
 
 fn size(disk: &dyn Disk, path: &Path) -> Result<u64> {
-    disk.open(path).and_then(|file| file.size()).map_err(Error::io("read", path))
+    disk.open_own(path).and_then(|file| file.size()).map_err(Error::io("read", path))
 }
 
 /// The segments of a log, in order.
@@ -219,7 +219,7 @@ impl Log<'_> {
 
     /// Where a segment says that the one before it ended; `None` if there is nothing in it.
     fn continued_by(&self, (number, path): &(u32, PathBuf)) -> Result<Option<LogPosition>> {
-        let file = self.disk.open(path).map_err(Error::io("open", path))?;
+        let file = self.disk.open_own(path).map_err(Error::io("open", path))?;
         let size = file.size().map_err(Error::io("read", path))?.min(FRONT_BYTES);
         let mut memory = Vec::new();
         let bytes = fill(&*file, size, &mut memory).map_err(Error::io("read", path))?;

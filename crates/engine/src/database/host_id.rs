@@ -28,7 +28,7 @@ pub(super) fn host_id(host: &Host, dir: &Path) -> Result<Uuid> {
         write(disk, dir, id)?;
         return Ok(id);
     }
-    let file = disk.open(&path).map_err(Error::io("open", &path))?;
+    let file = disk.open_own(&path).map_err(Error::io("open", &path))?;
     let size = file.size().map_err(Error::io("read", &path))?;
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX).min(LINE)];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;

@@ -16,7 +16,7 @@ use crate::commitlog::{
 use crate::compaction::Compactions;
 use crate::error::{Error, Result};
 use crate::export::remove_exports;
-use crate::folder::make_folder;
+use crate::folder::{claim_folders, make_folder};
 use crate::gate::Gate;
 use crate::import::finish_imports;
 use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_noted, stored_tables};
@@ -58,6 +58,8 @@ pub struct OpenReport {
     pub unappliable: Vec<UnappliableRecord>,
     /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and what is wrong where.
     pub unreadable: Vec<(String, String)>,
+    /// Folders that others could enter, and cannot any more.
+    pub made_private: Vec<std::path::PathBuf>,
 }
 
 impl Database {
@@ -68,6 +70,7 @@ impl Database {
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
         make_folder(&*disk, &options.dir)?;
+        let made_private = claim_folders(&*disk, &options.dir)?;
         let lock = lock(&*disk, &options.dir)?;
         let host_id = host_id(&host, &options.dir)?;
         let log_dir = options.dir.join("commitlog");
@@ -118,7 +121,7 @@ impl Database {
         });
         let database = Arc::new(Database { shared, flusher: OnceLock::new() });
         let report = database.bring_up(replay, &flushed)?;
-        Ok((database, report))
+        Ok((database, OpenReport { made_private, ..report }))
     }
 
     fn bring_up(&self, replay: Replay, flushed: &BTreeMap<TableId, LogPosition>) -> Result<OpenReport> {

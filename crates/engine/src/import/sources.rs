@@ -1,6 +1,7 @@
 //! Finds the SSTables that are to be imported: in a snapshot, a table's folder, a keyspace's, or a whole data directory.
 
 use super::ImportError;
+use crate::checked_name::CheckedName;
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
 use helenus_sstable::component::Component;
@@ -32,7 +33,7 @@ const DEPTH_MAX: usize = 6;
 #[derive(Clone, Debug, Default)]
 pub struct FindOptions {
     /// Take this snapshot of each table, not what is live.
-    pub snapshot: Option<String>,
+    pub snapshot: Option<CheckedName>,
     /// Only this keyspace.
     pub keyspace: Option<String>,
     /// Only this table, in the keyspace.

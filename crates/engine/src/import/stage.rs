@@ -178,11 +178,15 @@ pub(crate) fn retire(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
 
 /// Removes a folder with all that is in it.
 pub(crate) fn remove_all(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
+    if disk.is_link(folder) {
+        // Where it leads is not ours to empty.
+        return disk.remove(folder).map_err(Error::io("remove", folder));
+    }
     if !disk.is_dir(folder) {
         return Ok(());
     }
     for path in disk.list(folder).map_err(Error::io("list", folder))? {
-        if disk.is_dir(&path) {
+        if disk.is_dir(&path) && !disk.is_link(&path) {
             remove_all(disk, &path)?;
         } else {
             disk.remove(&path).map_err(Error::io("remove", &path))?;

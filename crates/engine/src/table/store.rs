@@ -388,6 +388,10 @@ impl TableStore {
     }
 }
 
+/// Bytes of an index's name that its folder has: with the rest of the folder's name no more than file systems take. Cassandra
+/// bounds names of tables for that, and not those of indexes, which have the table's and the column's in them.
+const INDEX_NAME_SHOWN_MAX: usize = 255 - ".helenus-".len() - "-".len() - 32;
+
 /// A table's folder; that of a hidden table stands in its table's, under a name that no Cassandra looks at and that is
 /// not used again.
 fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> PathBuf {
@@ -395,7 +399,10 @@ fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> Path
     let folder = shared.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
     match index {
         None => folder,
-        Some(index) => folder.join(format!(".helenus-{}-{}", index.index.name, table.id.0.simple())),
+        Some(index) => {
+            let name = index.index.name.get(..INDEX_NAME_SHOWN_MAX).unwrap_or(&index.index.name);
+            folder.join(format!(".helenus-{name}-{}", table.id.0.simple()))
+        }
     }
 }
 

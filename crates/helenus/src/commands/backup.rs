@@ -5,6 +5,7 @@ use super::held::{hold, let_go, make_folder};
 use super::progress::{Progress, size};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use helenus_engine::CheckedPath;
 use helenus_host::{Disk, Host};
 use helenus_model::types::write_instant;
 use helenus_server::admin::ExportedFiles;
@@ -97,6 +98,8 @@ fn write(host: &Host, command: &BackupCommand, held: &ExportedFiles, to: &Path) 
         true => Some(begin_archive(host, to)?),
         false => {
             make_folder(disk, to)?;
+            // Others get no part of it, also where somebody has made the folder before.
+            disk.claim_dir(to)?;
             None
         }
     };
@@ -105,10 +108,11 @@ fn write(host: &Host, command: &BackupCommand, held: &ExportedFiles, to: &Path) 
         let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
         let name = parts.join("/");
         progress.name(format!("backup {name}"));
+        let checked = CheckedPath::new("a file of a backup", &name)?;
         if let Some(archive) = &mut archive {
             let added = archive.add(&name, path, &mut |bytes| progress.add(bytes));
             let (sha256, bytes) = added.with_context(|| format!("cannot write {}", to.display()))?;
-            manifest.files.push(BackedUpFile { path: name, bytes, sha256 });
+            manifest.files.push(BackedUpFile { path: checked, bytes, sha256 });
             continue;
         }
         let target = to.join(below);
@@ -121,7 +125,7 @@ fn write(host: &Host, command: &BackupCommand, held: &ExportedFiles, to: &Path) 
         }
         let digest = digest_of(disk, &target, &mut |bytes| progress.add(bytes));
         let (sha256, bytes) = digest.with_context(|| format!("cannot read {}", target.display()))?;
-        manifest.files.push(BackedUpFile { path: name, bytes, sha256 });
+        manifest.files.push(BackedUpFile { path: checked, bytes, sha256 });
     }
     if let Some(archive) = archive {
         archive.finish(&manifest).with_context(|| format!("cannot write {}", to.display()))?;

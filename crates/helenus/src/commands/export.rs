@@ -181,6 +181,8 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         .sum();
     let mut progress = Progress::begin("export", bytes);
     make_folder(disk, to)?;
+    // Others get no part of it, also where somebody has made the folder before.
+    disk.claim_dir(to)?;
     copy_schema(disk, command.target, &from.folder.join("schema.cql"), &to.join("schema.cql"))?;
     #[cfg(feature = "analysis")]
     if command.parquet || command.arrow {

@@ -49,16 +49,18 @@ pub fn run_completions(matches: &ArgMatches, mut all: Command) -> Result<()> {
 ///
 /// # Errors
 /// Failures of writing.
-pub fn run_man(host: &helenus_host::Host, matches: &ArgMatches, mut all: Command) -> Result<()> {
+pub fn run_man(matches: &ArgMatches, mut all: Command) -> Result<()> {
     let Some(directory) = matches.get_one::<String>("directory").map(Path::new) else { return Ok(()) };
     all.build();
-    host.disk.create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    // Pages are for all users of a machine: they are made as the umask says.
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let mut pages = Vec::new();
     render(&all, "helenus", &mut pages)?;
     for (name, page) in &pages {
         let path = directory.join(format!("{name}.1"));
-        let write = || host.disk.create(&path)?.write_all_at(page, 0);
-        write().with_context(|| format!("cannot write {}", path.display()))?;
+        let made = std::fs::File::options().write(true).create_new(true).open(&path);
+        made.and_then(|mut file| file.write_all(page))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     writeln!(std::io::stdout(), "written     {} pages to {}", pages.len(), directory.display())?;
     Ok(())

@@ -237,6 +237,9 @@ pub struct ServerStatus {
     /// Where it serves the old RPC interface, if it does.
     #[serde(default)]
     pub rpc: Option<String>,
+    /// What its owner should know of how it is set up, a sentence each.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Where the data is; none in memory.
     pub directory: Option<String>,
     /// How writes are synced; none in memory.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::answer::AdminAnswer;
 use super::request::AdminRequest;
-use super::socket::AdminError;
+use super::socket::{AdminError, check_folder};
 
 /// Asks the server behind `socket` and waits for its answer.
 ///
@@ -15,6 +15,7 @@ use super::socket::AdminError;
 pub fn ask(socket: &Path, request: &AdminRequest) -> Result<AdminAnswer, AdminError> {
     let no_server = |source| AdminError::NoServer { path: socket.to_owned(), source };
     let not_an_answer = |problem: String| AdminError::NotAnAnswer { path: socket.to_owned(), problem };
+    check_folder(socket)?;
     let mut stream = UnixStream::connect(socket).map_err(no_server)?;
     let mut line = serde_json::to_string(request).map_err(|error| not_an_answer(error.to_string()))?;
     line.push('\n');

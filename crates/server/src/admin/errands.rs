@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::{ImportReport, ImportRequest, LocalBackend};
+use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
 use helenus_host::{Next, Tasks, Worker, contain};
 use parking_lot::Mutex;
@@ -83,7 +84,7 @@ pub(super) fn panicked(text: &str) -> String {
 /// What an order asks for; its schema file is read from the disk.
 ///
 /// # Errors
-/// A schema file that cannot be read.
+/// A schema file that cannot be read; a snapshot that cannot be one.
 pub fn request_of(order: &ImportOrder, disk: &SourceDisk) -> Result<ImportRequest, String> {
     let schema = match &order.schema {
         None => None,
@@ -92,8 +93,9 @@ pub fn request_of(order: &ImportOrder, disk: &SourceDisk) -> Result<ImportReques
             Some(bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?)
         }
     };
+    let snapshot = order.snapshot.as_deref().map(|name| CheckedName::new("a snapshot", name)).transpose();
     let find = FindOptions {
-        snapshot: order.snapshot.clone(),
+        snapshot: snapshot.map_err(|error| error.to_string())?,
         keyspace: order.keyspace.clone(),
         table: order.table.clone(),
     };

@@ -9,6 +9,9 @@ use helenus_engine::Spread as Found;
 pub struct NodeFigures {
     /// Identity of the server.
     pub host_id: String,
+    /// What its owner should know of how it is set up, a sentence each.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Name of the cluster.
     pub cluster_name: String,
     /// Datacenter.

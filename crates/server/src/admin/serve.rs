@@ -1,13 +1,22 @@
-//! Answers on the admin socket: one thread, one request after the other.
+//! Answers on the admin socket: one thread, one request after the other, several connections.
+//!
+//! A tool that connects and asks nothing, or half of something, keeps nobody else out: it is closed after a while, and earlier
+//! if others need its place.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_cql::LocalBackend;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{AbortHandle, JoinSet, LocalSet};
+use tokio::time::timeout;
 
 use super::answer::{AdminAnswer, Reloaded};
 use super::desk::Desk;
@@ -16,6 +25,13 @@ use super::socket::{AdminError, bind, may_use};
 
 /// The longest request, bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// Connections at a time; beyond them the oldest that has nothing under way is closed.
+const CONNECTIONS_MAX: usize = 32;
+/// How long a tool may take to ask, and to take its answer. It asks again within seconds while it follows something.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after a failure to accept (too many open files) the next is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the admin socket tells besides the engine's figures, and what it may ask of the whole server.
 pub struct Facts {
@@ -29,6 +45,8 @@ pub struct Facts {
     pub directory: Option<PathBuf>,
     /// How writes are synced; none in memory.
     pub sync: Option<&'static str>,
+    /// What its owner should know of how the server is set up, a sentence each.
+    pub warnings: Vec<String>,
     /// The doors.
     pub doors: Box<dyn Doors>,
 }
@@ -119,45 +137,71 @@ struct AdminThread {
 
 impl Worker for AdminThread {
     fn step(&mut self) -> Next {
-        if let Some(Work { runtime, listener, desk, mut stopped }) = self.work.take() {
-            runtime.block_on(async {
-                let Ok(listener) = UnixListener::from_std(listener) else { return };
-                loop {
-                    let accepted = tokio::select! {
-                        accepted = listener.accept() => accepted,
-                        _ = stopped.changed() => return,
-                    };
-                    let Ok((stream, _)) = accepted else { continue };
-                    if !stream.peer_cred().is_ok_and(|peer| may_use(peer.uid())) {
-                        continue;
-                    }
-                    tokio::select! {
-                        _ended = serve(&desk, stream) => {}
-                        _ = stopped.changed() => return,
-                    }
-                }
-            });
+        if let Some(Work { runtime, listener, desk, stopped }) = self.work.take() {
+            runtime.block_on(LocalSet::new().run_until(accept(listener, desk, stopped)));
         }
         Next::Done
     }
 }
 
-/// Answers line after line until the tool leaves.
-async fn serve(desk: &Desk, stream: UnixStream) -> std::io::Result<()> {
+async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stopped: watch::Receiver<bool>) {
+    let Ok(listener) = UnixListener::from_std(listener) else { return };
+    let desk = Rc::new(desk);
+    // Answers are made one after the other.
+    let turn = Rc::<Mutex<()>>::default();
+    let mut connections = JoinSet::new();
+    let mut waiting: VecDeque<(Rc<Cell<bool>>, AbortHandle)> = VecDeque::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            _ = stopped.changed() => return,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if !stream.peer_cred().is_ok_and(|peer| may_use(peer.uid())) {
+            continue;
+        }
+        waiting.retain(|(_, connection)| !connection.is_finished());
+        if waiting.len() >= CONNECTIONS_MAX {
+            let oldest = waiting.iter().position(|(is_answered, _)| !is_answered.get());
+            // All of them have answers under way: their tools know what they do, and one more waits for them.
+            if let Some((_, connection)) = oldest.and_then(|at| waiting.remove(at)) {
+                connection.abort();
+            }
+        }
+        let is_answered = Rc::<Cell<bool>>::default();
+        let serving = serve(Rc::clone(&desk), stream, (Rc::clone(&turn), Rc::clone(&is_answered)));
+        waiting.push_back((is_answered, connections.spawn_local(serving)));
+    }
+}
+
+/// Answers line after line until the tool leaves, or is silent for too long.
+async fn serve(desk: Rc<Desk>, stream: UnixStream, (turn, is_answered): (Rc<Mutex<()>>, Rc<Cell<bool>>)) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
-        let mut line = String::new();
+        let mut line = Vec::new();
         let mut bounded = (&mut read).take(LINE_BYTES_MAX);
-        if bounded.read_line(&mut line).await? == 0 {
-            return Ok(());
+        match timeout(PATIENCE, bounded.read_until(b'\n', &mut line)).await {
+            Ok(Ok(1..)) => {}
+            Ok(Ok(0) | Err(_)) | Err(_) => return,
         }
-        let answer = match serde_json::from_str(&line) {
-            Ok(request) => desk.answer(&request).await,
+        is_answered.set(true);
+        let answer = match serde_json::from_slice(&line) {
+            Ok(request) => {
+                let _turn = turn.lock().await;
+                desk.answer(&request).await
+            }
             Err(error) => AdminAnswer::Error(format!("not a request: {error}")),
         };
+        is_answered.set(false);
         let mut text = serde_json::to_string(&answer).unwrap_or_default();
         text.push('\n');
-        write.write_all(text.as_bytes()).await?;
+        if !matches!(timeout(PATIENCE, write.write_all(text.as_bytes())).await, Ok(Ok(()))) {
+            return;
+        }
     }
 }

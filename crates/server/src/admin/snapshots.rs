@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helenus_cql::LocalBackend;
 use helenus_engine::{
-    Database, FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot, is_snapshot_name, is_system_keyspace,
+    CheckedName, Database, FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot, is_system_keyspace,
 };
 use helenus_model::schema::Table;
 use helenus_model::types::write_instant;
@@ -53,11 +53,7 @@ impl Manifest {
 
 /// Takes a snapshot of the tables that are named, or of all.
 pub(super) fn take(desk: &Desk, name: &str, of: &[Which], flush: bool) -> Result<Vec<SnapshotLine>, String> {
-    if !is_snapshot_name(name) {
-        return Err(format!(
-            "a snapshot cannot be named {name:?}: a name has no /, \\ or :, and at most 255 bytes"
-        ));
-    }
+    let checked = CheckedName::new("a snapshot", name).map_err(|error| error.to_string())?;
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for which in of {
         tables.extend(desk.tables(which)?);
@@ -68,7 +64,7 @@ pub(super) fn take(desk: &Desk, name: &str, of: &[Which], flush: bool) -> Result
         tables.retain(|table| !is_system_keyspace(&table.keyspace));
     }
     let database = &desk.database;
-    let taken = database.snapshot(&tables, name, flush).map_err(|error| error.to_string())?;
+    let taken = database.snapshot(&tables, &checked, flush).map_err(|error| error.to_string())?;
     let mut created = String::new();
     let now_us = database.host().clock.wall_us();
     write_instant(

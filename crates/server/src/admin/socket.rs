@@ -112,17 +112,27 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
 fn own(folder: &Path) -> Result<(), AdminError> {
     match mkdir(folder, Mode::RWXU) {
         Ok(()) => Ok(()),
-        Err(Errno::EXIST) => {
-            let found = lstat(folder).map_err(|error| AdminError::io("look at", folder)(error.into()))?;
-            let is_folder = found.st_mode & 0o170_000 == 0o040_000;
-            let is_private = found.st_mode & 0o077 == 0;
-            if is_folder && is_private && found.st_uid == geteuid().as_raw() {
-                Ok(())
-            } else {
-                Err(AdminError::NotOurs { path: folder.to_owned() })
-            }
-        }
+        Err(Errno::EXIST) => check_ours(folder),
         Err(error) => Err(AdminError::io("make", folder)(error.into())),
+    }
+}
+
+/// Before a tool asks at a socket in the folder for all users' programs: somebody else may answer there if it is not ours.
+pub(super) fn check_folder(socket: &Path) -> Result<(), AdminError> {
+    match socket.parent() {
+        Some(folder) if *folder == runtime_folder() && lstat(folder).is_ok() => check_ours(folder),
+        _ => Ok(()),
+    }
+}
+
+fn check_ours(folder: &Path) -> Result<(), AdminError> {
+    let found = lstat(folder).map_err(|error| AdminError::io("look at", folder)(error.into()))?;
+    let is_folder = found.st_mode & 0o170_000 == 0o040_000;
+    let is_private = found.st_mode & 0o077 == 0;
+    if is_folder && is_private && found.st_uid == geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(AdminError::NotOurs { path: folder.to_owned() })
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn status(desk: &Desk) -> ServerStatus {
         host_id: status.host_id.to_string(),
         listening: facts.listening.to_string(),
         rpc: facts.rpc.map(|address| address.to_string()),
+        warnings: facts.warnings.clone(),
         directory: facts.directory.as_ref().map(|path| path.display().to_string()),
         sync: facts.sync.map(str::to_owned),
         connections: facts.doors.connections() as u64,
@@ -89,6 +90,7 @@ pub(super) fn node(desk: &Desk) -> NodeFigures {
     tokens.sort_unstable();
     NodeFigures {
         host_id: desk.database.host_id().to_string(),
+        warnings: desk.facts.warnings.clone(),
         cluster_name: info.cluster_name,
         datacenter: info.datacenter,
         rack: info.rack,

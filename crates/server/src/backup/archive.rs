@@ -9,12 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use helenus_engine::CheckedPath;
 use helenus_engine::import::ImportProgress;
 use helenus_host::{Disk, File};
 use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 
-use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, hex, is_inside};
+use super::manifest::{BackedUpFile, BackupManifest, FILE, MANIFEST, hex};
 
 /// Of the archive: names, contents and ends are padded to it.
 const BLOCK: u64 = 512;
@@ -122,7 +123,7 @@ fn unfinished(path: &Path) -> PathBuf {
 fn head(name: &str, size: u64, mtime_s: u64) -> io::Result<Header> {
     let mut head = Header::new_ustar();
     head.set_path(name)?;
-    head.set_mode(0o644);
+    head.set_mode(0o600);
     head.set_uid(0);
     head.set_gid(0);
     head.set_size(size);
@@ -132,10 +133,17 @@ fn head(name: &str, size: u64, mtime_s: u64) -> io::Result<Header> {
     Ok(head)
 }
 
+/// A file of an archive, as it names it.
+struct Found {
+    path: String,
+    offset: u64,
+    size: u64,
+}
+
 /// A file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    path: String,
+    path: CheckedPath,
     offset: u64,
     size: u64,
 }
@@ -156,10 +164,11 @@ impl Archive {
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Archive, String> {
         let wrong = |error: io::Error| format!("{}: {error}", path.display());
         let file = disk.open(path).map_err(wrong)?;
-        let mut entries = entries(&*file).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let found_entries = entries(&*file).map_err(|problem| format!("{}: {problem}", path.display()))?;
         let is_manifest =
-            |entry: &&Entry| entry.path == MANIFEST || entry.path.ends_with(&format!("/{MANIFEST}"));
-        let Some(found) = entries.iter().filter(is_manifest).min_by_key(|entry| entry.path.len()) else {
+            |entry: &&Found| entry.path == MANIFEST || entry.path.ends_with(&format!("/{MANIFEST}"));
+        let Some(found) = found_entries.iter().filter(is_manifest).min_by_key(|entry| entry.path.len())
+        else {
             return Err(format!(
                 "{}: there is no {MANIFEST} in it: not a backup, or one that was cut before its end",
                 path.display()
@@ -172,13 +181,18 @@ impl Archive {
         let mut text = vec![0; found.size as usize];
         file.read_exact_at(&mut text, found.offset).map_err(wrong)?;
         let manifest = BackupManifest::parse(&text, path)?;
-        for entry in &mut entries {
-            match entry.path.strip_prefix(&folder).filter(|path| is_inside(path)) {
-                Some(below) => entry.path = below.to_owned(),
-                None => {
-                    return Err(format!("{}: {} leads out of the backup", path.display(), entry.path));
-                }
-            }
+        let mut entries = Vec::with_capacity(found_entries.len());
+        for Found { path: name, offset, size } in found_entries {
+            let below = name.strip_prefix(&folder).unwrap_or("/");
+            let checked = CheckedPath::new(FILE, below).map_err(|_| {
+                let leads_out = CheckedPath::new(FILE, &name).err().map(|error| format!(": {error}"));
+                format!(
+                    "{}: {name:.200?} leads out of the backup{}",
+                    path.display(),
+                    leads_out.unwrap_or_default()
+                )
+            })?;
+            entries.push(Entry { path: checked, offset, size });
         }
         Ok(Archive { file, path: path.to_owned(), entries, manifest })
     }
@@ -194,7 +208,7 @@ impl Archive {
         (keyspace, table): (Option<&str>, Option<&str>),
         progress: &ImportProgress,
     ) -> Result<(), String> {
-        let paths = |files: &mut dyn Iterator<Item = &'_ BackedUpFile>| -> HashSet<String> {
+        let paths = |files: &mut dyn Iterator<Item = &'_ BackedUpFile>| -> HashSet<CheckedPath> {
             files.map(|file| file.path.clone()).collect()
         };
         let known = paths(&mut self.manifest.files.iter());
@@ -205,7 +219,7 @@ impl Archive {
         progress.begin(wanted.iter().map(|entry| entry.size).sum());
         for entry in wanted {
             progress.doing(format!("unpack {}", entry.path));
-            self.unpack_one(disk, entry, &to.join(&entry.path), progress)
+            self.unpack_one(disk, entry, &entry.path.below(to), progress)
                 .map_err(|error| format!("{}: {}: {error}", self.path.display(), entry.path))?;
         }
         Ok(())
@@ -240,7 +254,7 @@ impl Archive {
 }
 
 /// The files of an archive.
-fn entries(file: &dyn File) -> Result<Vec<Entry>, String> {
+fn entries(file: &dyn File) -> Result<Vec<Found>, String> {
     let end = file.size().map_err(|error| error.to_string())?;
     let mut entries = Vec::new();
     let mut at = 0;
@@ -265,7 +279,7 @@ fn entries(file: &dyn File) -> Result<Vec<Entry>, String> {
             .ok_or_else(|| problem("a file that ends behind the archive, which was cut"))?;
         match head.entry_type() {
             EntryType::Regular => {
-                entries.push(Entry { path: path.trim_start_matches("./").to_owned(), offset, size })
+                entries.push(Found { path: path.trim_start_matches("./").to_owned(), offset, size })
             }
             EntryType::Directory => {}
             _ => {
@@ -301,7 +315,8 @@ mod tests {
             disk.create(source).unwrap().write_all_at(bytes, 0).unwrap();
             let (sha256, bytes) = archive.add(name, source, &mut |_| {}).unwrap();
             disk.remove(source).unwrap();
-            manifest.files.push(BackedUpFile { path: (*name).to_owned(), bytes, sha256 });
+            let path = CheckedPath::new(FILE, name).unwrap();
+            manifest.files.push(BackedUpFile { path, bytes, sha256 });
         }
         manifest.tables.push(BackedUpTable { keyspace: "ks".into(), table: "t".into(), sstables: 1 });
         archive.finish(&manifest).unwrap();

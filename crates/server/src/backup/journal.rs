@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helenus_cql::RestoreJournal;
+use helenus_engine::CheckedName;
 use helenus_host::Disk;
 use helenus_model::schema::{Table, TableId};
 use serde::{Deserialize, Serialize};
@@ -35,13 +36,13 @@ struct Entry {
 impl Journal {
     /// Opens that of a backup, or begins it. One that cannot be read is of no use and is begun anew: then tables that are
     /// there already are refused.
-    pub(super) fn open(disk: &Arc<dyn Disk>, database: Option<&Path>, backup: &str) -> Journal {
-        let is_plain =
-            !backup.is_empty() && backup.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        let path =
-            database.filter(|_| is_plain).map(|folder| folder.join("restore").join(format!("{backup}.json")));
+    pub(super) fn open(disk: &Arc<dyn Disk>, database: Option<&Path>, backup: &CheckedName) -> Journal {
+        let file = CheckedName::new("a backup's journal", &format!("{backup}.json")).ok();
+        let path = database.zip(file).map(|(folder, file)| folder.join("restore").join(file));
         let read = || {
             let path = path.as_ref().filter(|path| disk.exists(path))?;
+            // What stands in the place of it, by somebody else's link, says nothing.
+            let path = Some(path).filter(|path| !disk.is_link(path))?;
             serde_json::from_str(&helenus_engine::import::read_text(&**disk, path).ok()?).ok()
         };
         let entries = read().unwrap_or_default();

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helenus_engine::CheckedPath;
 use helenus_engine::import::ImportProgress;
 use helenus_host::Disk;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ use sha2::{Digest, Sha256};
 pub const MANIFEST: &str = "backup.json";
 /// The format that is written, and the only one that is read.
 const FORMAT: u32 = 1;
+/// What a path of it names, for errors.
+pub(super) const FILE: &str = "a file of a backup";
 /// Bytes read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -48,14 +51,24 @@ pub struct BackedUpTable {
 }
 
 /// A file of a backup.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackedUpFile {
     /// Below the backup's directory, with `/` between.
-    pub path: String,
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
+    pub path: CheckedPath,
     /// Its size.
     pub bytes: u64,
     /// SHA-256 of its content.
     pub sha256: String,
+}
+
+fn write_path<S: serde::Serializer>(path: &CheckedPath, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(path.as_str())
+}
+
+fn read_path<'de, D: serde::Deserializer<'de>>(from: D) -> Result<CheckedPath, D::Error> {
+    let path = String::deserialize(from)?;
+    CheckedPath::new(FILE, &path).map_err(serde::de::Error::custom)
 }
 
 /// The digest of a file, and its size; `read` is told of the bytes as they are read.
@@ -155,7 +168,10 @@ impl BackupManifest {
             (Some(keyspace), None) => format!("{keyspace}/"),
             _ => String::new(),
         };
-        self.files.iter().filter(move |file| file.path.starts_with(&below) || file.path == "schema.cql")
+        self.files.iter().filter(move |file| {
+            let path = file.path.as_str();
+            path.starts_with(&below) || path == "schema.cql"
+        })
     }
 
     /// Compares these files with those of a directory: every problem, each with its file. Progress is of their bytes.
@@ -172,17 +188,20 @@ impl BackupManifest {
         progress.begin(self.files_of(keyspace, table).map(|file| file.bytes).sum());
         let mut problems = Vec::new();
         for file in self.files_of(keyspace, table) {
-            let path = directory.join(&file.path);
+            let path = file.path.below(directory);
             progress.doing(format!("compare {}", file.path));
-            if !is_inside(&file.path) {
-                problems.push(format!("{}: a path of the manifest leads out of the backup", file.path));
+            if disk.is_link(&path) {
+                problems.push(format!(
+                    "{}: a symbolic link is no file of a backup; put the file there",
+                    path.display()
+                ));
             } else if !disk.exists(&path) {
                 problems.push(format!("{}: this file is missing, and {MANIFEST} has it", path.display()));
             } else {
                 problems.extend(differs(disk, &path, file, progress));
             }
         }
-        let known: BTreeSet<PathBuf> = self.files.iter().map(|file| directory.join(&file.path)).collect();
+        let known: BTreeSet<PathBuf> = self.files.iter().map(|file| file.path.below(directory)).collect();
         let mut present = Vec::new();
         list(disk, directory, &mut present)?;
         let strange =
@@ -212,14 +231,9 @@ fn differs(disk: &dyn Disk, path: &Path, file: &BackedUpFile, progress: &ImportP
     }
 }
 
-/// Whether a path of a manifest stays in the directory.
-pub(super) fn is_inside(path: &str) -> bool {
-    Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
-}
-
 fn list(disk: &dyn Disk, folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
     for path in disk.list(folder)? {
-        if disk.is_dir(&path) {
+        if disk.is_dir(&path) && !disk.is_link(&path) {
             list(disk, &path, into)?;
         } else {
             into.push(path);
@@ -239,7 +253,8 @@ mod tests {
             host.disk.create_dir_all(target.parent().unwrap()).unwrap();
             host.disk.create(&target).unwrap().write_all_at(bytes, 0).unwrap();
             let (sha256, bytes) = digest_of(&*host.disk, &target, &mut |_| {}).unwrap();
-            manifest.files.push(BackedUpFile { path: (*path).to_owned(), bytes, sha256 });
+            let path = CheckedPath::new(FILE, path).unwrap();
+            manifest.files.push(BackedUpFile { path, bytes, sha256 });
         }
         manifest.write(&*host.disk, Path::new("/b")).unwrap();
         manifest
@@ -271,7 +286,10 @@ mod tests {
 
     #[test]
     fn paths_of_a_manifest_stay_in_its_directory() {
-        assert!(is_inside("ks/t/da-1-bti-Data.db"));
-        assert!(!is_inside("../etc/passwd") && !is_inside("/etc/passwd") && !is_inside("a/../../b"));
+        for hostile in ["../etc/passwd", "/etc/passwd", "a/../../b", "a//b", "", "a\0b"] {
+            let text = serde_json::json!({ "path": hostile, "bytes": 1, "sha256": "" }).to_string();
+            let error = serde_json::from_str::<BackedUpFile>(&text).unwrap_err().to_string();
+            assert!(error.contains("a file of a backup cannot be named"), "{error}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use helenus_cql::{LocalBackend, NewNames, RestoreRequest};
+use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
 use helenus_host::Disk;
 
@@ -43,7 +44,8 @@ pub fn restore(
     know(&archive.manifest, names)?;
     let folder = match database {
         Some(directory) => directory.join("restore").join("unpacked"),
-        None => std::env::temp_dir().join(format!("helenus-restore-{}", std::process::id())),
+        // A name that nobody can have prepared something under.
+        None => std::env::temp_dir().join(format!("helenus-restore-{}", uuid::Uuid::new_v4())),
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());
     remove_all(&**from, &folder).map_err(wrong)?;
@@ -64,11 +66,15 @@ pub fn restore(
 /// # Errors
 /// Failures of the disk.
 pub fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
+    if disk.is_link(folder) {
+        // Where it leads is not ours to empty.
+        return disk.remove(folder);
+    }
     if !disk.is_dir(folder) {
         return Ok(());
     }
     for path in disk.list(folder)? {
-        if disk.is_dir(&path) {
+        if disk.is_dir(&path) && !disk.is_link(&path) {
             remove_all(disk, &path)?;
         } else {
             disk.remove(&path)?;
@@ -96,7 +102,8 @@ fn restore_directory(
         options: ImportOptions { link: !order.copy, verify: !order.no_verify, keep_level: true },
         dry_run: order.dry_run,
     };
-    let mut journal = Journal::open(&backend.database().host().disk, database, &manifest.id);
+    let id = CheckedName::new("a backup", &manifest.id).map_err(|error| error.to_string())?;
+    let mut journal = Journal::open(&backend.database().host().disk, database, &id);
     let parts = backend.restore(from, &request, &mut journal, progress);
     let parts =
         parts.map_err(|error| error.to_string().replace("nothing was imported", "nothing was restored"))?;

@@ -70,7 +70,7 @@ const NOTHING_HERE: &str = "\
 
 /// Keys whose effect one machine could have, and Helenus does not have yet.
 const NOT_BUILT: &str = "\
-    crypto_provider native_transport_idle_timeout request_timeout \
+    crypto_provider request_timeout \
     counter_write_request_timeout cas_contention_timeout concurrent_writes \
     concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
@@ -114,7 +114,7 @@ const NOT_BUILT: &str = "\
     min_tracked_partition_size min_tracked_partition_tombstone_count top_partitions_enabled \
     default_compaction native_transport_queue_max_item_age_threshold \
     native_transport_min_backoff_on_queue_overload native_transport_max_backoff_on_queue_overload \
-    native_transport_timeout consecutive_message_errors_threshold native_transport_idle_timeout_in_ms \
+    native_transport_timeout consecutive_message_errors_threshold \
     request_timeout_in_ms counter_write_request_timeout_in_ms cas_contention_timeout_in_ms \
     memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
     column_index_cache_size_in_kb min_free_space_per_drive_in_mb \

@@ -147,9 +147,25 @@ options! {
     "native_transport_throw_on_overload", None, Kind::Boolean, "false", [],
         "Answer such requests with an error instead, as if each client had asked for it.";
     "native_transport_max_concurrent_connections", None, Kind::Integer { min: -1, max: i64::MAX }, "-1", [],
-        "Most connections; -1 for any number.";
+        "Most connections of CQL; -1 for as many as open files allow (ulimit -n), together with those of the old interface: about two \
+         thirds of them, the rest is for the commit log and files. Never more than that. One beyond it is told so and closed.";
     "native_transport_max_concurrent_connections_per_ip", None, Kind::Integer { min: -1, max: i64::MAX }, "-1", [],
-        "Most connections from one address; -1 for any number.";
+        "Most connections of CQL from one address; -1 for seven eighths of what there may be in all.";
+    "native_transport_idle_timeout", None, Kind::Duration { min_ms: 0 }, "0ms", ["native_transport_idle_timeout_in_ms" "ms"],
+        "How long a client may send nothing while it waits for no answer, before it is closed; 0ms for as long as it likes. Drivers \
+         send something every half minute.";
+    "handshake_timeout", None, TIMEOUT, "10s", [],
+        "How long a connection may take to its STARTUP. When half of the connections there may be have not begun, the oldest of them \
+         make room at once.";
+    "rpc_handshake_timeout", None, TIMEOUT, "1m", [],
+        "How long a connection of the old interface may take to its first message.";
+    "request_arrival_timeout", None, TIMEOUT, "10s", [],
+        "How long a request may take to arrive whole once it has begun, and a second more for each 128 KiB of it.";
+    "http_request_timeout", None, TIMEOUT, "10s", [],
+        "How long a client of the HTTP port may take to send its request, or do nothing between two.";
+    "http_hosts", None, Kind::Words, "[]", [],
+        "Names by which the HTTP port may be asked for, besides localhost and addresses of the loopback: other values of Host are \
+         refused where it listens on the loopback, or where names are given. * for any.";
     "rpc_keepalive", None, Kind::Boolean, "true", [],
         "Ask the system to notice clients that are gone.";
     "available_processors", None, Kind::Integer { min: -1, max: 1024 }, "-1", [],

@@ -4,11 +4,14 @@ use helenus_cql::BatchLimits;
 use helenus_cql::guardrails::Guardrails;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
+use crate::connection_budget::{ConnectionBudget, DescriptorPlan};
+use crate::http::HttpLimits;
 use crate::log::Level;
 use crate::native::Limits;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
@@ -93,6 +96,8 @@ pub struct ServerConfig {
     pub rpc_limits: RpcLimits,
     /// Where metrics and health are asked for; `None`: nowhere.
     pub http: Option<SocketAddr>,
+    /// Limits of that.
+    pub http_limits: HttpLimits,
     /// What is logged.
     pub log: LogConfig,
     /// What a failing disk means.
@@ -193,6 +198,7 @@ impl ServerConfig {
             rpc: read.rpc()?,
             rpc_limits: read.rpc_limits(&limits),
             http: read.text("http").and_then(|text| text.parse().ok()),
+            http_limits: read.http_limits(),
             log: read.log(),
             disk_failure: DiskFailurePolicy::of_name(read.text("disk_failure_policy").unwrap_or_default()),
             commit_failure: CommitFailurePolicy::of_name(
@@ -227,6 +233,16 @@ impl ServerConfig {
             guardrails: guardrails(settings),
             limits,
         })
+    }
+}
+
+impl ServerConfig {
+    /// Bounds connections by the descriptors that the process may have, all servers together.
+    pub fn share_descriptors(&mut self, plan: &DescriptorPlan) {
+        let budget = ConnectionBudget::new(plan.connections, plan.per_address);
+        self.limits.budget = Arc::clone(&budget);
+        self.rpc_limits.budget = budget;
+        self.http_limits.connections_max = plan.http;
     }
 }
 
@@ -364,10 +380,22 @@ impl<'a> Read<'a> {
             in_flight_bytes_max: (limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
             disk_threads_max: limits.disk_threads_max,
             write_timeout: limits.write_timeout,
+            handshake_timeout: self.duration("rpc_handshake_timeout").unwrap_or(Duration::from_secs(60)),
+            budget: Arc::clone(&limits.budget),
             message_grace: limits.frame_grace,
             reader_grace: limits.reader_grace,
             keeps_alive: limits.keeps_alive,
             busy_poll: limits.busy_poll,
+        }
+    }
+
+    fn http_limits(&self) -> HttpLimits {
+        let default = HttpLimits::default();
+        let names = self.text("http_hosts").unwrap_or_default().split(',').map(str::trim);
+        HttpLimits {
+            request_timeout: self.duration("http_request_timeout").unwrap_or(default.request_timeout),
+            hosts: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            ..default
         }
     }
 
@@ -408,6 +436,10 @@ impl<'a> Read<'a> {
         limits.connections_max = self.count("native_transport_max_concurrent_connections");
         limits.connections_max_per_address =
             self.count("native_transport_max_concurrent_connections_per_ip").filter(|max| *max > 0);
+        limits.handshake_timeout = self.duration("handshake_timeout").unwrap_or(limits.handshake_timeout);
+        limits.frame_grace = self.duration("request_arrival_timeout").unwrap_or(limits.frame_grace);
+        limits.idle_timeout =
+            self.duration("native_transport_idle_timeout").filter(|timeout| !timeout.is_zero());
         if cores > 1 {
             limits.busy_poll = Duration::from_micros(self.count("busy_poll_us").unwrap_or(100));
         }

@@ -39,6 +39,9 @@ fn computed(key: &str, config: &ServerConfig) -> Option<String> {
         "native_transport_max_message_size" => limits.message_bytes_max,
         "native_transport_max_request_data_in_flight" => limits.in_flight_bytes_max,
         "native_transport_max_request_data_in_flight_per_ip" => limits.in_flight_bytes_max_per_address,
+        "native_transport_max_concurrent_connections" if limits.budget.in_all() < u64::MAX => {
+            return Some(limits.budget.in_all().to_string());
+        }
         "concurrent_compactors" => return Some(config.compactors.to_string()),
         "busy_poll_us" => return Some(limits.busy_poll.as_micros().to_string()),
         "available_processors" => return Some(limits.doors.to_string()),

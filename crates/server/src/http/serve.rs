@@ -1,5 +1,9 @@
-//! Answers on the HTTP port: one thread, a few connections at a time, GET and nothing else.
+//! Answers on the HTTP port: one thread, a bounded number of connections, GET and nothing else.
+//!
+//! A client that sends half a request, or nothing, is closed after a while, and earlier if others need its place: beyond the
+//! bound the oldest connection goes, whatever it does. So hundreds of them do not keep `/health` from being answered.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,20 +17,22 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use super::health::{health, readiness};
+use super::hosts::KnownHosts;
 use super::metrics::metrics;
 use super::state::HttpState;
 use crate::ServerError;
 use crate::native::bind;
 
-/// Connections at a time; whoever comes beyond them waits.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to send its request, or do nothing between two.
-const HEADER_MAX: Duration = Duration::from_secs(10);
+/// How long a connection is left to send its request before it makes room for others.
+const OWN_TIME: Duration = Duration::from_millis(250);
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a connection may last.
 const CONNECTION_MAX: Duration = Duration::from_secs(600);
 /// How long after a failure to accept the next is tried.
@@ -38,6 +44,23 @@ const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n";
+
+/// What the HTTP port is given.
+#[derive(Clone, Debug)]
+pub struct HttpLimits {
+    /// Connections at a time; beyond them the oldest makes room.
+    pub connections_max: usize,
+    /// `http_request_timeout`: how long a client may take to send its request, or do nothing between two.
+    pub request_timeout: Duration,
+    /// Names besides its address and those of the loopback by which it may be asked for (`http_hosts`); `*` for any.
+    pub hosts: Vec<String>,
+}
+
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits { connections_max: 256, request_timeout: Duration::from_secs(10), hosts: Vec::new() }
+    }
+}
 
 /// A running HTTP port.
 pub struct HttpServer {
@@ -51,14 +74,20 @@ impl HttpServer {
     ///
     /// # Errors
     /// When the address cannot be bound, or a runtime cannot be made.
-    pub fn start(host: &Host, address: SocketAddr, state: Arc<HttpState>) -> Result<HttpServer, ServerError> {
+    pub fn start(
+        host: &Host,
+        address: SocketAddr,
+        limits: HttpLimits,
+        state: Arc<HttpState>,
+    ) -> Result<HttpServer, ServerError> {
         let refused = |source| ServerError::BindHttp { address, source };
         let listener = bind(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
-        let worker = HttpThread { work: Some((runtime, listener, state, stopped)) };
+        let asked = Arc::new(Asked { hosts: KnownHosts::new(address, &limits.hosts), state });
+        let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
         let thread = host.tasks.start("http", Box::new(worker));
         Ok(HttpServer { address, stop, thread })
     }
@@ -81,7 +110,13 @@ impl Drop for HttpServer {
     }
 }
 
-type Work = (tokio::runtime::Runtime, std::net::TcpListener, Arc<HttpState>, watch::Receiver<bool>);
+/// What requests are answered by.
+struct Asked {
+    hosts: KnownHosts,
+    state: Arc<HttpState>,
+}
+
+type Work = (tokio::runtime::Runtime, std::net::TcpListener, (HttpLimits, Arc<Asked>), watch::Receiver<bool>);
 
 struct HttpThread {
     work: Option<Work>,
@@ -89,42 +124,76 @@ struct HttpThread {
 
 impl Worker for HttpThread {
     fn step(&mut self) -> Next {
-        if let Some((runtime, listener, state, stopped)) = self.work.take() {
-            runtime.block_on(accept(listener, state, stopped));
+        if let Some((runtime, listener, (limits, asked), stopped)) = self.work.take() {
+            runtime.block_on(accept(listener, limits, asked, stopped));
         }
         Next::Done
     }
 }
 
-async fn accept(listener: std::net::TcpListener, state: Arc<HttpState>, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: std::net::TcpListener,
+    limits: HttpLimits,
+    asked: Arc<Asked>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut connections = JoinSet::new();
+    // When each came, the oldest first; of some that have ended too.
+    let mut ages: VecDeque<(Instant, AbortHandle)> = VecDeque::new();
     loop {
+        while ages.front().is_some_and(|(_, oldest)| oldest.is_finished()) {
+            ages.pop_front();
+        }
+        let is_full = connections.len() >= limits.connections_max;
+        let room = async {
+            match ages.front() {
+                Some((came, oldest)) if is_full => {
+                    tokio::time::sleep_until(*came + OWN_TIME).await;
+                    oldest.abort();
+                }
+                _ => std::future::pending().await,
+            }
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+            accepted = listener.accept(), if !is_full => accepted,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            () = room => {
+                // Until it has ended it is not counted twice.
+                let _ended = connections.join_next().await;
+                continue;
+            }
             _ = stopped.changed() => return,
         };
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let state = Arc::clone(&state);
-        connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let answer = answer(&request, &state);
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            let mut protocol = http1::Builder::new();
-            protocol.timer(TokioTimer::new()).header_read_timeout(HEADER_MAX);
-            let serving = protocol.serve_connection(TokioIo::new(stream), service);
-            // Clients that leave, or send what is no HTTP, are nobody's trouble.
-            let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
-        });
+        let serving = connections.spawn(serve(stream, limits.request_timeout, Arc::clone(&asked)));
+        ages.push_back((Instant::now(), serving));
+        if ages.len() > 2 * limits.connections_max {
+            ages.retain(|(_, connection)| !connection.is_finished());
+        }
     }
 }
 
-fn answer(request: &Request<Incoming>, state: &HttpState) -> Response<Full<Bytes>> {
+async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<Asked>) {
+    let service = service_fn(move |request| {
+        let answer = answer(&request, &asked);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let mut protocol = http1::Builder::new();
+    protocol.timer(TokioTimer::new()).header_read_timeout(request_timeout).max_buf_size(HEAD_BYTES_MAX);
+    let serving = protocol.serve_connection(TokioIo::new(stream), service);
+    // Clients that leave, or send what is no HTTP, are nobody's trouble.
+    let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
+}
+
+fn answer(request: &Request<Incoming>, asked: &Asked) -> Response<Full<Bytes>> {
+    let state = &asked.state;
+    if let Err(text) = asked.hosts.check(request) {
+        return response(StatusCode::MISDIRECTED_REQUEST, TEXT, text);
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET and HEAD only\n".to_owned());
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -5,6 +5,8 @@
 use helenus_model::types::write_instant;
 use serde_json::{Map, Value};
 
+use super::shown::{TEXT_BYTES_MAX, bounded, on_one_line};
+
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -102,7 +104,7 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
         Format::Text { coloured } => {
             let level = if coloured { level.coloured() } else { level.plain() };
             // One entry is one line, whatever is in it.
-            let message = message.trim_end().replace(['\n', '\r'], " ");
+            let message = on_one_line(message.trim_end(), TEXT_BYTES_MAX);
             format!("{time} {level} {event}: {message}\n")
         }
         Format::Json => {
@@ -110,9 +112,9 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
             let head =
                 [("time", time.as_str()), ("level", level.name()), ("event", event), ("message", message)];
             for (name, value) in head {
-                object.insert(name.to_owned(), value.into());
+                object.insert(name.to_owned(), bounded(&value.into()));
             }
-            object.extend(fields.clone());
+            object.extend(fields.iter().map(|(name, value)| (name.clone(), bounded(value))));
             let mut text = Value::Object(object).to_string();
             text.push('\n');
             text

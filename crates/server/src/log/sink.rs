@@ -13,11 +13,14 @@ use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use parking_lot::{Condvar, Mutex};
 
 use super::line::{Entry, Format, Level, line};
+use super::shown::{TEXT_BYTES_MAX, on_one_line};
 
 /// Lines that wait for the thread.
 const LINES_MAX: usize = 10_000;
 /// How often the same thing is written at most, when it comes again and again.
 const SELDOM_NS: u64 = 10_000_000_000;
+/// Bytes by which two of them are told apart.
+const KEY_BYTES_MAX: usize = 256;
 /// Different things of that kind that are remembered.
 const SELDOM_MAX: usize = 256;
 /// How long the end of a server waits for its last lines to be taken.
@@ -117,7 +120,7 @@ impl Log {
         let now_ns = self.clock.monotonic_ns();
         {
             let mut seldom = self.seldom.lock();
-            let name = format!("{} {key}", entry.event);
+            let name = format!("{} {}", entry.event, on_one_line(key, KEY_BYTES_MAX));
             if seldom.len() >= SELDOM_MAX && !seldom.contains_key(&name) {
                 seldom.retain(|_, known| now_ns.saturating_sub(known.written_ns) < SELDOM_NS);
                 if seldom.len() >= SELDOM_MAX {
@@ -142,7 +145,10 @@ impl Log {
     /// Says something of the start or end, on standard output: `word` and a text, as tools and people wait for it.
     pub fn say(&self, entry: &Entry) {
         let text = match self.format {
-            Format::Text { .. } => format!("{:<11} {}\n", entry.event, entry.message),
+            Format::Text { .. } => {
+                let message = on_one_line(&entry.message, TEXT_BYTES_MAX);
+                format!("{:<11} {message}\n", entry.event)
+            }
             Format::Json => line(self.format, self.clock.wall_us(), Level::Info, entry),
         };
         // Whoever closed it does not want to hear of it.

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::engine::time;
 use super::line::{Entry, Level};
+use super::shown::on_one_line;
 use super::sink::Log;
 
 /// Slow statements that are written in `WINDOW_NS`; of more, only the number. Cassandra reports as many in as long.
@@ -29,6 +30,10 @@ const SHOWN_MAX: u64 = 50;
 const WINDOW_NS: u64 = 5_000_000_000;
 /// Longest text of a statement in the log, bytes.
 const TEXT_BYTES_MAX: usize = 2000;
+/// Bytes of a statement that are looked at: what is shown is shorter than this, unless it is almost nothing but literals.
+const LOOKED_AT_MAX: usize = 16 << 10;
+/// Longest text of an error in the log, bytes.
+const ERROR_BYTES_MAX: usize = 1000;
 /// Statements of a batch that are shown.
 const BATCH_SHOWN_MAX: usize = 3;
 
@@ -37,10 +42,30 @@ const BATCH_SHOWN_MAX: usize = 3;
 pub struct StatementText {
     /// `query`, `prepared`, `batch`, `prepare`; of the old RPC interface `rpc_query` and `rpc_call`.
     pub kind: &'static str,
-    /// The text, or those of a batch.
+    /// The text, or the first of a batch. Long ones are cut by `StatementText::cut`: what is not shown is not kept.
     pub texts: Vec<String>,
+    /// Statements of a batch.
+    pub count: usize,
     /// Bound values in hex, where they are wanted.
     pub values: Vec<String>,
+}
+
+impl StatementText {
+    /// Statements of a batch that are shown.
+    pub const SHOWN_MAX: usize = BATCH_SHOWN_MAX;
+    /// Bound values that are shown.
+    pub const VALUES_MAX: usize = 32;
+
+    /// As much of a statement as is looked at for the log.
+    pub fn cut(text: &str) -> String {
+        if text.len() <= LOOKED_AT_MAX {
+            return text.to_owned();
+        }
+        let front = text.get(..text.floor_char_boundary(LOOKED_AT_MAX)).unwrap_or_default();
+        // Half a literal might not be known for one.
+        let end = front.rfind(char::is_whitespace).unwrap_or_default();
+        format!("{} ...", front.get(..end).unwrap_or_default())
+    }
 }
 
 /// Watches for slow and failed statements.
@@ -172,6 +197,7 @@ impl SlowStatements {
         }
         let statement = statement();
         let text = self.text(&statement);
+        let message = &*on_one_line(message, ERROR_BYTES_MAX);
         // What a client did wrong is told in a text that may quote its values.
         let reason = if is_ours || self.shows_values() {
             message
@@ -194,10 +220,19 @@ impl SlowStatements {
     }
 
     /// A connection was closed before it began.
-    pub fn refused(&self, client: SocketAddr, reason: &'static str) {
+    pub fn refused(&self, client: SocketAddr, reason: &str) {
         let entry = Entry::new("connection_refused", format!("{client}: {reason}"));
         let entry = entry.with("client", client.to_string()).with("reason", reason);
         self.log.write_seldom(Level::Warn, reason, entry);
+    }
+
+    /// The system has refused to accept a connection: it has no more descriptors, say.
+    pub fn not_accepted(&self, server: &'static str, error: &std::io::Error) {
+        let entry = Entry::new(
+            "not_accepted",
+            format!("no connection of {server} is accepted for a moment: {error}"),
+        );
+        self.log.write_seldom(Level::Warn, server, entry.with("error", error.to_string()));
     }
 
     /// How many were left out before this one, or that this one is to be left out.
@@ -225,7 +260,7 @@ impl SlowStatements {
             text.truncate(end);
             text.push_str(" ...");
         }
-        let more = statement.texts.len().saturating_sub(BATCH_SHOWN_MAX);
+        let more = statement.count.saturating_sub(BATCH_SHOWN_MAX);
         match statement.kind {
             "batch" if more > 0 => format!("batch of {text}; and {more} more"),
             "batch" => format!("batch of {text}"),
@@ -294,7 +329,7 @@ mod tests {
     }
 
     fn statement(text: &str) -> StatementText {
-        StatementText { kind: "query", texts: vec![text.to_owned()], values: Vec::new() }
+        StatementText { kind: "query", texts: vec![text.to_owned()], count: 1, values: Vec::new() }
     }
 
     #[test]
@@ -319,7 +354,7 @@ mod tests {
     #[test]
     fn a_long_batch_is_shown_by_its_first_statements() {
         let texts = (0..5).map(|n| format!("INSERT INTO t (a) VALUES ({n})")).collect();
-        let batch = StatementText { kind: "batch", texts, values: Vec::new() };
+        let batch = StatementText { kind: "batch", texts, count: 5, values: Vec::new() };
         let text = watching(false).1.text(&batch);
         assert!(
             text.starts_with("batch of INSERT INTO t (a) VALUES (?);") && text.ends_with("and 2 more"),

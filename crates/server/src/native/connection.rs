@@ -26,11 +26,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::answer::Tools;
+use super::deadlines::{Deadlines, Late};
 use super::doors::{Door, Shared};
 use super::ledger::{Reservation, Seat};
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
-use super::session::Session;
+use super::session::{Session, Stage};
 
 /// Bytes of a read. What arrives together is answered together.
 const READ_BYTES: usize = 64 << 10;
@@ -82,8 +83,8 @@ pub(super) struct Connection<S> {
     skip: Option<(u64, Refusal)>,
     /// For a frame under way that is longer than a read.
     reservation: Option<Reservation>,
-    /// When that frame must have arrived: nobody holds the room of others by sending slowly.
-    due: Option<Pin<Box<Sleep>>>,
+    /// When a frame must have arrived: nobody holds the room of others, or a connection, by sending slowly.
+    deadlines: Deadlines,
     lingering: Option<Pin<Box<Sleep>>>,
     /// Bytes that had left when the socket was full, and when the client will have taken nothing more for too long.
     unread: Option<(usize, Pin<Box<Sleep>>)>,
@@ -103,6 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let max_frame = shared.limits.frame_bytes_max;
         let reader = EnvelopeReader { from: Direction::Request, connection: None, max_frame };
         let session = Session::new(shared.limits.throws_on_overload);
+        let deadlines = Deadlines::new(shared.limits.handshake_timeout, shared.limits.idle_timeout);
         let requests = Requests::new(Arc::clone(shared), mailbox, session, client, seat);
         Connection {
             stream,
@@ -113,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             stalled: false,
             skip: None,
             reservation: None,
-            due: None,
+            deadlines,
             lingering: None,
             unread: None,
             requests,
@@ -128,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.serve_stalled(scratch);
             }
             self.requests.release_held(&mut scratch.tools);
-            self.give_up_slow_frame(context);
+            self.give_up_slow_client(context);
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
@@ -138,19 +140,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Pending if self.is_never_read(context) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if self.requests.mailbox.overrun.load(Ordering::Acquire) {
+            if self.requests.mailbox.overrun.load(Ordering::Acquire) || self.is_displaced() {
                 return Poll::Ready(());
             }
             if !self.may_read() {
+                if self.reservation.is_none() {
+                    self.deadlines.forget_frame();
+                }
                 return Poll::Pending;
             }
             scratch.read.resize(READ_BYTES, 0);
             let mut buffer = ReadBuf::new(&mut scratch.read);
             match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => match self.wait_for_input(context) {
+                    None => return Poll::Pending,
+                    Some(Late::Frame) => {
+                        self.refuse_slow_frame();
+                        continue;
+                    }
+                    Some(Late::Anything) => return Poll::Ready(()),
+                },
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Poll::Ready(()),
-                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Ok(())) => self.deadlines.heard(),
             }
             let count = buffer.filled().len();
             let read = std::mem::take(&mut scratch.read);
@@ -209,8 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.reservation = self.requests.seat.account.try_take(bytes);
                 if self.reservation.is_some() {
                     let grace = self.requests.shared.limits.frame_grace;
-                    let sleep = tokio::time::sleep(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
-                    self.due = Some(Box::pin(sleep));
+                    self.deadlines.expect_frame(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
                 }
                 self.reservation.is_some()
             }
@@ -220,7 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The frame under way has arrived or is given up.
     fn release_room(&mut self) {
         self.reservation = None;
-        self.due = None;
+        self.deadlines.forget_frame();
     }
 
     /// There is no room for the frame under way, and its client wants to hear of that rather than wait: what has come of
@@ -243,14 +254,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.kept = Vec::new();
     }
 
-    /// Ends a connection whose long frame does not come.
-    fn give_up_slow_frame(&mut self, context: &mut Context<'_>) {
-        if self.due.as_mut().is_some_and(|due| due.as_mut().poll(context).is_ready()) {
-            self.release_room();
-            self.kept = Vec::new();
-            self.requests.refuse(&Refusal::fatal(WireError::FrameTooSlow, 0));
-            self.requests.closing = true;
+    /// Ends a connection that does not begin, or whose long frame does not come.
+    fn give_up_slow_client(&mut self, context: &mut Context<'_>) {
+        if self.requests.closing {
+            return;
         }
+        if self.deadlines.is_handshake_late(context) {
+            self.kept = Vec::new();
+            self.requests.refuse(&Refusal::fatal(WireError::NoStartup, 0));
+            self.requests.closing = true;
+        } else if self.reservation.is_some() && self.deadlines.is_frame_late(context) {
+            self.refuse_slow_frame();
+        }
+    }
+
+    fn refuse_slow_frame(&mut self) {
+        self.release_room();
+        self.kept = Vec::new();
+        self.requests.refuse(&Refusal::fatal(WireError::FrameTooSlow, 0));
+        self.requests.closing = true;
+    }
+
+    /// The socket has nothing for us: what has been late by now.
+    fn wait_for_input(&mut self, context: &mut Context<'_>) -> Option<Late> {
+        let is_between = match &self.framing {
+            Framing::Bare(_) => true,
+            Framing::Segments(reader, _) => reader.is_between_messages(),
+        };
+        let dropped = self.skip.as_ref().map_or(0, |(left, _)| *left);
+        let has_part = !self.kept.is_empty() || dropped > 0 || !is_between;
+        let grace = self.requests.shared.limits.frame_grace;
+        let within = has_part.then(|| grace + Duration::from_secs(dropped / FRAME_BYTES_A_SECOND));
+        let is_busy = self.requests.in_flight_count() > 0 || self.requests.output.unsent() > 0;
+        self.deadlines.wait(context, within, is_busy)
+    }
+
+    /// Whether another connection has got the place of this one, which has not begun.
+    fn is_displaced(&self) -> bool {
+        self.requests.session.stage != Stage::Ready && self.requests.mailbox.displaced.load(Ordering::Acquire)
     }
 
     /// Bytes of the frame under way if it is longer than a read and not on the account yet.
@@ -329,7 +370,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Ok(Some(envelope)) => {
                         used += envelope.size();
                         // Before it is served: it does not compete with itself.
-                        (self.reservation, self.due) = (None, None);
+                        self.reservation = None;
+                        self.deadlines.forget_frame();
                         if let Handled::Started(version) = self.requests.handle(&envelope, scratch) {
                             self.agree_on(version);
                         }
@@ -343,8 +385,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         Ok(Step::Part { used: part }) => used += part,
                         Ok(Step::Envelopes { used: segment, payload, long }) => {
                             used += segment;
-                            if long {
-                                (self.reservation, self.due) = (None, None);
+                            // A message that is longer than a segment may be under way behind others.
+                            if long || self.reservation.is_none() {
+                                self.reservation = None;
+                                self.deadlines.forget_frame();
                             }
                             let served = serve_payload(&mut self.requests, envelopes, payload, scratch);
                             if let Some(unserved) = payload.get(served..).filter(|rest| !rest.is_empty()) {
@@ -389,6 +433,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// The version is fixed by the first STARTUP, whatever it was answered; v5 goes on in segments, in both directions.
     fn agree_on(&mut self, version: Version) {
+        if self.requests.session.stage == Stage::Ready {
+            self.deadlines.began();
+            self.requests.mailbox.began.store(true, Ordering::Release);
+        }
         let max_frame = self.requests.shared.limits.frame_bytes_max;
         if version < Version::V5 {
             let from = Direction::Request;

@@ -5,7 +5,7 @@
 //! wake-up for each request; reads are cut into pages and waiting goes to the disk pool, so there are none to even out. This
 //! file is the only one that knows which it is: a connection is a `Send` future.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,19 +14,22 @@ use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::VirtualTable;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::arrivals::{Arrival, Listener, NotBegun};
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
 use super::disk_pool::DiskPool;
 use super::figures::{Counts, NativeFigures};
-use super::ledger::{Ledger, Seat};
-use super::limits::{Limits, TICK, ticks};
+use super::ledger::Ledger;
+use super::limits::{Limits, ticks};
 use super::mailbox::{Mailbox, Waiters};
+use super::refused::Refused;
 use crate::ServerError;
 use crate::admin::Pool;
+use crate::connection_budget::Admitted;
 use crate::log::SlowStatements;
 use crate::vigil::Vigil;
 
@@ -34,8 +37,6 @@ use crate::vigil::Vigil;
 const ACCEPTED_MAX: usize = 1024;
 /// Connections that the system keeps for us before we accept them.
 const BACKLOG: i32 = 4096;
-/// How long after a failure to accept (too many open files) the next is tried.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -53,7 +54,7 @@ pub(super) struct Shared {
     pub ledger: Arc<Ledger>,
     /// Connections that hold answers until the log has written.
     pub written: Arc<Waiters>,
-    /// Grows by one each `TICK`.
+    /// Grows by one each `limits::TICK`.
     pub ticks: AtomicU64,
     /// The part of the requests that are traced unasked, from 0 to 1, as the bits of an f64.
     pub trace_probability: AtomicU64,
@@ -75,6 +76,11 @@ impl Shared {
             (mailbox.facts.lock().clone(), mailbox.requests_count.load(Ordering::Relaxed))
         };
         connections.iter().map(client).collect()
+    }
+
+    /// Connections open now.
+    pub fn connections_count(&self) -> usize {
+        self.connections.lock().len()
     }
 
     /// A session for a request that did not ask to be traced, if its lot is drawn.
@@ -104,7 +110,7 @@ pub(super) struct Door {
     pub shared: Arc<Shared>,
     pub vigil: Arc<Vigil>,
     scratch: Mutex<Vec<Box<Scratch>>>,
-    connections: AtomicUsize,
+    pub connections: AtomicUsize,
 }
 
 impl Door {
@@ -192,8 +198,15 @@ impl NativeServer {
             let work = runtime()?;
             threads.push((number, DoorThread { work: Some((work, door, arriving, stopped)) }));
         }
-        let listener = Listener { listener, shared: Arc::clone(&shared), ways, stopped };
-        let accept = AcceptThread { work: Some((runtime()?, listener)) };
+        let connections_max = shared.limits.connections_max.unwrap_or(u64::MAX);
+        let accepting = Listener {
+            not_begun: NotBegun::of(connections_max.min(shared.limits.budget.in_all())),
+            shared: Arc::clone(&shared),
+            ways,
+            stopped,
+            refused: Refused::default(),
+        };
+        let accept = AcceptThread { work: Some((runtime()?, listener, accepting)) };
         let mut handles = vec![host.tasks.start("accept", Box::new(accept))];
         for (number, thread) in threads {
             handles.push(host.tasks.start(&format!("door-{number}"), Box::new(thread)));
@@ -208,7 +221,7 @@ impl NativeServer {
 
     /// Connections open now.
     pub fn connections_count(&self) -> usize {
-        self.shared.connections.lock().len()
+        self.shared.connections_count()
     }
 
     /// What it has done and is doing.
@@ -337,88 +350,14 @@ fn listen_to_backend(shared: &Arc<Shared>) {
     }));
 }
 
-/// Accepts connections, hands them to doors, and keeps the server's ticks.
-struct Listener {
-    listener: std::net::TcpListener,
-    shared: Arc<Shared>,
-    ways: Vec<(mpsc::Sender<Arrival>, Arc<Door>)>,
-    stopped: watch::Receiver<bool>,
-}
-
-/// An accepted connection.
-struct Arrival {
-    stream: std::net::TcpStream,
-    client: SocketAddr,
-    seat: Seat,
-}
-
-impl Listener {
-    async fn run(mut self) {
-        let Ok(listener) = TcpListener::from_std(self.listener) else { return };
-        let mut tick = tokio::time::interval(TICK);
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = tick.tick() => {
-                    self.shared.ticks.fetch_add(1, Ordering::Relaxed);
-                    // Whoever holds an answer looks whether it has waited too long.
-                    self.shared.written.wake_all();
-                    continue;
-                }
-                _ = self.stopped.changed() => return,
-            };
-            let Ok((stream, client)) = accepted else {
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            let Some(arrival) = admit(&self.shared, stream, client) else { continue };
-            let fewest = self.ways.iter().min_by_key(|(_, door)| door.connections.load(Ordering::Relaxed));
-            let Some((way, door)) = fewest else { return };
-            door.connections.fetch_add(1, Ordering::Relaxed);
-            if way.send(arrival).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// Checks the limits on connections; beyond them a connection is closed without a word, as in Cassandra's
-/// `ConnectionLimitHandler`.
-fn admit(shared: &Shared, stream: TcpStream, client: SocketAddr) -> Option<Arrival> {
-    let limits = &shared.limits;
-    let open = shared.connections.lock().len() as u64;
-    if limits.connections_max.is_some_and(|max| open >= max) {
-        return refuse(shared, client, "there are as many connections as there may be");
-    }
-    let address: IpAddr = client.ip().to_canonical();
-    let Some(seat) = shared.ledger.enter(address, limits.connections_max_per_address) else {
-        return refuse(shared, client, "its address has as many connections as it may have");
-    };
-    shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
-    stream.set_nodelay(true).ok()?;
-    if limits.keeps_alive {
-        socket2::SockRef::from(&stream).set_keepalive(true).ok()?;
-    }
-    Some(Arrival { stream: stream.into_std().ok()?, client, seat })
-}
-
-fn refuse(shared: &Shared, client: SocketAddr, reason: &'static str) -> Option<Arrival> {
-    shared.counts.refused.fetch_add(1, Ordering::Relaxed);
-    if let Some(slow) = &shared.slow {
-        slow.refused(client, reason);
-    }
-    None
-}
-
 struct AcceptThread {
-    work: Option<(tokio::runtime::Runtime, Listener)>,
+    work: Option<(tokio::runtime::Runtime, std::net::TcpListener, Listener)>,
 }
 
 impl Worker for AcceptThread {
     fn step(&mut self) -> Next {
-        if let Some((runtime, listener)) = self.work.take() {
-            let _in_runtime = runtime.enter();
-            runtime.block_on(listener.run());
+        if let Some((runtime, listener, accepting)) = self.work.take() {
+            runtime.block_on(accepting.run(listener));
         }
         Next::Done
     }
@@ -463,10 +402,10 @@ fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
         door.connections.fetch_sub(1, Ordering::Relaxed);
         return;
     };
-    let mailbox = Arc::new(Mailbox::default());
+    let Arrival { client, seat, mailbox, admitted, .. } = arrival;
     door.shared.connections.lock().push(Arc::clone(&mailbox));
-    let place = Place { door: Arc::clone(door), mailbox: Arc::clone(&mailbox) };
-    let connection = Connection::new(stream, Some(arrival.client), arrival.seat, Arc::clone(door), mailbox);
+    let place = Place { door: Arc::clone(door), mailbox: Arc::clone(&mailbox), _admitted: admitted };
+    let connection = Connection::new(stream, Some(client), seat, Arc::clone(door), mailbox);
     connections.spawn(async move {
         let _place = place;
         connection.await;
@@ -477,6 +416,7 @@ fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
 struct Place {
     door: Arc<Door>,
     mailbox: Arc<Mailbox>,
+    _admitted: Admitted,
 }
 
 impl Drop for Place {

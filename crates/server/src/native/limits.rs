@@ -1,6 +1,9 @@
 //! What a server of the native protocol is given: how large, how many, how long.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::connection_budget::ConnectionBudget;
 
 /// How often held answers are looked at for having waited too long: timeouts are exact to this.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -32,6 +35,12 @@ pub struct Limits {
     pub disk_queue_max: usize,
     /// How long a frame longer than one read may take to arrive, besides the time its length needs at 128 KiB a second.
     pub frame_grace: Duration,
+    /// `handshake_timeout`: how long a connection may take to its STARTUP. Cassandra waits without end.
+    pub handshake_timeout: Duration,
+    /// `native_transport_idle_timeout`: how long a client may say nothing while nothing of it is in hand; `None`: as long as it likes.
+    pub idle_timeout: Option<Duration>,
+    /// What all servers of the process may have together.
+    pub budget: Arc<ConnectionBudget>,
     /// How long a client may take nothing of answers that wait for it, before it is let go. Cassandra waits without end.
     pub reader_grace: Duration,
     /// `write_request_timeout`: how long an answer waits for the log.
@@ -58,6 +67,9 @@ impl Limits {
             disk_threads_max: 32,
             disk_queue_max: 1024,
             frame_grace: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(10),
+            idle_timeout: None,
+            budget: ConnectionBudget::unbounded(),
             reader_grace: Duration::from_secs(60),
             write_timeout: Duration::from_secs(2),
             busy_poll: Duration::ZERO,

@@ -56,6 +56,10 @@ pub(super) struct Mailbox {
     regular_count: AtomicU64,
     /// Events were lost: the connection must end.
     pub overrun: AtomicBool,
+    /// Its STARTUP was answered with READY.
+    pub began: AtomicBool,
+    /// Unless it has begun, it must make room for another connection.
+    pub displaced: AtomicBool,
 }
 
 impl Mailbox {

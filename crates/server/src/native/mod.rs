@@ -1,12 +1,15 @@
 //! The CQL native protocol: sockets in, `Backend` calls, frames out.
 //!
-//! `doors` accepts and owns the threads; `connection` is one client's task, `requests` what it does with each request;
+//! `arrivals` accepts, `doors` owns the threads; `connection` is one client's task, `requests` what it does with each request;
+//! `deadlines` are what a client must keep, `refused` tells those that find no room.
 //! `answer` translates a request for the backend and its outcome for the client; `disk_pool` runs what has to wait.
 
 mod answer;
+mod arrivals;
 mod clients;
 mod columns;
 mod connection;
+mod deadlines;
 mod disk_pool;
 mod doors;
 mod errors;
@@ -16,6 +19,7 @@ mod limits;
 mod mailbox;
 mod output;
 mod recent;
+mod refused;
 mod requests;
 mod rows;
 mod session;

@@ -20,37 +20,41 @@ pub(super) fn statement_text(
         let found = StatementId::try_from(id).ok().and_then(|id| backend.prepared(&id).ok().flatten());
         found.map_or_else(
             || "a statement that is not known any more".to_owned(),
-            |found| found.query.to_string(),
+            |found| StatementText::cut(&found.query),
         )
     };
     let values = |values: &wire::Values<'_>| match with_values {
-        true => values.iter().map(|(_, value)| value_text(value)).collect(),
+        true => values.iter().take(StatementText::VALUES_MAX).map(|(_, value)| value_text(value)).collect(),
         false => Vec::new(),
     };
     match request {
         Request::Query(query) => StatementText {
             kind: "query",
-            texts: vec![query.query.to_owned()],
+            texts: vec![StatementText::cut(query.query)],
+            count: 1,
             values: values(&query.parameters.values),
         },
         Request::Execute(execute) => StatementText {
             kind: "prepared",
             texts: vec![prepared(execute.id)],
+            count: 1,
             values: values(&execute.parameters.values),
         },
         Request::Prepare(prepare) => {
-            StatementText { kind: "prepare", texts: vec![prepare.query.to_owned()], values: Vec::new() }
+            let texts = vec![StatementText::cut(prepare.query)];
+            StatementText { kind: "prepare", texts, count: 1, values: Vec::new() }
         }
         Request::Batch(batch) => {
             let text = |entry: &wire::BatchStatement<'_>| match &entry.statement {
-                wire::StatementRef::Query(query) => (*query).to_owned(),
+                wire::StatementRef::Query(query) => StatementText::cut(query),
                 wire::StatementRef::Prepared(id) => prepared(id),
             };
-            let texts = batch.statements.iter().map(|entry| text(&entry)).collect();
-            StatementText { kind: "batch", texts, values: Vec::new() }
+            let shown = batch.statements.iter().take(StatementText::SHOWN_MAX);
+            let texts = shown.map(|entry| text(&entry)).collect();
+            StatementText { kind: "batch", texts, count: batch.statements.iter().count(), values: Vec::new() }
         }
         Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
-            StatementText { kind: "request", texts: Vec::new(), values: Vec::new() }
+            StatementText { kind: "request", texts: Vec::new(), count: 0, values: Vec::new() }
         }
     }
 }

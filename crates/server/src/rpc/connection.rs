@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::server::Shared;
 use super::watch::{Served, Watched};
@@ -75,6 +75,8 @@ struct Connection<'a> {
     input: Vec<u8>,
     output: Vec<u8>,
     held: Vec<Held>,
+    /// A message has come whole.
+    has_begun: bool,
 }
 
 /// Serves one client until it goes, sends garbage, or the server stops.
@@ -96,6 +98,7 @@ pub(super) async fn serve(
         input: Vec::new(),
         output: Vec::new(),
         held: Vec::new(),
+        has_begun: false,
     };
     loop {
         let read = tokio::select! {
@@ -116,25 +119,29 @@ pub(super) async fn serve(
 }
 
 impl Connection<'_> {
-    /// Reads until a message is whole. Nothing is held for a client that sends nothing.
+    /// Reads until a message is whole. Nothing is held for a client that sends nothing. One that has begun may send nothing for as
+    /// long as it likes; a message that has begun must come with some speed, so that nobody keeps its bytes here by sending
+    /// them one by one.
     async fn read(&mut self, seat: &Seat) -> Result<(), Ended> {
         if self.input.is_empty() {
             (self.input, self.output) = (Vec::new(), Vec::new());
-            self.stream.readable().await?;
+            self.wait_for_client().await?;
             self.input.reserve(READ_BYTES);
         }
+        let mut begun = Instant::now();
         let mut reservation = None;
         loop {
             match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Err(Ended::Gone),
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && self.input.is_empty() => {
-                    self.stream.readable().await?;
+                    self.wait_for_client().await?;
+                    begun = Instant::now();
                     continue;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    let grace = self.shared.limits.message_grace + arrival_time(self.announced());
-                    match timeout(grace, self.stream.readable()).await {
+                    let due = begun + self.shared.limits.message_grace + arrival_time(self.announced());
+                    match timeout_at(due, self.stream.readable()).await {
                         Ok(ready) => ready?,
                         Err(_too_slow) => return Err(Ended::Gone),
                     }
@@ -144,17 +151,32 @@ impl Connection<'_> {
             }
             let whole = next_message(&self.input, self.framing, self.shared.limits.messages)?;
             if whole.is_some() {
+                self.has_begun = true;
                 return Ok(());
             }
             let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
             if expected > READ_BYTES && reservation.is_none() {
+                let waits_since = Instant::now();
                 while !seat.account.has_room(expected as u64) {
                     tokio::time::sleep(ROOM_PAUSE).await;
                 }
+                // That was no fault of the client's.
+                begun += waits_since.elapsed();
                 reservation = Some(seat.account.take(expected as u64));
             }
             let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
             self.input.reserve(missing.max(READ_BYTES));
+        }
+    }
+
+    /// Waits until the client sends something; for the first time, no longer than it may take to begin.
+    async fn wait_for_client(&mut self) -> Result<(), Ended> {
+        if self.has_begun {
+            return Ok(self.stream.readable().await?);
+        }
+        match timeout(self.shared.limits.handshake_timeout, self.stream.readable()).await {
+            Ok(ready) => Ok(ready?),
+            Err(_silent) => Err(Ended::Gone),
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use super::connection::serve;
 use super::watch::{CallWatch, RpcFigures, Served};
 use crate::ServerError;
+use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
 use crate::native::{Ledger, Seat, bind};
 use crate::vigil::Vigil;
@@ -39,6 +40,10 @@ pub struct RpcLimits {
     pub disk_threads_max: usize,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
+    /// `rpc_handshake_timeout`: how long a connection may take to its first message.
+    pub handshake_timeout: Duration,
+    /// What all servers of the process may have together.
+    pub budget: Arc<ConnectionBudget>,
     /// How long a message may take to arrive, besides the time its length needs at 128 KiB a second.
     pub message_grace: Duration,
     /// How long a client may take nothing of its answers.
@@ -168,11 +173,14 @@ pub(super) struct Arrival {
 }
 
 /// A connection among those of its thread; leaves when dropped.
-pub(super) struct Load(Arc<Served>);
+pub(super) struct Load {
+    served: Arc<Served>,
+    _admitted: Admitted,
+}
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.served.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -204,30 +212,41 @@ async fn accept(
             accepted = listener.accept() => accepted,
             _ = stopped.changed() => return,
         };
-        let Ok((stream, client)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let address: IpAddr = client.ip().to_canonical();
-        let Some(seat) = shared.ledger.enter(address, None) else { continue };
-        if stream.set_nodelay(true).is_err() {
-            continue;
-        }
-        if shared.limits.keeps_alive && socket2::SockRef::from(&stream).set_keepalive(true).is_err() {
-            continue;
-        }
-        let Ok(stream) = stream.into_std() else { continue };
-        let Some((way, served)) =
-            ways.iter().min_by_key(|(_, served)| served.connections.load(Ordering::Relaxed))
-        else {
-            return;
-        };
-        served.connections.fetch_add(1, Ordering::Relaxed);
-        let arrival = Arrival { stream, seat, load: Load(Arc::clone(served)) };
-        if way.send(arrival).await.is_err() {
-            return;
+        match accepted {
+            Ok((stream, client)) => take(shared, &ways, stream, client),
+            Err(error) => {
+                shared.watch.not_accepted(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
+}
+
+/// Checks the limits on connections and hands one to a thread. The interface has no words for one that is not taken: it is
+/// closed, and the log says why.
+fn take(shared: &Shared, ways: &[Way], stream: TcpStream, client: SocketAddr) {
+    let address: IpAddr = client.ip().to_canonical();
+    let admitted = match shared.limits.budget.enter(address) {
+        Ok(admitted) => admitted,
+        Err(no_room) => return shared.watch.connection_refused(client, &no_room.to_string()),
+    };
+    let Some(seat) = shared.ledger.enter(address, None) else { return };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    if shared.limits.keeps_alive && socket2::SockRef::from(&stream).set_keepalive(true).is_err() {
+        return;
+    }
+    let Ok(stream) = stream.into_std() else { return };
+    let Some((way, served)) =
+        ways.iter().min_by_key(|(_, served)| served.connections.load(Ordering::Relaxed))
+    else {
+        return;
+    };
+    served.connections.fetch_add(1, Ordering::Relaxed);
+    let load = Load { served: Arc::clone(served), _admitted: admitted };
+    // Where its thread does not come to take connections, this one is closed.
+    let _taken = way.try_send(Arrival { stream, seat, load });
 }
 
 type Serve =

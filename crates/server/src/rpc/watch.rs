@@ -12,6 +12,9 @@ use helenus_rpc::{CallWords, Done, Refused, RefusedKind};
 
 use crate::log::{SlowStatements, StatementText};
 
+/// Hexadecimal digits of a key that are shown.
+const KEY_DIGITS_MAX: usize = 128;
+
 /// What a thread serves, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
@@ -82,6 +85,22 @@ impl CallWatch {
         }
     }
 
+    /// A connection was closed before it began.
+    #[cold]
+    pub fn connection_refused(&self, client: SocketAddr, reason: &str) {
+        if let Some(slow) = &self.slow {
+            slow.refused(client, reason);
+        }
+    }
+
+    /// The system has refused to accept a connection.
+    #[cold]
+    pub fn not_accepted(&self, error: &std::io::Error) {
+        if let Some(slow) = &self.slow {
+            slow.not_accepted("RPC", error);
+        }
+    }
+
     /// Counts an exception.
     pub fn count(&self, kind: RefusedKind) {
         let at = RefusedKind::ALL.iter().position(|known| *known == kind);
@@ -119,6 +138,15 @@ impl CallWatch {
 /// A call as the log takes it: statements without their literals, keys where values are shown.
 fn statement(slow: &SlowStatements, words: CallWords) -> StatementText {
     let kind = if words.is_statement { "rpc_query" } else { "rpc_call" };
-    let values = words.key.filter(|_| slow.shows_values()).map(|key| format!("key 0x{key}"));
-    StatementText { kind, texts: vec![words.text], values: values.into_iter().collect() }
+    let values = words.key.filter(|_| slow.shows_values()).map(|key| {
+        let shown: String = key.chars().take(KEY_DIGITS_MAX).collect();
+        let more = if shown.len() < key.len() { "..." } else { "" };
+        format!("key 0x{shown}{more}")
+    });
+    StatementText {
+        kind,
+        texts: vec![StatementText::cut(&words.text)],
+        count: 1,
+        values: values.into_iter().collect(),
+    }
 }

@@ -1,6 +1,5 @@
 //! Many requests at once: order, waiting, slow clients, limits, stopping.
 
-use std::io::Read;
 use std::sync::atomic::Ordering;
 
 use helenus_wire::native::*;
@@ -301,12 +300,22 @@ fn a_stopping_server_answers_what_it_has_and_closes() {
 }
 
 #[test]
-fn connections_beyond_the_limits_are_closed() {
+fn connections_beyond_the_limits_are_told_so_and_closed() {
     let server = Server::with(|limits| limits.connections_max_per_address = Some(2));
     let first = Client::ready(server.address(), Version::V4, &[]);
     let _second = Client::ready(server.address(), Version::V4, &[]);
-    let mut third = Client::connect(server.address(), Version::V4);
-    assert_eq!(third.socket.read(&mut [0; 1]).unwrap_or(0), 0);
+    for version in [Version::V3, Version::V4, Version::V5] {
+        let mut third = Client::connect(server.address(), version);
+        let refused = third.startup(&[]);
+        assert_eq!(refused.header.version, version, "in the client's own version");
+        assert_eq!(refused.error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+        assert!(
+            refused.error().message.contains("this address has as many connections"),
+            "{:?}",
+            refused.error()
+        );
+        assert!(third.is_closed());
+    }
     drop(first);
     // The place is free once the server has seen the end.
     while server.native.connections_count() > 1 {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use super::primitives::{Put, Reader};
 use super::{Consistency, Version};
-use crate::WireError;
+use crate::{WireError, error_text};
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $name:literal;)*) => {
@@ -332,7 +332,7 @@ impl ErrorMessage {
 
     fn put_as_is(&self, out: &mut Vec<u8>, version: Version) {
         out.put_int(self.detail.code().number());
-        out.put_string(&self.message);
+        out.put_string(&error_text(&self.message));
         match &self.detail {
             ErrorDetail::Plain(_) => {}
             ErrorDetail::Unavailable { consistency, required, alive } => {

@@ -13,7 +13,7 @@
 
 use super::primitives::{Put, patch_int};
 use super::{BodyCodec, Direction, ErrorCode, Flags, Opcode, Version};
-use crate::WireError;
+use crate::{WireError, error_text};
 
 /// Bytes of a header, v3 and later.
 pub const HEADER_LENGTH: usize = 9;
@@ -104,7 +104,7 @@ impl Refusal {
             matches!(code, ErrorCode::Protocol | ErrorCode::Invalid | ErrorCode::Overloaded),
             "a code without further fields"
         );
-        out.put_string(&self.error.to_string());
+        out.put_string(&error_text(&self.error.to_string()));
         let length = out.len() - length_at - 4;
         patch_int(out, length_at, length as i32);
     }

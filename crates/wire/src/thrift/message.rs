@@ -12,6 +12,7 @@ use super::field::Field;
 use super::frame::Framing;
 use super::method::{Exception, Kind, Method};
 use super::structs::{ApplicationException, Nothing, TimedOutException, Why};
+use crate::error_text;
 
 const VERSION_1: u32 = 0x8001_0000;
 const VERSION_MASK: u32 = 0xFFFF_0000;
@@ -173,7 +174,7 @@ impl Reply {
             .write(out),
             Exception::InvalidRequest(why)
             | Exception::Authentication(why)
-            | Exception::Authorization(why) => Why { why: why.as_str().into() }.write(out),
+            | Exception::Authorization(why) => Why { why: error_text(why).as_ref().into() }.write(out),
         }
         self.end(out);
     }

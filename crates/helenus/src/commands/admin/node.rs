@@ -33,6 +33,10 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
     if server.json {
         return server.print_json(&node);
     }
+    // Not among what scripts read of nodetool's.
+    for warning in &node.warnings {
+        eprintln!("WARNING: {warning}");
+    }
     let mut out = stdout().lock();
     let head = format!("Datacenter: {}", node.datacenter);
     writeln!(out, "{head}\n{}", "=".repeat(head.len()))?;

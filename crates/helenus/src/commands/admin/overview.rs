@@ -25,6 +25,9 @@ fn print(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     if let Some(rpc) = &status.rpc {
         writeln!(out, "rpc          {rpc}")?;
     }
+    for warning in &status.warnings {
+        writeln!(out, "WARNING      {warning}")?;
+    }
     writeln!(out, "storing in   {}", status.directory.as_deref().unwrap_or("memory"))?;
     if let Some(sync) = &status.sync {
         let plural = if status.log_segments == 1 { "" } else { "s" };

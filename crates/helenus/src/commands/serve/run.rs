@@ -4,7 +4,8 @@ use super::super::watch::watch;
 use super::doors::ServedDoors;
 use super::ending::Ending;
 use super::says::{
-    Progress, refused, say, say_adopted, say_opened, say_where, say_without_effect, start_log,
+    Progress, open_to_all, refused, say, say_adopted, say_open_to_all, say_opened, say_where,
+    say_without_effect, start_log,
 };
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -20,6 +21,7 @@ use helenus_host::Host;
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{Kind, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table};
+use helenus_server::connection_budget::DescriptorPlan;
 use helenus_server::http::{HttpServer, HttpState, Watched};
 use helenus_server::log::{EngineJournal, Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
@@ -44,8 +46,8 @@ A second signal ends it at once; the next start replays the log.";
 /// How long a read of memory may keep a door's other clients waiting before it goes to a disk thread, nanoseconds.
 const PATIENCE_NS_MAX: u64 = 20_000_000;
 
-/// Open files that leave room for ten thousand connections; with fewer allowed the server says so.
-const FILES_WANTED: u64 = 12_000;
+/// Where fewer connections fit into the descriptors that the process may have, the server says so.
+const CONNECTIONS_WANTED: u64 = 10_000;
 
 /// The command, its flags made from the table of options.
 pub fn command() -> Command {
@@ -73,13 +75,15 @@ pub fn command() -> Command {
 
 /// Runs the server until a signal ends it.
 pub fn run(matches: &ArgMatches) -> Result<()> {
+    let files_allowed = helenus_host::real::raise_open_files();
     let real = helenus_host::real::host();
     let mut settings = settings(&real, matches)?;
     if let Some(directory) = matches.get_one::<String>("adopt") {
         settings.set_flag("data", directory)?;
     }
-    let config =
+    let mut config =
         ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
+    config.share_descriptors(&DescriptorPlan::of(files_allowed));
     let log = start_log(&real, &config);
     let served = serve(&real, matches, (&settings, &config), &log);
     if let Err(error) = &served
@@ -98,7 +102,6 @@ fn serve(
     (settings, config): (&Settings, &ServerConfig),
     log: &Arc<Log>,
 ) -> Result<()> {
-    let files_max = helenus_host::real::raise_open_files();
     let adopted = matches.get_one::<String>("adopt").map(Path::new);
     let adoption = adopted.map(|directory| adopt_directory(real, directory, log)).transpose()?;
     say_without_effect(log, settings);
@@ -129,6 +132,8 @@ fn serve(
     // Again, now that a free port has been picked; nobody knows it before it is printed.
     let node = describe_node(&local, config, native.address());
     let rpc = start_rpc(&host, &local, config, &slow)?.map(Arc::new);
+    let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
+    let http_address = http.as_ref().map(HttpServer::address);
     let doors = ServedDoors {
         native: Arc::clone(&native),
         rpc: rpc.clone(),
@@ -141,7 +146,9 @@ fn serve(
         settings: Mutex::new(settings.clone()),
         matches: matches.clone(),
     };
-    let admin = start_admin(&host, &local, doors, config)?;
+    let open_to_all =
+        open_to_all([("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
+    let admin = start_admin(&host, &local, doors, (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
         native: Arc::clone(&native),
@@ -153,8 +160,10 @@ fn serve(
         },
         version: env!("CARGO_PKG_VERSION"),
     });
-    if files_max < FILES_WANTED {
-        let text = format!("{files_max} open files: fewer connections than that; raise it with ulimit -n");
+    let connections_max = config.limits.budget.in_all();
+    if connections_max < CONNECTIONS_WANTED {
+        let text =
+            format!("{connections_max} connections, by the open files allowed; raise it with ulimit -n");
         say(log, "limited", text);
     }
     if let Some(rpc) = &rpc {
@@ -163,6 +172,7 @@ fn serve(
     if let Some(http) = &http {
         say(log, "http", format!("{}  (/metrics, /health, /ready)", http.address()));
     }
+    say_open_to_all(log, &open_to_all);
     say_where(log, &native, &admin, config);
     let stop_doors = || {
         native.stop();
@@ -188,7 +198,7 @@ fn serve(
 /// Starts the HTTP port, if it is wanted.
 fn start_http(host: &Host, config: &ServerConfig, state: &Arc<HttpState>) -> Result<Option<HttpServer>> {
     let Some(address) = config.http else { return Ok(None) };
-    Ok(Some(HttpServer::start(host, address, Arc::clone(state))?))
+    Ok(Some(HttpServer::start(host, address, config.http_limits.clone(), Arc::clone(state))?))
 }
 
 /// Checks a copy of a Cassandra node's directory and makes it ready to be opened.
@@ -347,7 +357,7 @@ fn start_admin(
     host: &Host,
     local: &Arc<LocalBackend>,
     doors: ServedDoors,
-    config: &ServerConfig,
+    (config, warnings): (&ServerConfig, &[String]),
 ) -> Result<AdminServer> {
     let (path, directory, sync) = match &config.storage {
         Storage::Memory => (socket_for_memory(doors.native.address().port()), None, None),
@@ -361,6 +371,7 @@ fn start_admin(
         rpc: doors.rpc.as_ref().map(|rpc| rpc.address()),
         directory,
         sync,
+        warnings: warnings.to_vec(),
         doors: Box::new(doors),
     };
     AdminServer::start(host, local, &path, facts).context("the admin socket")

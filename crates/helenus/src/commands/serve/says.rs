@@ -5,9 +5,10 @@ use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::AdminServer;
 use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
-use helenus_server::log::{Entry, Format, Log};
+use helenus_server::log::{Entry, Format, Level, Log};
 use helenus_server::native::NativeServer;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -107,11 +108,39 @@ pub(super) fn say_opened(log: &Log, report: &OpenReport, took_ns: u64) {
         let text = format!("{damage}; reads of {table} fail until its files are mended or removed");
         log.say(&Entry::new("damaged", text).with("table", table.as_str()));
     }
+    for folder in &report.made_private {
+        let text = format!("{}: others had rights to it and have none now", folder.display());
+        log.say(&Entry::new("private", text).with("folder", folder.display().to_string()));
+    }
     if report.replayed > 0 {
         let (mebibytes, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
         let text = format!("{} updates from {mebibytes:.1} MiB of log in {ms} ms", report.replayed);
         let entry = Entry::new("replayed", text).with("updates", report.replayed).with("took_ms", ms);
         log.say(&entry.with("log_bytes", report.log_bytes));
+    }
+}
+
+/// Which servers listen beyond this machine, a sentence each: there are no logins, so whoever reaches them may do everything.
+pub(super) fn open_to_all(servers: [(&str, Option<SocketAddr>); 3]) -> Vec<String> {
+    let beyond = servers.into_iter().filter_map(|(name, address)| {
+        let address = address.filter(|address| !address.ip().to_canonical().is_loopback())?;
+        let may = match name {
+            "HTTP" => "reads names of keyspaces and tables and how they are used",
+            _ => "reads, changes and drops everything",
+        };
+        Some(format!(
+            "{name} listens on {address}, beyond this machine, and there are no logins: whoever reaches it {may}; listen on \
+             127.0.0.1, or let a firewall choose who reaches it"
+        ))
+    });
+    beyond.collect()
+}
+
+/// Says so, in the log as well: the one or the other may be thrown away.
+pub(super) fn say_open_to_all(log: &Log, warnings: &[String]) {
+    for warning in warnings {
+        say(log, "WARNING", warning.clone());
+        log.write(Level::Warn, &Entry::new("open_to_all", warning.as_str()));
     }
 }
 

@@ -1,0 +1,203 @@
+//! Accepts connections, checks the limits on them, and hands them to the threads that serve them.
+//!
+//! Nothing here waits for a thread or a client: the same task keeps the server's ticks.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::doors::{Door, Shared};
+use super::ledger::Seat;
+use super::limits::TICK;
+use super::mailbox::Mailbox;
+use super::refused::Refused;
+use crate::connection_budget::Admitted;
+
+/// How long after a failure to accept (too many open files) the next is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Of the connections there may be, the part that may not have begun: one of so many. The others are for clients that have.
+const NOT_BEGUN_PART: u64 = 2;
+/// Of those that have not begun, the part that makes room at once when there are too many: one of so many.
+const DISPLACED_PART: usize = 16;
+
+/// An accepted connection.
+pub(super) struct Arrival {
+    pub stream: std::net::TcpStream,
+    pub client: SocketAddr,
+    pub seat: Seat,
+    pub mailbox: Arc<Mailbox>,
+    pub admitted: Admitted,
+}
+
+pub(super) type Way = (mpsc::Sender<Arrival>, Arc<Door>);
+
+/// What is done with connections that come.
+pub(super) struct Listener {
+    pub shared: Arc<Shared>,
+    pub ways: Vec<Way>,
+    pub stopped: watch::Receiver<bool>,
+    pub refused: Refused,
+    pub not_begun: NotBegun,
+}
+
+impl Listener {
+    pub async fn run(mut self, listener: std::net::TcpListener) {
+        let Ok(listener) = TcpListener::from_std(listener) else { return };
+        let mut tick = tokio::time::interval(TICK);
+        let mut paused_until = None;
+        loop {
+            let pause = async move {
+                match paused_until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let accepted = tokio::select! {
+                accepted = listener.accept(), if paused_until.is_none() => accepted,
+                () = pause => {
+                    paused_until = None;
+                    continue;
+                }
+                _ = tick.tick() => {
+                    self.shared.ticks.fetch_add(1, Ordering::Relaxed);
+                    // Whoever holds an answer looks whether it has waited too long.
+                    self.shared.written.wake_all();
+                    continue;
+                }
+                _ = self.stopped.changed() => return,
+            };
+            match accepted {
+                Ok((stream, client)) => self.take(stream, client),
+                Err(error) => {
+                    self.note_failure(&error);
+                    // What would be accepted waits; tried at once again, the same failure would take all of a core.
+                    paused_until = Some(Instant::now() + ACCEPT_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, stream: TcpStream, client: SocketAddr) {
+        let admitted = match self.admit(client) {
+            Ok(admitted) => admitted,
+            Err(reason) => return self.refuse(stream, client, reason),
+        };
+        let Ok(arrival) = arrive(&self.shared, stream, client, admitted) else { return };
+        let mailbox = Arc::downgrade(&arrival.mailbox);
+        let fewest = self.ways.iter().min_by_key(|(_, door)| door.connections.load(Ordering::Relaxed));
+        let Some((way, door)) = fewest else { return };
+        door.connections.fetch_add(1, Ordering::Relaxed);
+        if way.try_send(arrival).is_err() {
+            // Its thread does not come to take connections, or has ended.
+            door.connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        self.not_begun.add(mailbox);
+    }
+
+    /// Checks the limits on connections, those of this protocol first.
+    fn admit(&self, client: SocketAddr) -> Result<(Seat, Admitted), String> {
+        let shared = &self.shared;
+        let limits = &shared.limits;
+        let address: IpAddr = client.ip().to_canonical();
+        let open = shared.connections_count() as u64;
+        if let Some(max) = limits.connections_max.filter(|max| open >= *max) {
+            return Err(format!("there are {max} connections, as many as there may be; close some"));
+        }
+        let Some(seat) = shared.ledger.enter(address, limits.connections_max_per_address) else {
+            return Err("this address has as many connections as it may have; close some".to_owned());
+        };
+        let admitted = limits.budget.enter(address).map_err(|no_room| no_room.to_string())?;
+        Ok((seat, admitted))
+    }
+
+    #[cold]
+    fn refuse(&mut self, stream: TcpStream, client: SocketAddr, reason: String) {
+        self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(slow) = &self.shared.slow {
+            slow.refused(client, &reason);
+        }
+        self.refused.tell(stream, reason);
+    }
+
+    #[cold]
+    fn note_failure(&self, error: &std::io::Error) {
+        if let Some(slow) = &self.shared.slow {
+            slow.not_accepted("CQL", error);
+        }
+    }
+}
+
+fn arrive(
+    shared: &Shared,
+    stream: TcpStream,
+    client: SocketAddr,
+    (seat, admitted): (Seat, Admitted),
+) -> std::io::Result<Arrival> {
+    stream.set_nodelay(true)?;
+    if shared.limits.keeps_alive {
+        socket2::SockRef::from(&stream).set_keepalive(true)?;
+    }
+    let mailbox = Arc::new(Mailbox::default());
+    Ok(Arrival { stream: stream.into_std()?, client, seat, mailbox, admitted })
+}
+
+/// Connections whose STARTUP has not come, the oldest first. Beyond a bound the oldest make room: whoever connects
+/// and says nothing does not keep out who does.
+pub(super) struct NotBegun {
+    connections: VecDeque<Weak<Mailbox>>,
+    max: usize,
+}
+
+impl NotBegun {
+    /// Of so many connections.
+    pub fn of(connections_max: u64) -> NotBegun {
+        let max = usize::try_from(connections_max / NOT_BEGUN_PART).unwrap_or(usize::MAX).max(1);
+        NotBegun { connections: VecDeque::new(), max }
+    }
+
+    fn add(&mut self, mailbox: Weak<Mailbox>) {
+        if self.connections.len() >= self.max {
+            let waits = |weak: &Weak<Mailbox>| {
+                weak.upgrade().is_some_and(|mailbox| !mailbox.began.load(Ordering::Acquire))
+            };
+            self.connections.retain(waits);
+            // Several at once: the list is not gone through for each that comes.
+            let surplus = self.connections.len().saturating_sub(self.max - self.max.div_ceil(DISPLACED_PART));
+            for mailbox in self.connections.drain(..surplus).filter_map(|weak| weak.upgrade()) {
+                mailbox.displaced.store(true, Ordering::Release);
+                mailbox.wake();
+            }
+        }
+        self.connections.push_back(mailbox);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_that_have_not_begun_make_room_and_those_that_have_do_not() {
+        let mut not_begun = NotBegun::of(64);
+        let mailboxes: Vec<Arc<Mailbox>> = (0..40).map(|_| Arc::default()).collect();
+        for (number, mailbox) in mailboxes.iter().enumerate() {
+            mailbox.began.store(number % 4 == 0, Ordering::Release);
+            not_begun.add(Arc::downgrade(mailbox));
+        }
+        let displaced = |mailbox: &&Arc<Mailbox>| mailbox.displaced.load(Ordering::Acquire);
+        assert_eq!(mailboxes.iter().filter(displaced).count(), 0, "30 wait, and 32 may");
+        let more: Vec<Arc<Mailbox>> = (0..8).map(|_| Arc::default()).collect();
+        more.iter().for_each(|mailbox| not_begun.add(Arc::downgrade(mailbox)));
+        assert!(displaced(&&mailboxes[1]) && displaced(&&mailboxes[2]), "the oldest");
+        assert!(!mailboxes.iter().step_by(4).any(|mailbox| displaced(&mailbox)), "none that has begun");
+        assert!(not_begun.connections.len() <= 32);
+    }
+}

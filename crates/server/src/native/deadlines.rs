@@ -1,0 +1,108 @@
+//! By when a client must have begun, have sent the frame that is under way, or have said something at all.
+//!
+//! A timer is made when something is waited for, and forgotten when it comes: a connection whose requests arrive whole has none
+//! but, if `native_transport_idle_timeout` is set, that of silence. What the server itself keeps from being read is no fault of
+//! the client's: these timers run only while the socket is being read.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// What did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// The rest of a frame.
+    Frame,
+    /// Anything.
+    Anything,
+}
+
+type Timer = Pin<Box<Sleep>>;
+
+/// The timers of one connection.
+pub(super) struct Deadlines {
+    /// Until STARTUP was answered with READY.
+    handshake: Option<Timer>,
+    /// Of the frame under way.
+    frame: Option<Timer>,
+    /// Of silence; the moment from which it counts is set by the next wait.
+    idle: Option<Timer>,
+    idle_max: Option<Duration>,
+    was_heard: bool,
+}
+
+impl Deadlines {
+    /// Of a connection that has just been accepted.
+    pub fn new(handshake: Duration, idle_max: Option<Duration>) -> Deadlines {
+        let handshake = Some(Box::pin(tokio::time::sleep(handshake)));
+        Deadlines { handshake, frame: None, idle: None, idle_max, was_heard: true }
+    }
+
+    /// The client has begun.
+    pub fn began(&mut self) {
+        self.handshake = None;
+    }
+
+    /// Whether the client has not begun and should have.
+    pub fn is_handshake_late(&mut self, context: &mut Context<'_>) -> bool {
+        let late = self.handshake.as_mut().is_some_and(|timer| timer.as_mut().poll(context).is_ready());
+        if late {
+            self.handshake = None;
+        }
+        late
+    }
+
+    /// The frame under way must have come within this time, whatever was said of it before.
+    pub fn expect_frame(&mut self, within: Duration) {
+        self.frame = Some(Box::pin(tokio::time::sleep(within)));
+    }
+
+    /// No frame is under way, or it is the server that keeps it waiting.
+    pub fn forget_frame(&mut self) {
+        self.frame = None;
+    }
+
+    /// Whether the frame under way should have come.
+    pub fn is_frame_late(&mut self, context: &mut Context<'_>) -> bool {
+        self.frame.as_mut().is_some_and(|timer| timer.as_mut().poll(context).is_ready())
+    }
+
+    /// Bytes came, or answers left.
+    pub fn heard(&mut self) {
+        self.was_heard = true;
+    }
+
+    /// The socket has nothing to be read. `frame_within`: a frame has come in part, and how long the rest may take.
+    /// `is_busy`: the server has requests of the client in hand.
+    pub fn wait(
+        &mut self,
+        context: &mut Context<'_>,
+        frame_within: Option<Duration>,
+        is_busy: bool,
+    ) -> Option<Late> {
+        match frame_within {
+            Some(within) if self.frame.is_none() => self.expect_frame(within),
+            Some(_) => {}
+            None => self.frame = None,
+        }
+        if self.is_frame_late(context) {
+            return Some(Late::Frame);
+        }
+        let idle_max = self.idle_max?;
+        if is_busy {
+            self.was_heard = true;
+        }
+        if std::mem::take(&mut self.was_heard) {
+            let due = Instant::now() + idle_max;
+            match &mut self.idle {
+                Some(timer) => timer.as_mut().reset(due),
+                idle => *idle = Some(Box::pin(tokio::time::sleep_until(due))),
+            }
+        }
+        let late = self.idle.as_mut()?.as_mut().poll(context).is_ready();
+        (late && !is_busy).then_some(Late::Anything)
+    }
+}

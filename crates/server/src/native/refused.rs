@@ -1,0 +1,72 @@
+//! Connections that find no room: each is told so by an ERROR in its own version, and closed.
+//!
+//! The client speaks first, and what it says is read before the connection is closed: a socket that is closed with input left
+//! takes the answer with it. Only so many are told at a time: those that say nothing make room for others, and are closed without
+//! a word, as Cassandra's `ConnectionLimitHandler` does with all.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use helenus_wire::WireError;
+use helenus_wire::native::{Refusal, Then};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+/// Connections that are being told: they have descriptors that no budget counts.
+const TOLD_MAX: usize = 32;
+/// How long one is waited for, to ask and then to leave.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of a frame that say its version and stream.
+const FRONT: usize = 4;
+
+/// The connections that are being told, the oldest first; some may be over.
+#[derive(Default)]
+pub(super) struct Refused {
+    told: VecDeque<AbortHandle>,
+}
+
+impl Refused {
+    /// Tells a client that there is no room. Called on a runtime.
+    pub fn tell(&mut self, stream: TcpStream, reason: String) {
+        self.told.retain(|told| !told.is_finished());
+        if self.told.len() >= TOLD_MAX
+            && let Some(oldest) = self.told.pop_front()
+        {
+            oldest.abort();
+        }
+        let telling = tokio::spawn(async move {
+            // A client that leaves first knows enough.
+            let _told = tell(stream, reason).await;
+        });
+        self.told.push_back(telling.abort_handle());
+    }
+}
+
+async fn tell(mut stream: TcpStream, reason: String) -> std::io::Result<()> {
+    let mut front = [0; FRONT];
+    let asked = timeout(PATIENCE, stream.read_exact(&mut front)).await;
+    let [version, _, high, low] = match asked {
+        Ok(read) => {
+            read?;
+            front
+        }
+        Err(_says_nothing) => [4, 0, 0, 0],
+    };
+    let version = (version & 0x7F).clamp(1, 5);
+    let stream_id = if version < 3 { i16::from(high as i8) } else { i16::from_be_bytes([high, low]) };
+    let error = WireError::Overloaded { text: format!("The connection is refused: {reason}") };
+    let refusal = Refusal { error, stream: stream_id, answer_in: Some(version), then: Then::Close };
+    let mut out = Vec::new();
+    refusal.encode(None, &mut out);
+    timeout(PATIENCE, async {
+        stream.write_all(&out).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        Ok(())
+    })
+    .await
+    .unwrap_or(Ok(()))
+}

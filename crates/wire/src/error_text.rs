@@ -1,0 +1,35 @@
+//! Texts of errors as clients get them: of bounded length, whatever a client sent that they quote.
+
+use std::borrow::Cow;
+
+/// Longest text of an error, bytes. Cassandra's own are far shorter where they quote nothing.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+/// Of a longer text, bytes of its end: what to do stands there.
+const END_BYTES: usize = 1 << 10;
+
+/// The text, or its begin and end with the number of bytes between them.
+pub fn error_text(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let begin = text.floor_char_boundary(TEXT_BYTES_MAX - END_BYTES);
+    let end = text.ceil_char_boundary(text.len() - END_BYTES);
+    let (begin, rest) = text.split_at(begin);
+    let (between, end) = rest.split_at(end - begin.len());
+    Cow::Owned(format!("{begin} ... ({} bytes) ... {end}", between.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_begin_and_its_end() {
+        assert_eq!(error_text("short"), "short");
+        for long in ["x".repeat(1 << 20), "ä€😀".repeat(10_000), "€".repeat(TEXT_BYTES_MAX / 3 + 1)] {
+            let shown = error_text(&long);
+            assert!(shown.len() <= TEXT_BYTES_MAX + 40, "{}", shown.len());
+            assert!(shown.starts_with(&long[..600]) && shown.ends_with(&long[long.len() - 900..]));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What the binary writes is its owner's alone, whatever the umask, and goes through no link that somebody else has put in its
+//! place. Umasks, names and places are drawn.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use end_to_end::draw::{Draw, rounds};
+use end_to_end::raw::{RESULT, Raw};
+use end_to_end::{Server, binary};
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("helenus-private-").expect("a temporary directory")
+}
+
+/// Every file and folder below, itself too, but for what a link leads to.
+fn all_below(path: &Path, into: &mut Vec<PathBuf>) {
+    into.push(path.to_owned());
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
+        for entry in fs::read_dir(path).expect("a folder") {
+            all_below(&entry.expect("an entry").path(), into);
+        }
+    }
+}
+
+fn assert_private(path: &Path, what: &str) -> usize {
+    let mut all = Vec::new();
+    all_below(path, &mut all);
+    for path in &all {
+        let about = fs::symlink_metadata(path).expect("it is there");
+        let wanted = if about.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(about.mode() & 0o777, wanted, "{what}: {}", path.display());
+    }
+    all.len()
+}
+
+fn fill(server: &Server) {
+    let mut client = Raw::ready(server.address(), 4);
+    client.run("CREATE KEYSPACE IF NOT EXISTS k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.run("CREATE TABLE IF NOT EXISTS k.t (k int PRIMARY KEY, v text)");
+    client.run("CREATE INDEX IF NOT EXISTS ON k.t (v)");
+    for row in 0..10 {
+        client.run(&format!("INSERT INTO k.t (k, v) VALUES ({row}, 'v')"));
+    }
+    server.admin(&["flush", "k", "t"]);
+}
+
+/// A tool of the binary by a shell with this umask.
+fn tool_under(umask: &str, arguments: &[&str], home: &Path) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(binary()).args(arguments);
+    let output = shell.env("HOME", home).output().expect("run helenus");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn data_log_snapshots_backups_and_exports_are_their_owners_alone() {
+    let mut draw = Draw::new("umasks", 30);
+    for round in 0..rounds(3) {
+        // All rights to all, none to anybody, and what lies between.
+        let umask = match round {
+            0 => "000".to_owned(),
+            1 => "777".to_owned(),
+            _ => format!("{:03o}", draw.below(0o1000)),
+        };
+        let what = format!("umask {umask}");
+        let server = Server::start_after(&format!("umask {umask}"), folder(), &[]);
+        fill(&server);
+        server.admin(&["snapshot", "-t", "monday", "k"]);
+        let data = server.data();
+        let socket = fs::symlink_metadata(data.join("admin.sock")).expect("the admin socket");
+        assert_eq!(socket.mode() & 0o777, 0o600, "{what}");
+        let count = assert_private(&data, &what);
+        assert!(count > 40, "{count} files");
+        let out = TempDir::with_prefix("helenus-private-out-").expect("a temporary directory");
+        let at = |name: &str| out.path().join(name).to_str().expect("UTF-8").to_owned();
+        let from = ["--data", data.to_str().expect("UTF-8")];
+        for target in ["backup", "backup.tar"] {
+            tool_under(&umask, &[&["backup", &at(target)], &from[..]].concat(), out.path());
+            assert!(assert_private(Path::new(&at(target)), &what) > 0);
+        }
+        for (target, more) in [("export", &[][..]), ("copies", &["--copy-data", "--for", "cassandra-5"][..])]
+        {
+            tool_under(&umask, &[&["export", &at(target)], more, &from[..]].concat(), out.path());
+            assert!(assert_private(Path::new(&at(target)), &what) > 5);
+        }
+        // And what a restore unpacks and writes.
+        let restored = Server::start_after(&format!("umask {umask}"), folder(), &[]);
+        let to = restored.data();
+        let to = to.to_str().expect("UTF-8");
+        tool_under(&umask, &["restore", &at("backup.tar"), "--data", to], out.path());
+        assert_private(Path::new(to), &what);
+    }
+}
+
+#[test]
+fn a_directory_that_others_could_enter_is_closed_to_them() {
+    let mut draw = Draw::new("modes", 31);
+    for _ in 0..rounds(2) {
+        let folder = folder();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).expect("a folder");
+        let mode = 0o700 | draw.below(0o100) as u32;
+        fs::set_permissions(&data, fs::Permissions::from_mode(mode)).expect("a mode");
+        let server = Server::start_in(folder, &[]);
+        assert_private(&data, &format!("mode {mode:o}"));
+        let told = server.head().iter().any(|line| line.starts_with("private") && line.contains("data"));
+        assert_eq!(told, mode != 0o700, "mode {mode:o}: {:?}", server.head());
+    }
+}
+
+#[test]
+fn a_directory_that_others_prepare_is_not_used() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).expect("a folder");
+    // Shared by all, as /tmp is.
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o1777)).expect("a mode");
+    let refused =
+        Command::new(binary()).args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).output();
+    let refused = refused.expect("run helenus");
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("others may put files into it"), "{text}");
+    assert_eq!(fs::read_dir(&data).expect("a folder").count(), 0, "nothing was put there");
+    if rustix::process::geteuid().is_root() {
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).expect("a mode");
+        std::os::unix::fs::chown(&data, Some(65_534), None).expect("another owner");
+        let refused =
+            Command::new(binary()).args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).output();
+        let text = String::from_utf8_lossy(&refused.expect("run helenus").stderr).into_owned();
+        assert!(text.contains("it belongs to user 65534"), "{text}");
+        assert_eq!(fs::read_dir(&data).expect("a folder").count(), 0, "nothing was put there");
+    }
+}
+
+/// Content and mode of every file below.
+fn state(of: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut all = Vec::new();
+    all_below(of, &mut all);
+    let file = |path: PathBuf| {
+        let mode = fs::symlink_metadata(&path).expect("it is there").mode();
+        let content = fs::read(&path).unwrap_or_default();
+        (path, (mode, content))
+    };
+    all.into_iter().map(file).collect()
+}
+
+/// Starts a server on a directory in which links stand, and ends it if it started.
+fn start_on(data: &Path) -> String {
+    let mut child = Command::new("timeout")
+        .args(["-s", "TERM", "2"])
+        .arg(binary())
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .output()
+        .expect("run helenus");
+    child.stdout.append(&mut child.stderr);
+    String::from_utf8_lossy(&child.stdout).into_owned()
+}
+
+#[test]
+fn no_link_in_the_place_of_a_file_of_ours_leads_anywhere() {
+    const WELL_KNOWN: [&str; 9] = [
+        "helenus.lock",
+        "host-id",
+        "host-id.new",
+        "admin.sock",
+        "commitlog/helenus-0000000001.log",
+        "commitlog/helenus-0000000002.log",
+        "export/left",
+        "import/left",
+        "restore/unpacked",
+    ];
+    let mut draw = Draw::new("links", 32);
+    for round in 0..rounds(4) {
+        let folder = folder();
+        let (data, victim) = (folder.path().join("data"), folder.path().join("victim"));
+        fs::create_dir(&victim).expect("a folder");
+        for name in ["one", "two"] {
+            fs::write(victim.join(name), format!("the content of {name}, which nobody may touch"))
+                .expect("a file");
+        }
+        // In a directory that was never used, or in one with data where any file may have a link in its place.
+        let is_fresh = round % 2 == 0;
+        let mut names: Vec<PathBuf> = WELL_KNOWN.iter().map(PathBuf::from).collect();
+        let mut server = None;
+        if !is_fresh {
+            let mut begun = Server::start_in(folder, &[]);
+            fill(&begun);
+            assert!(begun.stop().success());
+            let mut all = Vec::new();
+            all_below(&data, &mut all);
+            let below = |path: &PathBuf| path.strip_prefix(&data).expect("below").to_owned();
+            names.extend(all.iter().filter(|path| path.is_file()).map(below));
+            server = Some(begun);
+        }
+        let mut replaced = Vec::new();
+        for _ in 0..1 + draw.below(3) {
+            let name = draw.one(&names).clone();
+            let path = data.join(&name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            let target = match draw.below(4) {
+                0 => victim.clone(),
+                // One that is not there: a server that followed the link would make it.
+                1 => victim.join("made"),
+                _ => victim.join(draw.one(&["one", "two"])),
+            };
+            // It may be there, or be a folder.
+            let _removed = fs::remove_file(&path);
+            if symlink(&target, &path).is_ok() {
+                replaced.push((name, target));
+            }
+        }
+        let before = state(&victim);
+        let said = start_on(&data);
+        assert_eq!(state(&victim), before, "round {round}: {replaced:?}\n{said}");
+        assert!(!said.contains("panic"), "{replaced:?}: {said}");
+        drop(server);
+    }
+}
+
+#[test]
+fn a_lock_or_an_identity_that_is_a_link_is_refused_with_what_to_do() {
+    for name in ["helenus.lock", "host-id"] {
+        let mut server = Server::start();
+        assert!(server.stop().success());
+        let path = server.data().join(name);
+        let elsewhere = server.data().join("elsewhere");
+        fs::rename(&path, &elsewhere).expect("moved");
+        symlink(&elsewhere, &path).expect("a link");
+        let text = server.start_refused();
+        assert!(text.contains("symbolic link") && text.contains("remove it"), "{name}: {text}");
+        fs::remove_file(&path).expect("removed");
+        fs::rename(&elsewhere, &path).expect("moved back");
+        server.restart();
+        assert_eq!(Raw::ready(server.address(), 4).query("SELECT key FROM system.local").opcode, RESULT);
+    }
+}
