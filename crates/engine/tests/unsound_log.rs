@@ -5,13 +5,19 @@
 
 mod support;
 
-use helenus_engine::{Database, DatabaseOptions, Error, OpenReport};
+use helenus_engine::read::{RowSink, Taken};
+use helenus_engine::{Database, DatabaseOptions, Error, OpenReport, ReadRequest};
 use helenus_host::sim::Machine;
-use helenus_model::mutation::{Mutation, PartitionUpdate};
+use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, ColumnKind, Table, TableId};
+use helenus_model::types::CqlType;
 use helenus_sstable::checksum::Crc32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use support::random::{Random, from_environment};
 use support::*;
+use uuid::Uuid;
 
 /// Bytes of a segment's head, and those before a record's content: `docs/formats/commitlog.md`.
 const SEGMENT_HEAD: usize = 20;
@@ -178,4 +184,98 @@ fn a_record_of_a_schema_table_that_cannot_be_kept_is_refused_likewise() {
     let offset = record.0.to_string();
     assert!(told.contains(&*segment.path.to_string_lossy()) && told.contains(&offset), "{told}");
     refused.end_tasks();
+}
+
+/// `k text, c int, m map<text, text>`.
+fn table_with_map() -> Table {
+    let text = || Arc::new(CqlType::Text);
+    let columns = [
+        Column::new("k", ColumnKind::PartitionKey, CqlType::Text),
+        Column::new("c", ColumnKind::Clustering, CqlType::Int),
+        Column::new("m", ColumnKind::Regular, CqlType::Map { key: text(), value: text(), frozen: false }),
+    ];
+    Table::new(("ks", "m"), TableId(Uuid::from_u128(3)), columns)
+}
+
+/// A row of a map of so many elements, byte for byte as earlier versions logged it: their count of cells had two bytes, and
+/// had wrapped.
+fn row_as_logged(table: &Table, elements: usize) -> Vec<u8> {
+    const LIVENESS: u8 = 1;
+    const SAME_TIMESTAMP_AND_PATH: u8 = 1 | 8;
+    let column = table.column("m").unwrap().id.0.to_le_bytes();
+    let mut row = vec![5, 0, 0, 0, 7, LIVENESS];
+    row.extend_from_slice(&1_i64.to_le_bytes());
+    row.extend_from_slice(&(elements as u16).to_le_bytes());
+    for element in 0..elements {
+        row.extend_from_slice(&[column[0], column[1], SAME_TIMESTAMP_AND_PATH, 7]);
+        row.extend_from_slice(format!("{element:07}").as_bytes());
+        row.extend_from_slice(&[1, b'v']);
+    }
+    const ROW: u8 = 3;
+    let mut changes = vec![ROW];
+    changes.extend_from_slice(&(row.len() as u32).to_le_bytes());
+    changes.extend_from_slice(&row);
+    changes
+}
+
+/// Counts the cells of the rows that it is given.
+#[derive(Default)]
+struct Cells(Vec<usize>);
+
+impl RowSink for Cells {
+    fn partition(&mut self, _key: &[u8], _static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+        self.0.push(row.row.cells.len());
+        Ok(Taken::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
+        Ok(Taken::Skipped)
+    }
+}
+
+fn cells(database: &Database) -> Vec<usize> {
+    let command = command(database, "m", "key");
+    let view = database.view(&command.table).unwrap();
+    let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+    let mut cells = Cells::default();
+    database.read(&command, &view, request, &mut cells, None).unwrap();
+    cells.0
+}
+
+#[test]
+fn a_row_of_more_cells_than_its_count_says_is_applied_as_earlier_versions_logged_it() {
+    let mut random = Random::new(from_environment("COUNT_SEED", 1));
+    for elements in [65_535, 65_536, 65_537, 131_072, 65_536 + random.below(70_000)] {
+        println!("{elements} elements");
+        let machine = Machine::new(1);
+        let database = open(&machine.host());
+        create(&database, vec![table_with_map()]);
+        let table = table_of(&database, "m");
+        let changes = Changes::from_bytes(row_as_logged(&table, elements));
+        let update = PartitionUpdate { table, key: b"key".to_vec(), changes };
+        database.write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
+        assert_eq!(cells(&database), [elements]);
+        let after = machine.crash();
+        machine.end_tasks();
+        drop(database);
+        let (database, report) = open_again(&after, false).unwrap();
+        assert_eq!(report.unappliable, []);
+        assert_eq!(cells(&database), [elements], "replayed");
+        database.flush_all().unwrap();
+        assert_eq!(cells(&database), [elements], "flushed");
+        // A row that lacks its last cell is no row, whatever its count says.
+        let mut short = row_as_logged(&table_of(&database, "m"), elements);
+        let (cell, content) = (13, short.len() - 5 - 13);
+        short.truncate(short.len() - cell);
+        short[1..5].copy_from_slice(&(content as u32).to_le_bytes());
+        let table = table_of(&database, "m");
+        let update = PartitionUpdate { table, key: b"key".to_vec(), changes: Changes::from_bytes(short) };
+        let refused = database.write(&Mutation { updates: vec![update] });
+        assert!(matches!(refused, Err(Error::Unstorable { .. })), "{:?}", refused.err());
+        after.end_tasks();
+    }
 }
