@@ -73,9 +73,16 @@ fn rows_of_more_cells_than_two_bytes_count_go_all_ways() {
         let key = if is_static { "k" } else { "k, c" };
         let values = if is_static { "1" } else { "1, 1" };
         let insert = format!("INSERT INTO k.t ({key}, {column}) VALUES ({values}, ?)");
-        run(&mut client, &insert, &elements(ty, 0, elements_each));
+        // Larger ones are over `max_mutation_size`.
+        let first = elements_each.min(400_000);
+        run(&mut client, &insert, &elements(ty, 0, first));
         let place = if is_static { "k = 2" } else { "k = 2 AND c = 1" };
-        let update = format!("UPDATE k.t SET {column} = {column} + ? WHERE {place}");
+        let update = |place: &str| format!("UPDATE k.t SET {column} = {column} + ? WHERE {place}");
+        for from in (first..elements_each).step_by(400_000) {
+            let place = if is_static { "k = 1" } else { "k = 1 AND c = 1" };
+            run(&mut client, &update(place), &elements(ty, from, elements_each.min(from + 400_000)));
+        }
+        let update = update(place);
         for part in 0..4 {
             let (from, to) = (elements_each / 4 * part, elements_each / 4 * (part + 1));
             run(&mut client, &update, &elements(ty, from, if part == 3 { elements_each } else { to }));

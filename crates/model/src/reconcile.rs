@@ -186,10 +186,7 @@ fn merge_complex_deletions(l: &RowBuf, r: &RowBuf, active: DeletionTime, out: &m
 
 fn push_unless_deleted(cell: &Cell, data: &[u8], active: DeletionTime, out: &mut RowBuf) {
     let complex = |out: &RowBuf| {
-        out.complex_deletions
-            .iter()
-            .find(|(column, _)| *column == cell.column)
-            .is_some_and(|(_, deletion)| cell.is_deleted_by(*deletion))
+        out.complex_deletion_of(cell.column).is_some_and(|deletion| cell.is_deleted_by(deletion))
     };
     if cell.is_deleted_by(active) && !active.is_live() || (!out.complex_deletions.is_empty() && complex(out))
     {

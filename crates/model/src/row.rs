@@ -56,6 +56,14 @@ impl RowBuf {
         self.complex_deletions.clear();
     }
 
+    /// The deletion of a multi-cell column whole.
+    #[inline]
+    pub fn complex_deletion_of(&self, column: ColumnId) -> Option<DeletionTime> {
+        let deletions = &self.complex_deletions;
+        let place = deletions.partition_point(|(of, _)| *of < column);
+        deletions.get(place).filter(|(of, _)| *of == column).map(|(_, deletion)| *deletion)
+    }
+
     /// Appends bytes to the own data and returns where they stand.
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Span {
         let start = self.data.len();
@@ -164,6 +172,12 @@ impl<'a> RowView<'a> {
         let start = cells.partition_point(|cell| cell.column < column);
         let len = cells[start..].partition_point(|cell| cell.column == column);
         &cells[start..start + len]
+    }
+
+    /// The deletion of a multi-cell column whole.
+    #[inline]
+    pub fn complex_deletion_of(&self, column: ColumnId) -> Option<DeletionTime> {
+        self.row.complex_deletion_of(column)
     }
 
     /// Whether nothing at all is recorded: no marker, no deletion, no cell.

@@ -23,8 +23,11 @@ use helenus_model::schema::ColumnKind;
 use helenus_model::token::Token;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Cells of a column that are looked through one by one for each that they may replace.
+const CELLS_WALKED_MAX: usize = 8;
 /// Longest value that a legacy index takes (`CassandraIndex.validateIndexedValue`).
 const LEGACY_VALUE_BYTES_MAX: usize = 65_535;
 /// Longest term that a storage-attached index takes: `sai_string_term_size_fail_threshold` and its like for frozen values.
@@ -129,11 +132,18 @@ impl Observer<'_> {
             });
         }
         let id = shape.column.id;
-        let complex = row.row.complex_deletions.iter().find(|(column, _)| *column == id);
-        let hides = complex.map_or(row.row.deletion, |(_, deletion)| deletion.max(row.row.deletion));
+        let complex = row.complex_deletion_of(id);
+        let hides = complex.map_or(row.row.deletion, |deletion| deletion.max(row.row.deletion));
+        let new = row.cells_of(id);
+        // The order of paths is that of their type, and is not known here.
+        let by_path: Option<HashMap<&[u8], &Cell>> =
+            (new.len() > CELLS_WALKED_MAX).then(|| new.iter().map(|new| (row.path(new), new)).collect());
         for cell in old.cells_of(id).iter().filter(|cell| !cell.is_tombstone()) {
-            let same_path = |new: &&Cell| row.path(new) == old.path(cell);
-            let newer = row.cells_of(id).iter().find(same_path);
+            let path = old.path(cell);
+            let newer = match &by_path {
+                Some(by_path) => by_path.get(path).copied(),
+                None => new.iter().find(|new| row.path(new) == path),
+            };
             let wins = |new: &Cell| !left_remains((cell, old.value(cell)), (new, row.value(new)));
             let is_hidden = !hides.is_live() && cell.is_deleted_by(hides);
             // Where timestamps are equal the older value may win again: by a later expiry, say. Its entry stays.

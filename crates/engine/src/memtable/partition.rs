@@ -24,6 +24,7 @@ use helenus_model::reconcile::merge_rows;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use helenus_model::types::TypeError;
+use ranges::{Range, disjoint};
 use std::ptr::NonNull;
 
 /// One partition.
@@ -262,6 +263,7 @@ impl Partition {
     ) -> Result<u64, Damaged> {
         let sequence = self.published.load(Ordering::Relaxed) + 1;
         let mut added = 0;
+        let mut ranges = Vec::new();
         for change in changes.iter() {
             match change? {
                 Change::PartitionDeletion(deletion) => {
@@ -272,8 +274,16 @@ impl Partition {
                 }
                 Change::StaticRow(row) => self.apply_static(arena, table, sequence, row, scratch)?,
                 Change::Row(row) => added += u64::from(self.apply_row(arena, table, sequence, row, scratch)?),
-                Change::RangeDeletion { start, end, deletion } => {
-                    self.apply_range(arena, table, sequence, (start, end, deletion), scratch)?;
+                // They come to the same in any order.
+                Change::RangeDeletion { start, end, deletion } => ranges.push((start, end, deletion)),
+            }
+        }
+        match &ranges[..] {
+            [] => {}
+            [range] => self.apply_range(arena, table, sequence, *range, scratch)?,
+            many => {
+                for Range { start, end, deletion } in disjoint(ranges_of(table, many)?) {
+                    self.apply_range(arena, table, sequence, (start.1, end.1, deletion), scratch)?;
                 }
             }
         }
@@ -400,6 +410,21 @@ fn unordered(_: TypeError) -> Damaged {
     Damaged { offset: 0 }
 }
 
+/// Range deletions with the positions of their bounds.
+fn ranges_of<'a>(
+    table: &Table,
+    ranges: &[(RangeBound<'a>, RangeBound<'a>, DeletionTime)],
+) -> Result<Vec<Range<'a>>, Damaged> {
+    let placed = |bound: RangeBound<'a>| {
+        let mut key = Vec::new();
+        bound_key(table, &bound, &mut key).map(|()| (key, bound))
+    };
+    let range = |(start, end, deletion): &(RangeBound<'a>, RangeBound<'a>, DeletionTime)| {
+        Ok(Range { start: placed(*start)?, end: placed(*end)?, deletion: *deletion })
+    };
+    ranges.iter().map(range).collect()
+}
+
 /// The ordered position of a range's bound.
 pub(super) fn bound_key(table: &Table, bound: &RangeBound<'_>, out: &mut Vec<u8>) -> Result<(), Damaged> {
     out.clear();
@@ -471,3 +496,4 @@ impl ApplyScratch {
 
 #[cfg(all(test, loom))]
 mod published;
+mod ranges;

@@ -236,3 +236,30 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
         assert_eq!(seen, before);
     }
 }
+
+/// Ranges in one another, the wider ones later and stronger: each of them covers the ends of all before it.
+#[test]
+fn many_range_deletions_of_one_write_take_memory_by_their_number() {
+    let count: i32 = if cfg!(miri) { 40 } else { 6000 };
+    let table = Arc::new(small_table());
+    let memtable = Arc::new(Memtable::new(&MemoryAccount::default()));
+    let mut changes = Changes::default();
+    for number in 0..count {
+        let (from, to) = ((count - number).to_be_bytes(), (count + number).to_be_bytes());
+        let deletion = DeletionTime { timestamp_us: i64::from(number) + 1, local_s: 1 };
+        changes.delete_range((&[Some(&from[..])], true), (&[Some(&to[..])], false), deletion);
+    }
+    Batch { changes }.to(&memtable, &table, "key");
+    assert!(memtable.bytes() < 64 << 20, "{} bytes", memtable.bytes());
+    let token = Token::of_key(b"key");
+    let partition = memtable.partition_of_key(token, b"key").expect("written");
+    let filter = Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
+    let sequence = partition.content().sequence();
+    let selected = Selected { sequence, clustering_columns: 1, filter: &filter, reversed: false };
+    let mut cursor = MemtableCursor::new(&memtable, partition, &selected, Box::default());
+    let mut markers = 0;
+    while cursor.advance(&mut ()).unwrap() {
+        markers += 1;
+    }
+    assert_eq!(markers, 2, "the last covers all");
+}

@@ -170,10 +170,26 @@ fn a_compressed_body_that_is_not_one_is_answered() {
 }
 
 #[test]
-fn a_panic_in_one_request_ends_at_most_its_connection() {
+fn a_panic_in_one_request_costs_that_request_alone() {
     let server = Server::start();
-    let mut client = Client::ready(server.address(), Version::V4, &[]);
-    client.send(&[(1, query("panic"))]);
-    assert!(client.is_closed());
+    for version in [Version::V3, Version::V4, Version::V5] {
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.send(&[
+            (1, query("write")),
+            (2, query("panic")),
+            (3, query("rows 2 10")),
+            (4, query("panic")),
+        ]);
+        for stream in 1..5 {
+            let answer = client.receive().unwrap();
+            assert_eq!(answer.header.stream, stream);
+            if stream % 2 == 0 {
+                assert_eq!(answer.error().detail, ErrorDetail::Plain(ErrorCode::Server));
+            } else {
+                assert!(matches!(answer.message().response, Response::Result(_)));
+            }
+        }
+        assert!(matches!(client.query("write").message().response, Response::Result(ResultMessage::Void)));
+    }
     is_served(&server);
 }

@@ -5,5 +5,6 @@ mod client;
 mod flow;
 mod handshake;
 mod hostile;
+mod panics;
 mod prepared;
 mod results;

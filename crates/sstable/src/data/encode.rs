@@ -272,7 +272,7 @@ pub(super) fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>)
 
 /// The columns of `set` that `row` has something for, in the set's order.
 fn find_runs(set: &ColumnSet, row: RowView<'_>, runs: &mut Vec<Run>) {
-    let (cells, deletions) = (&row.row.cells, &row.row.complex_deletions);
+    let cells = &row.row.cells;
     let mut cell = 0;
     for (index, column) in set.columns.iter().enumerate() {
         let Some(id) = column.id else { continue };
@@ -286,7 +286,7 @@ fn find_runs(set: &ColumnSet, row: RowView<'_>, runs: &mut Vec<Run>) {
         while cells.get(cell).is_some_and(|c| c.column == id) {
             cell += 1;
         }
-        let deletion = deletions.iter().find(|(of, _)| *of == id).map_or(DeletionTime::LIVE, |(_, d)| *d);
+        let deletion = row.complex_deletion_of(id).unwrap_or(DeletionTime::LIVE);
         if start < cell || (column.multi_cell && !deletion.is_live()) {
             runs.push(Run { column: index, cells: (start, cell), deletion });
         }
