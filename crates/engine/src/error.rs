@@ -3,6 +3,7 @@
 use crate::commitlog::UnappliableRecord;
 use helenus_host::contain;
 use helenus_model::packed::Damaged;
+use helenus_model::types::{CqlType, to_cql_literal};
 use std::path::PathBuf;
 
 /// An error of the engine.
@@ -192,6 +193,18 @@ pub enum Error {
         /// What the first of them failed with.
         first: Box<Error>,
     },
+    /// The machine's clock says more than timestamps are taken from.
+    #[error(
+        "the machine's clock says {}, after the maximum allowable failure threshold {} for timestamps: set it right, or give \
+         timestamps with USING TIMESTAMP; helenus admin info shows how the clock jumped",
+        utc(*wall_us), utc(*latest_us)
+    )]
+    ClockBeyond {
+        /// What it says, microseconds since the epoch.
+        wall_us: i64,
+        /// The latest that it may say.
+        latest_us: i64,
+    },
     /// The database is closing.
     #[error("the database is closed")]
     Closed,
@@ -282,6 +295,12 @@ impl Error {
     pub(crate) fn unknown(table: &helenus_model::schema::Table) -> Error {
         Error::UnknownTable { keyspace: table.keyspace.to_string(), table: table.name.to_string() }
     }
+}
+
+/// A moment as CQL writes it, in UTC and without quotes; microseconds since the epoch.
+fn utc(us: i64) -> String {
+    let ms = us.div_euclid(1000).to_be_bytes();
+    to_cql_literal(&CqlType::Timestamp, Some(&ms)).trim_matches('\'').to_owned()
 }
 
 /// Result of the engine.

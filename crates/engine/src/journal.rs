@@ -4,6 +4,7 @@
 //! Called on the thread where it happens, sometimes with locks held: an implementation returns at once and calls nothing of
 //! the database.
 
+use crate::clock_watch::ClockJump;
 use crate::error::Error;
 use crate::schema::SchemaChange;
 use helenus_model::schema::Table;
@@ -81,6 +82,8 @@ pub enum Event<'a> {
         /// What failed.
         reason: &'a str,
     },
+    /// The wall clock jumped by more than an hour.
+    ClockJumped(ClockJump),
     /// The commit log could not get its next segment; writes are refused until it can.
     LogFull {
         /// Why.

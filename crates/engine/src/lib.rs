@@ -6,6 +6,7 @@
 mod announce;
 mod cache;
 mod checked_name;
+mod clock_watch;
 mod commitlog;
 mod compaction;
 mod database;
@@ -31,6 +32,7 @@ mod top;
 mod work;
 
 pub use checked_name::{CheckedName, CheckedPath, NameError};
+pub use clock_watch::ClockJump;
 pub use commitlog::{SyncMode, Ticket, UnappliableRecord};
 pub use compaction::{
     CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
@@ -50,5 +52,6 @@ pub use memtable::{Concurrent, ConcurrentMap};
 pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
 pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
 pub use table::{Unreadable, View};
+pub use timestamps::{ClockStatus, ServerTime, TIME_OF_DAY_MAX_S};
 pub use top::TopPartition;
 pub use work::{LogStatus, WorkDone};

@@ -256,7 +256,7 @@ fn settle(term: Term) -> Result<Term> {
     if !parts.iter().all(Term::is_constant) {
         return Ok(term);
     }
-    let calls = CallContext { now_us: 0, unique_us: &|| 0, random: &|_| (), node: 0 };
+    let calls = CallContext { now_us: 0, unique_us: &|| 0, now_uuid: &|| [0; 16], random: &|_| (), node: 0 };
     let bindings = Bindings { values: BoundValues::NONE, calls: &calls };
     match term.bind(&bindings)? {
         Bound::Bytes(bytes) => Ok(Term::Value(bytes.into_owned().into())),

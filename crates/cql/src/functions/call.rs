@@ -1,5 +1,6 @@
 //! The seam between terms and functions: what a function is, what a call may ask for, how one is found.
 
+use super::time_uuid::time_uuid;
 use crate::analysis::{Receiver, Scope};
 use crate::error::Result;
 use crate::syntax::ast::ArithmeticOperator;
@@ -41,37 +42,27 @@ pub trait Scalar: fmt::Debug + Send + Sync {
 pub struct CallContext<'a> {
     /// The statement's time, microseconds since the epoch.
     pub now_us: i64,
-    /// Gives microseconds since the epoch that nobody else was given, for time UUIDs.
+    /// Gives microseconds that nobody else was given, later than all before them though the wall clock be set back: of time
+    /// UUIDs that say an order.
     pub unique_us: &'a (dyn Fn() -> i64 + Sync),
+    /// Makes a time UUID by the wall clock.
+    pub now_uuid: &'a (dyn Fn() -> [u8; 16] + Sync),
     /// Fills with random bytes.
     pub random: &'a (dyn Fn(&mut [u8]) + Sync),
     /// Clock sequence and node of this server's time UUIDs.
     pub node: u64,
 }
 
-/// 100 ns units from the start of the Gregorian calendar, where time UUIDs begin, to 1970.
-const GREGORIAN_TO_UNIX: i64 = 0x01B2_1DD2_1381_4000;
-
 impl CallContext<'_> {
-    /// A new time UUID, greater than every one before.
+    /// A new time UUID, greater than every one that this gave before.
     pub fn time_uuid(&self) -> [u8; 16] {
-        self.time_uuid_at((self.unique_us)())
+        time_uuid((self.unique_us)(), self.node)
     }
 
     /// A new time UUID less than every one before: times run backwards from 2010-01-01.
     pub fn mirrored_time_uuid(&self) -> [u8; 16] {
         const REFERENCE_US: i64 = 1_262_304_000_000_000;
-        self.time_uuid_at(2 * REFERENCE_US - (self.unique_us)())
-    }
-
-    fn time_uuid_at(&self, unix_us: i64) -> [u8; 16] {
-        let ticks = (unix_us.saturating_mul(10).saturating_add(GREGORIAN_TO_UNIX)) as u64;
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&(ticks as u32).to_be_bytes());
-        bytes[4..6].copy_from_slice(&((ticks >> 32) as u16).to_be_bytes());
-        bytes[6..8].copy_from_slice(&((ticks >> 48) as u16 & 0x0FFF | 0x1000).to_be_bytes());
-        bytes[8..].copy_from_slice(&self.node.to_be_bytes());
-        bytes
+        time_uuid(2 * REFERENCE_US - (self.unique_us)(), self.node)
     }
 }
 

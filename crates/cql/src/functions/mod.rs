@@ -22,6 +22,7 @@ mod operation;
 mod resolve;
 mod similarity;
 mod time;
+mod time_uuid;
 
 pub(crate) use aggregate::{Aggregate, Fold};
 pub use call::{CallContext, Scalar, Testable};
@@ -29,3 +30,4 @@ pub(crate) use operation::{NEGATION, function_name};
 pub use resolve::find;
 pub(crate) use resolve::{CallPlace, Found, is_made, lookup, quoted_name};
 pub(crate) use similarity::Similarity;
+pub(crate) use time_uuid::{WallUuids, random_node, time_uuid};

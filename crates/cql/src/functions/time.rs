@@ -16,7 +16,7 @@ const MAX_CLOCK_AND_NODE: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 pub(super) fn now(ty: &CqlType, cx: &CallContext<'_>) -> Vec<u8> {
     let millis = cx.now_us.div_euclid(1000);
     match ty {
-        CqlType::TimeUuid => cx.time_uuid().to_vec(),
+        CqlType::TimeUuid => (cx.now_uuid)().to_vec(),
         CqlType::Time => (cx.now_us.rem_euclid(DAY_MS * 1000) * 1000).to_be_bytes().to_vec(),
         ty => from_millis(ty, millis),
     }

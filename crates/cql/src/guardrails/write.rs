@@ -8,16 +8,17 @@ use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, collection_size};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// What Cassandra counts of a cell besides its path and value: timestamp, TTL, expiry (`Cell.dataSize`).
 const CELL_BYTES: u64 = 20;
 
 impl Guardrails {
-    /// Judges a mutation at `now_us`.
+    /// Judges a mutation. `now_us` is the wall clock and the last timestamp that the server has given, if that is later.
     ///
     /// # Errors
     /// Something in it is larger, earlier or later than is allowed.
-    pub(crate) fn mutation(&self, mutation: &Mutation, now_us: i64) -> Result<Vec<String>> {
+    pub(crate) fn mutation(&self, mutation: &Mutation, now_us: &RangeInclusive<i64>) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let sizes = [&self.column_value_size, &self.collection_size, &self.items_per_collection];
         let times = [&self.minimum_timestamp_us, &self.maximum_timestamp_us];
@@ -29,7 +30,12 @@ impl Guardrails {
         Ok(warnings)
     }
 
-    fn update(&self, update: &PartitionUpdate, now_us: i64, warnings: &mut Vec<String>) -> Result<()> {
+    fn update(
+        &self,
+        update: &PartitionUpdate,
+        now_us: &RangeInclusive<i64>,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
         let mut row = RowBuf::default();
         for change in update.changes.iter() {
             let (bytes, columns) = match change {
@@ -107,21 +113,22 @@ impl Guardrails {
         &self,
         table: &Table,
         timestamp_us: i64,
-        now_us: i64,
+        now_us: &RangeInclusive<i64>,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         let name = &table.name;
-        let ahead = u64::try_from(timestamp_us.saturating_sub(now_us)).unwrap_or(0);
-        let behind = u64::try_from(now_us.saturating_sub(timestamp_us)).unwrap_or(0);
+        let (wall_us, latest_us) = (*now_us.start(), *now_us.end());
+        let ahead = u64::try_from(timestamp_us.saturating_sub(latest_us)).unwrap_or(0);
+        let behind = u64::try_from(wall_us.saturating_sub(timestamp_us)).unwrap_or(0);
         let late = "Timestamps too far in the future can lead to data that can't be easily overwritten";
         let judged = self.maximum_timestamp_us.above(("maximum_timestamp", late), ahead, |warning, bound| {
-            let (kind, bound) = (kind(warning), i128::from(now_us) + i128::from(bound));
+            let (kind, bound) = (kind(warning), i128::from(latest_us) + i128::from(bound));
             format!("The modification to table {name} has a timestamp {timestamp_us} after the maximum allowable {kind} threshold {bound}")
         })?;
         warnings.extend(judged);
         let early = "Timestamps too far in the past can cause writes can be unexpectedly lost";
         warnings.extend(self.minimum_timestamp_us.above(("minimum_timestamp", early), behind, |warning, bound| {
-            let (kind, bound) = (kind(warning), i128::from(now_us) - i128::from(bound));
+            let (kind, bound) = (kind(warning), i128::from(wall_us) - i128::from(bound));
             format!("The modification to table {name} has a timestamp {timestamp_us} before the minimum allowable {kind} threshold {bound}")
         })?);
         Ok(())

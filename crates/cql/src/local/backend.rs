@@ -13,7 +13,7 @@ use crate::backend::{
     StatementId, Trace, Values,
 };
 use crate::error::{CqlError, Result};
-use crate::functions::CallContext;
+use crate::functions::{CallContext, WallUuids, random_node, time_uuid};
 use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
@@ -21,7 +21,7 @@ use crate::plan::modify::{Moment, Statement};
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
 use crate::syntax::parse;
 use crate::virtual_table::{NodeInfo, VirtualTables};
-use helenus_engine::{Database, SchemaChange, Ticket, is_system_keyspace};
+use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};
 use helenus_model::schema::Schema;
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -38,21 +38,22 @@ pub struct LocalBackend {
     pub(super) tuning: Tuning,
     pub(super) answer_bytes_max: usize,
     listeners: RwLock<Vec<SchemaListener>>,
-    /// Clock sequence and node of this server's time UUIDs.
+    /// Clock sequence and node of time UUIDs that say an order.
     node: u64,
+    /// Those of `now()`.
+    uuids: WallUuids,
 }
 
 impl LocalBackend {
     /// Over an open database.
     pub fn new(database: Arc<Database>, options: LocalOptions) -> Arc<LocalBackend> {
-        let mut random = [0; 8];
-        database.host().random.fill(&mut random);
-        // The variant of RFC 4122 in the clock sequence, and a node that is no network card's.
-        let node = u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
+        let node = draw_node(&database);
+        let uuids = WallUuids::new(draw_node(&database));
         let ids = database.clone();
         let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
         let tuning = Tuning::new(&options);
-        let new_id = Box::new(move || Uuid::from_bytes(time_uuid(&ids, node)));
+        database.set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
+        let new_id = Box::new(move || Uuid::from_bytes(time_uuid(ids.next_timestamp_unrefused(), node)));
         Arc::new(LocalBackend {
             virtuals: VirtualTables::new(&database, node_info),
             database,
@@ -69,6 +70,7 @@ impl LocalBackend {
             answer_bytes_max: options.answer_bytes_max,
             listeners: RwLock::new(Vec::new()),
             node,
+            uuids,
         })
     }
 
@@ -146,14 +148,21 @@ impl LocalBackend {
         authorize(request.identity, &statement.plan)?;
         check_paging_state(request.paging_state)?;
         // A timestamp is taken for what writes alone: they are counted in one place by all threads.
-        let now = match &statement.plan {
-            Plan::Select(_) => Ok(self.database.now_us()),
-            _ => self.database.next_timestamp(),
+        let now = (!matches!(statement.plan, Plan::Select(_))).then(|| self.database.next_time());
+        let now_us = match &now {
+            Some(Ok(now)) => now.wall_us,
+            _ => self.database.wall_us(),
         };
-        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.now_us());
-        let unique_us = || self.now_us();
+        let unique_us = || self.database.next_timestamp_unrefused();
+        let now_uuid = || self.now_uuid();
         let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
-        let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
+        let calls = CallContext {
+            now_us,
+            unique_us: &unique_us,
+            now_uuid: &now_uuid,
+            random: &random,
+            node: self.node,
+        };
         let bindings = Bindings { values, calls: &calls };
         match &statement.plan {
             Plan::Select(plan) => {
@@ -260,24 +269,25 @@ impl LocalBackend {
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 
-    /// Timestamp and time of a write. `now` is the timestamp taken for the request: a write may not go on without.
+    /// Timestamp and time of a write. `now` is what was taken for the request: a write may not go on without a timestamp.
     fn moment(
         &self,
         request: &Request<'_>,
-        now: std::result::Result<i64, helenus_engine::Error>,
+        now: Option<helenus_engine::Result<ServerTime>>,
     ) -> Result<Moment> {
-        // What was given out is never behind the clock: it says the time as well.
-        let (timestamp_us, now_s) = match request.timestamp_us {
-            Some(timestamp_us) => (timestamp_us, None),
-            None => now.map(|now_us| (now_us, Some(now_us / 1_000_000)))?,
+        let now = now.unwrap_or_else(|| self.database.next_time());
+        let (timestamp_us, now_s) = match (request.timestamp_us, now) {
+            (Some(timestamp_us), Ok(now)) => (timestamp_us, now.now_s),
+            (Some(timestamp_us), Err(_)) => (timestamp_us, self.database.now_s()),
+            (None, now) => now.map(|now| (now.timestamp_us, now.now_s))?,
         };
-        let now_s = request.now_s.or(now_s).unwrap_or_else(|| self.database.now_s());
         let is_clients = request.timestamp_us.is_some();
+        let now_s = request.now_s.unwrap_or(now_s);
         Ok(Moment { timestamp_us, now_s, is_conditional: false, is_clients })
     }
 
-    pub(super) fn now_us(&self) -> i64 {
-        now_us(&self.database)
+    fn now_uuid(&self) -> [u8; 16] {
+        self.uuids.next(self.database.wall_us(), &|| draw_node(&self.database))
     }
 
     /// Runs a batch of the protocol.
@@ -308,11 +318,18 @@ impl LocalBackend {
                 ))
             })?);
         }
-        let now = self.database.next_timestamp();
-        let now_us = now.as_ref().copied().unwrap_or_else(|_| self.database.host().clock.wall_us());
-        let unique_us = || self.now_us();
+        let now = self.database.next_time();
+        let now_us = now.as_ref().map_or_else(|_| self.database.wall_us(), |now| now.wall_us);
+        let unique_us = || self.database.next_timestamp_unrefused();
+        let now_uuid = || self.now_uuid();
         let random = |bytes: &mut [u8]| self.database.host().random.fill(bytes);
-        let calls = CallContext { now_us, unique_us: &unique_us, random: &random, node: self.node };
+        let calls = CallContext {
+            now_us,
+            unique_us: &unique_us,
+            now_uuid: &now_uuid,
+            random: &random,
+            node: self.node,
+        };
         let mut plans = Vec::with_capacity(statements.len());
         for (statement, _) in &statements {
             let Plan::Modify(plan) = &statement.plan else {
@@ -326,7 +343,7 @@ impl LocalBackend {
         }
         check_kinds(batch.kind, plans.iter().copied())?;
         let is_conditional = check_together(plans.iter().copied())?;
-        let moment = self.moment(request, now)?;
+        let moment = self.moment(request, Some(now))?;
         let bound = plans.into_iter().zip(ordered);
         let bound =
             bound.map(|(plan, values)| Statement { plan, bindings: Bindings { values, calls: &calls } });
@@ -432,12 +449,8 @@ pub(super) fn may_block(request: &Request<'_>) -> Result<()> {
     if request.may_block { Ok(()) } else { Err(CqlError::WouldBlock) }
 }
 
-/// Microseconds that nobody else was given; where the log takes no reserve any more, the wall clock: reads go on.
-fn now_us(database: &Database) -> i64 {
-    database.next_timestamp().unwrap_or_else(|_| database.host().clock.wall_us())
-}
-
-fn time_uuid(database: &Database, node: u64) -> [u8; 16] {
-    let unique_us = || now_us(database);
-    CallContext { now_us: 0, unique_us: &unique_us, random: &|_| (), node }.time_uuid()
+fn draw_node(database: &Database) -> u64 {
+    let mut random = [0; 8];
+    database.host().random.fill(&mut random);
+    random_node(random)
 }

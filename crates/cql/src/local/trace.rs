@@ -6,8 +6,8 @@
 
 use crate::backend::Trace;
 use crate::plan::explain::counted;
-use helenus_engine::Database;
 use helenus_engine::read::Stage;
+use helenus_engine::{Database, TIME_OF_DAY_MAX_S};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
@@ -39,7 +39,8 @@ pub(super) fn trace_mutation(
     let schema = database.schema();
     let (sessions, events) =
         (schema.table("system_traces", "sessions")?, schema.table("system_traces", "events")?);
-    let stamp = Stamp { timestamp_us: trace.started_us, expires_s: database.now_s() + i64::from(TTL_S) };
+    let expires_s = (database.now_s() + i64::from(TTL_S)).min(TIME_OF_DAY_MAX_S);
+    let stamp = Stamp { timestamp_us: trace.started_us, expires_s };
     let client = trace.client.unwrap_or(coordinator);
     let mut values: Vec<Value<'_>> = vec![
         ("client", None, address(client.ip())),

@@ -65,5 +65,6 @@ impl LocalBackend {
     /// `tombstones_fail`, `batches` and `guardrails`.
     pub fn tune(&self, options: &LocalOptions) {
         self.tuning.set(options);
+        self.database().set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
     }
 }

@@ -1,6 +1,6 @@
 //! Appending: records into the buffer, the buffer to the operating system, segments one after another.
 
-use super::record::{self, HEAD, LogPosition};
+use super::record::{self, HEAD, LogPosition, TIMESTAMP_BYTES};
 use super::segment::{
     SEGMENT_HEAD, SPARE_NAMES, Segment, Spare, UsedSegment, content_bytes_max, remove_spares, segment_path,
 };
@@ -13,6 +13,7 @@ use crate::figures::{Meter, Span};
 use crate::folder::make_folder_below;
 use crate::journal::{Event, JournalSlot};
 use crate::lanes::Line;
+use crate::timestamps::LastGiven;
 use crate::work::LogStatus;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
@@ -55,6 +56,8 @@ pub struct LogOptions {
     pub segment_bytes: u32,
     /// Who is told of failures.
     pub journal: JournalSlot,
+    /// The greatest timestamp that the server has given to a write: each piece of the log begins with it.
+    pub last_given: LastGiven,
 }
 
 /// Size of the first segment of a process.
@@ -107,7 +110,6 @@ struct State {
     spare_buffer: Vec<u8>,
     /// How far each table's writes are in its SSTables.
     flushed: BTreeMap<TableId, LogPosition>,
-    timestamp_reserve_us: i64,
     /// The next segments in the order of their numbers, made ahead by the spare worker; taken when the active one is full.
     ready: VecDeque<Segment>,
     /// The number of the segment that the spare worker makes now.
@@ -155,6 +157,9 @@ struct Active {
     /// Bytes not yet handed to the operating system, and where they begin in the segment.
     buffer: Vec<u8>,
     buffer_at: u32,
+    /// Where in the buffer its timestamp record is, if there is a record: it says how far the records behind it may reach, so it
+    /// is filled in when the buffer is taken.
+    timestamp_at: Option<usize>,
     /// Layouts already described in this segment: the column numbers below this are.
     layouts: BTreeMap<TableId, u16>,
     dirty: BTreeMap<TableId, LogPosition>,
@@ -202,21 +207,48 @@ impl Active {
     }
 
     fn put(&mut self, content: &[u8]) -> LogPosition {
-        self.buffer.extend_from_slice(&record::head(self.segment.number, content));
-        self.buffer.extend_from_slice(content);
+        self.leave_timestamp();
+        self.put_bare(content);
         LogPosition::new(self.segment.number, self.end())
     }
 
+    fn put_bare(&mut self, content: &[u8]) {
+        self.buffer.extend_from_slice(&record::head(self.segment.number, content));
+        self.buffer.extend_from_slice(content);
+    }
+
+    /// Leaves room for the buffer's timestamp record, before the records that it is about.
+    fn leave_timestamp(&mut self) {
+        if self.timestamp_at.is_none() {
+            self.timestamp_at = Some(self.buffer.len());
+            self.buffer.resize(self.buffer.len() + HEAD + TIMESTAMP_BYTES, 0);
+        }
+    }
+
+    /// Fills in the buffer's timestamp record.
+    fn fill_timestamp(&mut self, last_given: &LastGiven) {
+        let Some(at) = self.timestamp_at.take() else { return };
+        let content = record::timestamp(last_given.get());
+        let head = record::head(self.segment.number, &content);
+        for (place, byte) in self.buffer.iter_mut().skip(at).zip(head.into_iter().chain(content)) {
+            *place = byte;
+        }
+    }
+
     /// Puts a record whose head is still to be filled in. A large one is not copied: with all before it, it is `pending`.
-    fn put_record(&mut self, mut bytes: Vec<u8>, synced: u32, pending: &mut VecDeque<Chunk>) -> LogPosition {
+    fn put_record(
+        &mut self,
+        mut bytes: Vec<u8>,
+        (synced, last_given): (u32, &LastGiven),
+        pending: &mut VecDeque<Chunk>,
+    ) -> LogPosition {
         let (head, content) = bytes.split_at_mut(HEAD);
         head.copy_from_slice(&record::head(self.segment.number, content));
+        self.leave_timestamp();
         if bytes.len() < LARGE_RECORD_BYTES {
             self.buffer.extend_from_slice(&bytes);
         } else {
-            if !self.buffer.is_empty() || synced > SEGMENT_HEAD {
-                pending.push_back(self.take_buffer(synced, Vec::new()));
-            }
+            pending.push_back(self.take_buffer((synced, last_given), Vec::new()));
             let at = self.buffer_at;
             self.buffer_at += bytes.len() as u32;
             pending.push_back(Chunk::new(self.segment.clone(), bytes, at, false));
@@ -234,8 +266,8 @@ pub(crate) struct LeftOver {
     pub(crate) end: Option<LogPosition>,
     /// How far each table is flushed.
     pub(crate) flushed: BTreeMap<TableId, LogPosition>,
-    /// Server timestamps up to this may have been given out.
-    pub(crate) timestamp_reserve_us: i64,
+    /// The last timestamp of the server's own that the log names; 0 when it names none.
+    pub(crate) timestamp_us: i64,
 }
 
 impl CommitLog {
@@ -265,7 +297,6 @@ impl CommitLog {
             unsynced: Vec::new(),
             spare_buffer: Vec::new(),
             flushed: left.flushed,
-            timestamp_reserve_us: left.timestamp_reserve_us,
             ready: VecDeque::new(),
             making: None,
             failed_behind: None,
@@ -325,7 +356,8 @@ impl CommitLog {
         for update in updates() {
             active.describe(&update.table);
         }
-        let position = active.put_record(bytes, self.synced_offset(active.segment.number), pending);
+        let of_piece = (self.synced_offset(active.segment.number), &self.options.last_given);
+        let position = active.put_record(bytes, of_piece, pending);
         for update in updates() {
             active.dirty.insert(update.table.id, position);
         }
@@ -374,15 +406,14 @@ impl CommitLog {
         Ok(end)
     }
 
-    /// Reserves server timestamps up to `timestamp_us`, ahead of giving them out.
-    pub fn reserve_timestamps(self: &Arc<Self>, timestamp_us: i64) -> Result<Ticket> {
-        let mut content = Vec::new();
-        record::put_timestamp_reserve(timestamp_us, &mut content);
+    /// Writes down the greatest timestamp given out, and syncs: what older records name counts no more.
+    ///
+    /// # Errors
+    /// As `append`; failures of writing and syncing.
+    pub(crate) fn note_timestamp(self: &Arc<Self>) -> Result<()> {
+        let content = record::timestamp(self.options.last_given.get());
         let position = self.append_content(&content)?;
-        let mut state = self.state.lock();
-        state.timestamp_reserve_us = state.timestamp_reserve_us.max(timestamp_us);
-        drop(state);
-        Ok(Ticket::new(self.clone(), position))
+        self.sync_up_to(position)
     }
 
     /// Records that a table's writes up to `position` are in its SSTables, and removes segments no longer needed.
@@ -518,7 +549,7 @@ impl CommitLog {
         let State { active, spare_buffer, .. } = &mut *state;
         let active = active.as_mut().filter(|active| !active.buffer.is_empty())?;
         let synced = self.synced_offset(active.segment.number);
-        Some(active.take_buffer(synced, std::mem::take(spare_buffer)))
+        Some(active.take_buffer((synced, &self.options.last_given), std::mem::take(spare_buffer)))
     }
 
     /// Writes out and syncs everything up to `position`.
@@ -676,7 +707,7 @@ impl CommitLog {
     /// Leaves an active segment with room for `bytes` of content in several records.
     fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
         self.check_failure()?;
-        // Room for the record's head, a SYNCED record before it, and the end.
+        // Room for the record's head, a timestamp and a SYNCED record before it, and the end.
         let wanted = bytes + 4 * HEAD + 64;
         if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
             return Ok(());
@@ -699,7 +730,8 @@ impl CommitLog {
             }
         };
         state.is_full = false;
-        if let Some(old) = state.active.take() {
+        if let Some(mut old) = state.active.take() {
+            old.fill_timestamp(&self.options.last_given);
             state.end_of_last = LogPosition::new(old.segment.number, old.end());
             state.closed.push_back(Closed {
                 path: old.segment.path.clone(),
@@ -713,19 +745,18 @@ impl CommitLog {
             segment: Arc::new(segment),
             buffer: std::mem::take(&mut state.spare_buffer),
             buffer_at: SEGMENT_HEAD,
+            timestamp_at: None,
             layouts: BTreeMap::new(),
             dirty: BTreeMap::new(),
         };
-        // What older segments said and may be removed with them.
+        // What older segments said and may be removed with them. Where the last one ended comes first: replay looks for it there.
         let mut content = Vec::new();
         record::put_continues(state.end_of_last, &mut content);
-        active.put(&content);
+        active.put_bare(&content);
         content.clear();
         record::put_flushed(state.flushed.iter().map(|(table, position)| (*table, *position)), &mut content);
-        active.put(&content);
-        content.clear();
-        record::put_timestamp_reserve(state.timestamp_reserve_us, &mut content);
-        active.put(&content);
+        active.put_bare(&content);
+        active.leave_timestamp();
         state.active = Some(active);
         Ok(())
     }
@@ -879,12 +910,13 @@ impl Active {
 
     /// The bytes to write and where, ended by a record of how far the segment is synced: the proof, for a later
     /// replay, that what stands before that offset was once whole. `next` is the memory of the next buffer.
-    fn take_buffer(&mut self, synced: u32, next: Vec<u8>) -> Chunk {
+    fn take_buffer(&mut self, (synced, last_given): (u32, &LastGiven), next: Vec<u8>) -> Chunk {
         if synced > SEGMENT_HEAD {
             let mut content = Vec::with_capacity(16);
             record::put_synced(synced, &mut content);
-            self.put(&content);
+            self.put_bare(&content);
         }
+        self.fill_timestamp(last_given);
         let bytes = std::mem::replace(&mut self.buffer, next);
         let at = self.buffer_at;
         self.buffer_at += bytes.len() as u32;

@@ -45,6 +45,9 @@ const FLUSHED: u8 = 5;
 const TIMESTAMP: u8 = 6;
 const CONTINUES: u8 = 7;
 
+/// Bytes of a timestamp record's content.
+pub(super) const TIMESTAMP_BYTES: usize = 9;
+
 /// Marks a SYNCED record, so that it can be found behind damage.
 pub(super) const SYNCED_MAGIC: [u8; 8] = *b"\x03syncd\xA5\x5A";
 
@@ -61,8 +64,9 @@ pub enum Record<'a> {
     Truncate(TableId),
     /// Writes of a table up to this position are in its SSTables.
     Flushed(Vec<(TableId, LogPosition)>),
-    /// Server timestamps up to this one may have been given out, microseconds.
-    TimestampReserve(i64),
+    /// The greatest timestamp that the server had given to its own writes when the records behind this one were handed to the
+    /// system, microseconds. The last one counts.
+    Timestamp(i64),
     /// Where the segment before this one ended.
     Continues(LogPosition),
 }
@@ -137,9 +141,10 @@ pub(super) fn put_flushed(
     }
 }
 
-pub(super) fn put_timestamp_reserve(timestamp_us: i64, out: &mut Vec<u8>) {
-    out.push(TIMESTAMP);
-    out.extend_from_slice(&timestamp_us.to_le_bytes());
+/// The content of a timestamp record.
+pub(super) fn timestamp(timestamp_us: i64) -> [u8; TIMESTAMP_BYTES] {
+    let [a, b, c, d, e, f, g, h] = timestamp_us.to_le_bytes();
+    [TIMESTAMP, a, b, c, d, e, f, g, h]
 }
 
 pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
@@ -209,7 +214,7 @@ pub(super) fn parse(content: &[u8]) -> Option<Record<'_>> {
             }
             Record::Flushed(positions)
         }
-        TIMESTAMP => Record::TimestampReserve(i64::from_le_bytes(input.array()?)),
+        TIMESTAMP => Record::Timestamp(i64::from_le_bytes(input.array()?)),
         CONTINUES => Record::Continues(LogPosition(u64::from_le_bytes(input.array()?))),
         _ => return None,
     };

@@ -264,7 +264,8 @@ struct Noted {
     records: u64,
     dirty: BTreeMap<TableId, LogPosition>,
     flushed: Vec<(TableId, LogPosition)>,
-    timestamp_reserve_us: i64,
+    /// The last timestamp that it names.
+    timestamp_us: Option<i64>,
     /// Where the segment before this one ended.
     continues: Option<LogPosition>,
 }
@@ -280,9 +281,7 @@ impl Noted {
                 self.dirty.insert(table, position);
             }
             Record::Flushed(tables) => self.flushed.extend(tables),
-            Record::TimestampReserve(reserve) => {
-                self.timestamp_reserve_us = self.timestamp_reserve_us.max(reserve);
-            }
+            Record::Timestamp(timestamp_us) => self.timestamp_us = Some(timestamp_us),
             Record::Continues(end) => self.continues = self.continues.or(Some(end)),
             Record::Layout(..) | Record::Synced(_) => {}
         }
@@ -300,7 +299,7 @@ impl Noted {
             let known = left.flushed.entry(table).or_insert(LogPosition::START);
             *known = (*known).max(flushed);
         }
-        left.timestamp_reserve_us = left.timestamp_reserve_us.max(self.timestamp_reserve_us);
+        left.timestamp_us = self.timestamp_us.unwrap_or(left.timestamp_us);
         self.dirty
     }
 }

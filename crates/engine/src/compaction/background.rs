@@ -322,7 +322,7 @@ fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result
 
 /// Tombstones of a table with a local deletion time before this may go, seconds.
 pub(crate) fn gc_before_s(shared: &Shared, table: &Table) -> i64 {
-    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.now_s(), false).gc_before_s
+    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), false).gc_before_s
 }
 
 /// The SSTable that an error found damaged.
@@ -347,7 +347,7 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn new(shared: &Shared, store: &TableStore) -> Look {
         let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
-        let now_s = shared.timestamps.now_s();
+        let now_s = shared.timestamps.purge_now_s();
         let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s, false);
         Look {
             sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),

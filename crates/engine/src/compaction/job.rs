@@ -236,7 +236,7 @@ impl Job {
 /// The table's rule now.
 fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
     let is_repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
-    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.now_s(), is_repaired)
+    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), is_repaired)
 }
 
 /// The claimed SSTables that must be read: the others hold nothing but what is over, and go as they are.

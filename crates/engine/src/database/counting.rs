@@ -65,7 +65,7 @@ impl Database {
         }
         // No time of the machine's clock, which may stand still or be set back: a shard counted after a deletion must be later
         // than those that the deletion hides, or it would not count where the two meet before they are merged with it.
-        let now_us = self.shared.timestamps.next(self.shared.log.as_ref())?;
+        let now_us = self.next_timestamp_unrefused();
         let changes = additions.written(update, (now_us, *self.shared.host_id.as_bytes()))?;
         Ok(PartitionUpdate { table: update.table.clone(), key: update.key.clone(), changes })
     }

@@ -49,9 +49,10 @@ impl Database {
         let shared = &self.shared;
         let _alone = shared.ddl.lock();
         let present = shared.schema.load_full();
-        let timestamp_us = shared.timestamps.next_of_schema(shared.log.as_ref())?;
+        let timestamp_us = shared.timestamps.next_of_schema()?;
         let mut next = change(&present, timestamp_us).map_err(DdlError::Refused)?;
-        let (mutation, changes) = changes_between(&present, &next, timestamp_us);
+        let written_us = shared.after_system_writes(timestamp_us);
+        let (mutation, changes) = changes_between(&present, &next, written_us);
         if changes.is_empty() {
             return Ok((changes, Ticket::ready()));
         }

@@ -2,6 +2,7 @@
 
 use super::shared::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::journal::Event;
 use crate::table::TableStore;
 use helenus_host::{Next, Worker};
 use helenus_model::schema::TableId;
@@ -160,6 +161,8 @@ impl Worker for Flusher {
         if shared.closing.load(Ordering::Acquire) {
             return Next::Done;
         }
+        let journal = &shared.options.journal;
+        shared.timestamps.look(&mut |jump| journal.note(&Event::ClockJumped(jump)));
         let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
             if shared.memory.gather() || shared.memory.prepare() {
                 return Next::Again;

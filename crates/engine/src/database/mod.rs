@@ -1,9 +1,10 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
 //! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
-//! schema, `maintenance` flushes in the background and closes, `details` tells all of one table, `progress` says how far opening is, `turns` keeps those
+//! schema, `maintenance` flushes in the background and closes, `clocks` says how the clocks are, `details` tells all of one table, `progress` says how far opening is, `turns` keeps those
 //! apart who read before they write, `counting` is one of them: the updates of counters. `host_id` is the identity.
 
+mod clocks;
 mod counting;
 mod ddl;
 mod details;

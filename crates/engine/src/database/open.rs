@@ -80,14 +80,15 @@ impl Database {
             None => Default::default(),
         };
         let flushed = left.flushed.clone();
-        let reserve_us = left.timestamp_reserve_us;
+        let timestamps = Timestamps::new(host.clock.clone(), left.timestamp_us);
         let announcer = Arc::new(Announcer::default());
         let log = match options.sync {
             None => None,
             Some(mode) => {
                 let segment_bytes = options.segment_bytes;
                 let journal = options.journal.clone();
-                let log_options = LogOptions { dir: log_dir, mode, segment_bytes, journal };
+                let last_given = timestamps.last_given();
+                let log_options = LogOptions { dir: log_dir, mode, segment_bytes, journal, last_given };
                 Some(CommitLog::open(&host, log_options, left, announcer.clone())?)
             }
         };
@@ -95,7 +96,7 @@ impl Database {
         host.random.fill(&mut random);
         let compactions = Compactions::new(&options.compaction);
         let shared = Arc::new(Shared {
-            timestamps: Line(Timestamps::new(host.clock.clone(), reserve_us)),
+            timestamps: Line(timestamps),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables),
             scratches: ScratchPool::new(),
@@ -221,7 +222,7 @@ impl Database {
         let keyspaces = BTreeMap::from([("system_schema", "system_schema")]);
         debug_assert!(keyspaces.keys().all(|name| is_system_keyspace(name)));
         let empty = Schema { keyspaces: BTreeMap::new(), version: Uuid::nil(), epoch: 0 };
-        let (mutation, _) = changes_between(&empty, &system_schema(), self.next_timestamp()?);
+        let (mutation, _) = changes_between(&empty, &system_schema(), self.next_timestamp_unrefused());
         drop(self.shared.write(&mutation)?);
         Ok(())
     }

@@ -95,7 +95,7 @@ impl<'a> Replayer<'a> {
             Record::Truncate(_)
             | Record::Synced(_)
             | Record::Flushed(_)
-            | Record::TimestampReserve(_)
+            | Record::Timestamp(_)
             | Record::Continues(_) => {}
         }
         Ok(())

@@ -5,6 +5,7 @@ use crate::compaction::CompactionStatus;
 use crate::figures::{FigureSummaries, Figures, Span};
 use crate::index::IndexBuildStatus;
 use crate::table::View;
+use crate::timestamps::ClockStatus;
 use crate::top::TopPartition;
 use crate::work::{LogStatus, WorkDone};
 use helenus_sstable::table::SsTable;
@@ -30,6 +31,8 @@ pub struct Status {
     pub log_segments: u64,
     /// The commit log; `None` where nothing is to survive.
     pub log: Option<LogStatus>,
+    /// The clocks.
+    pub clock: ClockStatus,
     /// What was done since the start.
     pub work: WorkDone,
     /// Why the last flush failed, if it did.
@@ -179,6 +182,7 @@ impl Database {
             cache_blocks: shared.cache.blocks(),
             log_segments: shared.log.as_ref().map_or(0, |log| log.segments_count() as u64),
             log: shared.log.as_ref().map(|log| log.status()),
+            clock: shared.timestamps.status(),
             work: shared.work.done(),
             flush_failure: shared.first_flush_failure(),
             compactions: self.tasks(),

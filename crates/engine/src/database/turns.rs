@@ -71,6 +71,13 @@ impl Turns {
             .is_none_or(|after_us| after_us.load(Ordering::Acquire) < stamped_us)
     }
 
+    /// Admits whatever is stamped from now on, after timestamps were set back. The caller has the gate closed.
+    pub(super) fn reset(&self) {
+        for after_us in &self.after_us {
+            let _ = after_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |us| (us != LOCKED).then_some(i64::MIN));
+        }
+    }
+
     fn take<'a>(
         &'a self,
         (gate, timestamps): (&Gate, &'a Timestamps),
@@ -178,18 +185,18 @@ mod tests {
     #[test]
     fn a_plain_write_passes_only_a_lock_that_was_given_back_before_it_was_stamped() {
         let alone = Alone::new();
-        let before_us = alone.timestamps.next(None).unwrap();
+        let before_us = alone.timestamps.next().unwrap().timestamp_us;
         assert!(alone.admits(1, before_us), "nobody has locked");
         let held = alone.take([partition(1)].into_iter(), false).unwrap();
         assert!(!alone.admits(1, i64::MAX - 1), "somebody holds the lock");
         assert!(alone.admits(2, before_us), "of another partition");
-        let within_us = alone.timestamps.next(None).unwrap();
+        let within_us = alone.timestamps.next().unwrap().timestamp_us;
         drop(held);
         assert!(
             !alone.admits(1, before_us) && !alone.admits(1, within_us),
             "stamped before it was given back"
         );
-        assert!(alone.admits(1, alone.timestamps.next(None).unwrap()));
+        assert!(alone.admits(1, alone.timestamps.next().unwrap().timestamp_us));
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
         let alone = Alone::new();
         let held = alone.take([partition(2)].into_iter(), false).unwrap();
         assert!(alone.take([partition(1), partition(2), partition(3)].into_iter(), false).is_err());
-        let later_us = alone.timestamps.next(None).unwrap();
+        let later_us = alone.timestamps.next().unwrap().timestamp_us;
         assert!(alone.admits(1, later_us) && alone.admits(3, later_us) && !alone.admits(2, later_us));
         drop(held);
     }
@@ -231,7 +238,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..per_thread {
-                        let stamped_us = alone.timestamps.next(None).unwrap();
+                        let stamped_us = alone.timestamps.next().unwrap().timestamp_us;
                         let _gate = alone.gate.enter();
                         if alone.turns.admits(partition(1).0, partition(1).1, stamped_us) {
                             std::thread::yield_now();
@@ -245,7 +252,7 @@ mod tests {
                         let found = value.load(Ordering::Relaxed);
                         std::thread::yield_now();
                         assert_eq!(value.load(Ordering::Relaxed), found);
-                        value.store(alone.timestamps.next(None).unwrap(), Ordering::Relaxed);
+                        value.store(alone.timestamps.next().unwrap().timestamp_us, Ordering::Relaxed);
                     }
                 });
             }

@@ -12,6 +12,7 @@ use crate::index::derived;
 use crate::memtable::{Memtable, PartitionTurn};
 use crate::storable::{Extent, check};
 use crate::table::View;
+use crate::timestamps::ServerTime;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::token::Token;
 use std::sync::atomic::Ordering;
@@ -99,16 +100,38 @@ impl Database {
     }
 
     /// A new server timestamp, microseconds; greater than every one before.
+    ///
+    /// # Errors
+    /// `ClockBeyond` when the machine's clock says more than it may.
     pub fn next_timestamp(&self) -> Result<i64> {
-        self.shared.timestamps.next(self.shared.log.as_ref())
+        Ok(self.next_time()?.timestamp_us)
     }
 
-    /// Now, microseconds since the epoch, never behind a timestamp given out: for those who read.
-    pub fn now_us(&self) -> i64 {
-        self.shared.timestamps.now_us()
+    /// The same with the time of day of the same moment.
+    ///
+    /// # Errors
+    /// As `next_timestamp`.
+    pub fn next_time(&self) -> Result<ServerTime> {
+        self.shared.timestamps.next()
     }
 
-    /// Now, for TTLs and expiry: seconds since the epoch, never going back.
+    /// A new server timestamp, whatever the machine's clock says: where that is too much, one more than the last. For what
+    /// needs an order and no time.
+    pub fn next_timestamp_unrefused(&self) -> i64 {
+        self.shared.timestamps.next_unrefused()
+    }
+
+    /// The wall clock, microseconds since the epoch.
+    pub fn wall_us(&self) -> i64 {
+        self.shared.timestamps.wall_us()
+    }
+
+    /// The greater of the wall clock and the last server timestamp, microseconds: no write of now is later.
+    pub fn latest_us(&self) -> i64 {
+        self.shared.timestamps.latest_us()
+    }
+
+    /// Now, for TTLs and expiry: seconds since the epoch by the wall clock.
     pub fn now_s(&self) -> i64 {
         self.shared.timestamps.now_s()
     }

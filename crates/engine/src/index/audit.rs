@@ -122,8 +122,8 @@ impl Audit {
         command: &ReadCommand,
         request: ReadRequest<'_>,
     ) -> Result<u64> {
-        // Who reads with a clock of his own must not decide what is over.
-        if self.suspects.is_empty() || command.now_s > database.now_s() {
+        // Who reads with a clock of his own must not decide what is over, nor may a clock that jumped.
+        if self.suspects.is_empty() || command.now_s > database.shared.timestamps.purge_now_s() {
             return Ok(0);
         }
         let mut writer = EntryWriter::default();
@@ -205,7 +205,7 @@ fn removable_before_us(database: &Database, shape: &IndexShape) -> i64 {
         return i64::MAX;
     }
     let grace_s = database.shared.options.compaction.purge.grace_s;
-    database.now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
+    database.shared.timestamps.purge_now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
 }
 
 /// Ordered clustering, term, path.

@@ -240,7 +240,8 @@ impl Job {
             statics: true,
             columns: None,
             limits: Limits::NONE,
-            now_s: shared.timestamps.now_s(),
+            // What a clock that jumped takes for expired may be alive: an entry too many does no harm.
+            now_s: shared.timestamps.purge_now_s(),
             resume: self.resume.take(),
             page_rows: Some(ROWS_PER_STEP),
         };
@@ -345,7 +346,7 @@ fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
 fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
     let schema = shared.schema.load();
     let Some(table) = schema.table("system", BUILT_TABLE) else { return Ok(()) };
-    let timestamp_us = shared.timestamps.next(shared.log.as_ref())?;
+    let timestamp_us = shared.next_system_timestamp();
     let mut changes = Changes::default();
     let name = [Some(shape.index.name.as_bytes())];
     let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{
-    CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, TableFigures, TopPartitionLine,
+    ClockFigures, CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, TableFigures,
+    TopPartitionLine,
 };
 
 /// What it is told.
@@ -48,6 +49,8 @@ pub enum AdminAnswer {
     Probability(f64),
     /// What reading the configuration again came to.
     Reloaded(Reloaded),
+    /// How the clocks were before they were reset.
+    Clock(ClockFigures),
     /// The request failed; the text says why.
     Error(String),
 }

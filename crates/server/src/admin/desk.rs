@@ -127,6 +127,10 @@ impl Desk {
             }
             AdminRequest::TraceProbability { set } => self.trace_probability(*set),
             AdminRequest::ReloadSettings => self.facts.doors.reload().map(AdminAnswer::Reloaded),
+            AdminRequest::ResetClock => {
+                let reset = self.database.reset_clock();
+                reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())
+            }
             AdminRequest::Drain => {
                 self.facts.doors.close();
                 self.database.drain().map(|()| AdminAnswer::Done).map_err(|error| error.to_string())

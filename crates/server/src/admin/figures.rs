@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use helenus_engine::Spread as Found;
+use helenus_engine::{ClockStatus, Spread as Found};
 
 /// The server as a node of a ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,39 @@ pub struct NodeFigures {
     pub keyspaces: Vec<(String, String)>,
     /// Where memory is.
     pub memory: MemoryFigures,
+    /// How the clocks are.
+    #[serde(default)]
+    pub clock: ClockFigures,
+}
+
+/// How the clocks are. Times in microseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// The machine's clock.
+    pub wall_us: i64,
+    /// The last timestamp that the server gave to a write; 0 for none.
+    pub last_timestamp_us: i64,
+    /// How far it is ahead of the machine's clock.
+    pub ahead_us: i64,
+    /// Jumps of the machine's clock by more than an hour since the start, one found at the start among them.
+    pub jumps: u64,
+    /// What the clock would have said before the last jump, and what it said behind it.
+    pub last_jump: Option<(i64, i64)>,
+    /// Whether writes without a timestamp of their own are refused, because the machine's clock says too much.
+    pub is_refused: bool,
+}
+
+impl From<ClockStatus> for ClockFigures {
+    fn from(status: ClockStatus) -> ClockFigures {
+        ClockFigures {
+            wall_us: status.wall_us,
+            last_timestamp_us: status.last_us,
+            ahead_us: status.ahead_us(),
+            jumps: status.jumps,
+            last_jump: status.last_jump.map(|jump| (jump.expected_us, jump.found_us)),
+            is_refused: status.is_refused,
+        }
+    }
 }
 
 /// Where memory is; bytes.

@@ -26,8 +26,8 @@ pub use client::ask;
 pub use errands::{imported, request_of};
 pub use exports::export;
 pub use figures::{
-    CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask, Spread,
-    TableFigures, TopPartitionLine,
+    ClockFigures, CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask,
+    Spread, TableFigures, TopPartitionLine,
 };
 pub use request::{AdminRequest, ImportOrder, RestoreOrder, Which};
 pub use serve::{AdminServer, Doors, Facts};

@@ -162,6 +162,8 @@ pub enum AdminRequest {
     },
     /// Read the configuration again, and take over what can change while the server runs.
     ReloadSettings,
+    /// Take the machine's clock for right: timestamps of writes go on from it.
+    ResetClock,
     /// Let no client in any more and write everything to SSTables, so that the next start replays nothing.
     Drain,
 }

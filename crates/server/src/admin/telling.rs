@@ -108,6 +108,7 @@ pub(super) fn node(desk: &Desk) -> NodeFigures {
         tokens,
         keyspaces: schema.keyspaces.values().map(|keyspace| replication(keyspace)).collect(),
         memory: memory(desk),
+        clock: desk.database.clock().into(),
     }
 }
 

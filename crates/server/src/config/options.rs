@@ -249,7 +249,8 @@ options! {
     "maximum_timestamp_warn_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
         "A write whose timestamp lies further behind now is warned of.";
     "maximum_timestamp_fail_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
-        "A write whose timestamp lies further behind now is refused.";
+        "A write whose timestamp lies further behind now is refused. So are the server's own timestamps where the machine's clock \
+         has jumped ahead by more, and by more than an hour, until it is set right or helenus admin resetclock believes it.";
     "minimum_timestamp_warn_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
         "A write whose timestamp lies further before now is warned of.";
     "minimum_timestamp_fail_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],

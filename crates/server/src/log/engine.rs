@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use helenus_engine::{Error, Event, Journal, SchemaChange, SchemaChangeKind};
+use helenus_engine::{ClockJump, Error, Event, Journal, SchemaChange, SchemaChangeKind};
 use helenus_model::schema::Table;
 
-use super::line::{Entry, Level};
+use super::line::{Entry, Level, time_text};
 use super::sink::Log;
 use crate::policy::FailurePolicies;
 
@@ -92,6 +92,7 @@ impl Journal for EngineJournal {
                 self.log.write(Level::Error, &Entry::new("commit_log_failed", text).with("error", *reason));
                 self.policies.log_failed(reason);
             }
+            Event::ClockJumped(jump) => self.log.write(Level::Warn, &jump_entry(*jump)),
             Event::LogFull { error } => {
                 let text = format!("writes are refused until there is room: {error}");
                 let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
@@ -127,6 +128,32 @@ fn with_place(entry: Entry, error: &Error) -> Entry {
             }
         }
     }
+}
+
+fn jump_entry(jump: ClockJump) -> Entry {
+    let (from, to) = (time_text(jump.expected_us), time_text(jump.found_us));
+    let (text, advice) = match (jump.between_runs, jump.found_us > jump.expected_us) {
+        (false, true) => (
+            format!("the machine's clock jumped ahead from {from} to {to}"),
+            "what expires has expired by it; nothing is removed for good by it for an hour",
+        ),
+        (false, false) => (
+            format!("the machine's clock was set back from {from} to {to}"),
+            "timestamps of writes go on behind the last one; helenus admin resetclock sets them back",
+        ),
+        (true, true) => (
+            format!("the machine's clock says {to}, more than a year after the last write at {from}"),
+            "if that is wrong, set it right before writing; nothing is removed for good by it for an hour",
+        ),
+        (true, false) => (
+            format!("the machine's clock says {to}, before the last write at {from}"),
+            "timestamps of writes go on behind that one; helenus admin resetclock sets them back",
+        ),
+    };
+    Entry::new("clock_jumped", format!("{text}: {advice}"))
+        .with("expected_us", jump.expected_us)
+        .with("found_us", jump.found_us)
+        .with("between_runs", jump.between_runs)
 }
 
 fn schema_entry(change: &SchemaChange) -> Entry {

@@ -123,7 +123,7 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
 }
 
 /// To the millisecond, in UTC.
-fn time_text(wall_us: i64) -> String {
+pub(super) fn time_text(wall_us: i64) -> String {
     let ms = wall_us.div_euclid(1000);
     let mut text = String::with_capacity(24);
     // `write_instant` leaves out a fraction of zero; a log's columns stand still.

@@ -3,6 +3,7 @@
 use crate::analysis::{Bindings, Bound, Markers, Receiver, Scope, Term};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast;
+use helenus_engine::TIME_OF_DAY_MAX_S;
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 /// Longest TTL: 20 years of 365 days.
 pub(crate) const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
-/// Latest moment of expiry that files can hold, seconds: 2106-02-07T06:28:13 (`Cell.MAX_DELETION_TIME`).
-pub(crate) const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
+/// Latest moment of expiry that files can hold, seconds.
+pub(crate) const EXPIRY_SECONDS_MAX: i64 = TIME_OF_DAY_MAX_S;
 
 /// USING of a statement.
 #[derive(Debug, Default)]

@@ -290,7 +290,13 @@ mod tests {
 
     /// What a statement makes of values, or how it refuses them.
     fn made(plan: &ModifyPlan, markers: &[ResultColumn], values: &[BoundValue<'_>]) -> String {
-        let calls = CallContext { now_us: 5_000_000, unique_us: &|| 0, random: &|_| (), node: 0 };
+        let calls = CallContext {
+            now_us: 5_000_000,
+            unique_us: &|| 0,
+            now_uuid: &|| [0; 16],
+            random: &|_| (),
+            node: 0,
+        };
         let values = BoundValues::ordered(&Sent::Positional(values), markers).unwrap();
         let bindings = Bindings { values, calls: &calls };
         let moment = Moment { timestamp_us: 5_000_000, now_s: 5, is_conditional: false, is_clients: false };

@@ -140,6 +140,16 @@ fn of_node() -> Vec<Command> {
             "Read the configuration again, and take over what can change at run time",
             "reloadsettings",
         ),
+        verb("resetclock", "Set timestamps of writes back to the machine's clock, after it was wrong", "resetclock").after_help(
+            "Timestamps never go back by themselves: after a clock that was ahead they go on from where it was, so that\n\
+             each write is later than all before it; what expires goes by the machine's clock all the while. After this\n\
+             verb they go on from the machine's clock, and a jump ahead that maximum_timestamp_fail_threshold refused is\n\
+             believed. Set the machine's clock right first.\n\n\
+             Rows that were written with later timestamps stay newer than what is written from now on, until the clock has\n\
+             passed them: a write or DELETE of them has no effect unless it gives a later timestamp (USING TIMESTAMP) or\n\
+             has a condition (IF). TRUNCATE and changes of the schema work as always.\n\n\
+             Example:\n  helenus admin resetclock",
+        ),
         verb("drain", "Serve no client any more and write everything to SSTables", "drain"),
     ]
 }

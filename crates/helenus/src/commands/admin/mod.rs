@@ -2,13 +2,14 @@
 //!
 //! `command` is the table of verbs as the command line sees it, `run` sends each to its file: `node` (who the server is),
 //! `tables` and `histograms` (what is known of tables), `pools` (threads and memory), `compactions`, `snapshots`, `upkeep` (what
-//! changes files), `overview` (everything at a glance). `absent` answers for the verbs that mean nothing on one machine.
+//! changes files), `clocks`, `overview` (everything at a glance). `absent` answers for the verbs that mean nothing on one machine.
 //! `asking` talks to the server, `layout` prints as nodetool does.
 //!
 //! Layouts are those that Cassandra 5.0.6's nodetool printed, and its `TableBuilder`, `TableStatsPrinter` and their kin.
 
 mod absent;
 mod asking;
+mod clocks;
 mod command;
 mod compactions;
 mod histograms;

@@ -1,6 +1,7 @@
 //! Who the server is: `status`, `info`, `version`, `describecluster`, `describering`, `ring`, `getendpoints`, `statusbinary`.
 
 use super::asking::{Server, unexpected};
+use super::clocks::remarks;
 use super::layout::{Columns, decimals, file_size, java_double};
 use anyhow::{Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures, NodeFigures};
@@ -48,6 +49,9 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
     columns.row([state, &node.address, &load, &tokens, "100.0%", &node.host_id, &node.rack]);
     columns.print(&mut out)?;
     writeln!(out)?;
+    for (name, text) in remarks(&node.clock) {
+        writeln!(out, "{name}: {text}")?;
+    }
     Ok(())
 }
 
@@ -79,6 +83,7 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
         ("Rack", node.rack.clone()),
         ("Exceptions", "NaN".to_owned()),
     ];
+    lines.extend(remarks(&node.clock));
     lines.extend(caches(&node.memory));
     lines.push(("Percent Repaired", format!("{}%", java_double(Some(repaired)))));
     if all_tokens {

@@ -3,7 +3,7 @@
 use super::asking::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
-use super::{absent, compactions, histograms, node, overview, pools, snapshots, tables, upkeep};
+use super::{absent, clocks, compactions, histograms, node, overview, pools, snapshots, tables, upkeep};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
 use helenus_model::types::{CqlType, parse_text};
@@ -79,6 +79,7 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
             upkeep::done(server, &AdminRequest::TraceProbability { set })
         }
         "reloadsettings" => upkeep::reloadsettings(server),
+        "resetclock" => clocks::resetclock(server),
         "drain" => upkeep::done(server, &AdminRequest::Drain),
         _ => return None,
     })

@@ -12,6 +12,7 @@ const SYNC: std::ops::RangeInclusive<usize> = 5..=20;
 /// Writes them.
 pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     put_info(page, gathered);
+    put_clock(page, gathered);
     put_requests(page, gathered);
     put_memory(page, gathered);
     put_log(page, gathered);
@@ -41,6 +42,16 @@ fn put_info(page: &mut Page, gathered: &Gathered<'_>) {
         page.single("helenus_disk_free_bytes", Kind::Gauge, help, free as f64);
         page.single("helenus_disk_size_bytes", Kind::Gauge, "Bytes of the disk of its data.", all as f64);
     }
+}
+
+fn put_clock(page: &mut Page, gathered: &Gathered<'_>) {
+    let clock = &gathered.status.clock;
+    let jumps = "Jumps of the machine's clock by more than an hour since the start.";
+    page.single("helenus_clock_jumps_total", Kind::Counter, jumps, clock.jumps as f64);
+    let ahead = "How far timestamps of writes are ahead of the machine's clock, which was set back.";
+    page.single("helenus_clock_ahead_seconds", Kind::Gauge, ahead, clock.ahead_us() as f64 / 1e6);
+    let refused = "Whether writes are refused because the machine's clock says too much.";
+    page.single("helenus_clock_refused", Kind::Gauge, refused, f64::from(u8::from(clock.is_refused)));
 }
 
 fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {

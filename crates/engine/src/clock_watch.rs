@@ -1,0 +1,170 @@
+//! Finds jumps of the wall clock by the monotonic one, and says which time may be trusted to remove things by.
+//!
+//! Pure: whoever has it reads the clocks, often enough that no jump of an hour comes in pieces (`Timestamps::look`).
+
+/// A change of the wall clock that passing time does not explain, microseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockJump {
+    /// What the wall clock would say.
+    pub expected_us: i64,
+    /// What it said.
+    pub found_us: i64,
+    /// Whether it came between two runs: `expected_us` is the last timestamp of the run before then.
+    pub between_runs: bool,
+}
+
+/// Least jump that is told.
+const JUMP_US: i64 = 3_600_000_000;
+/// How long a jump forward has to stand before things are removed by it.
+const DOUBT_NS: u64 = 3_600_000_000_000;
+/// Longest time without a write between two runs that is taken for what it says.
+const REST_US_MAX: i64 = 366 * 24 * 3_600_000_000;
+
+/// Wall clock, microseconds since the epoch, and monotonic clock, nanoseconds, at one moment.
+type Moment = (i64, u64);
+
+/// What is known of the wall clock.
+pub(crate) struct Watch {
+    seen: Moment,
+    /// Where time would be without the jump forward that is doubted.
+    doubted: Option<Doubt>,
+    news: Option<ClockJump>,
+    jumps: u64,
+    last_jump: Option<ClockJump>,
+}
+
+struct Doubt {
+    /// A moment before the jump.
+    before: Moment,
+    since_ns: u64,
+}
+
+impl Watch {
+    /// At a start; `known_us` is the last timestamp of the run before, 0 where there was none.
+    pub(crate) fn new(now: Moment, known_us: i64) -> Watch {
+        let (wall_us, monotonic_ns) = now;
+        let mut watch = Watch { seen: now, doubted: None, news: None, jumps: 0, last_jump: None };
+        let rest_us = wall_us.saturating_sub(known_us);
+        if known_us > 0 && !(-JUMP_US..=REST_US_MAX).contains(&rest_us) {
+            watch.jumped(ClockJump { expected_us: known_us, found_us: wall_us, between_runs: true });
+            if rest_us > 0 {
+                watch.doubted = Some(Doubt { before: (known_us, monotonic_ns), since_ns: monotonic_ns });
+            }
+        }
+        watch
+    }
+
+    /// Takes notice of the clocks.
+    pub(crate) fn look(&mut self, now: Moment) {
+        let (wall_us, monotonic_ns) = now;
+        let expected_us = at(self.seen, monotonic_ns);
+        let ahead_us = wall_us.saturating_sub(expected_us);
+        if !(-JUMP_US..=JUMP_US).contains(&ahead_us) {
+            self.jumped(ClockJump { expected_us, found_us: wall_us, between_runs: false });
+            if ahead_us > 0 {
+                let before = self.doubted.take().map_or(self.seen, |doubt| doubt.before);
+                self.doubted = Some(Doubt { before, since_ns: monotonic_ns });
+            }
+        }
+        let is_ahead = |doubt: &Doubt| wall_us.saturating_sub(at(doubt.before, monotonic_ns)) > JUMP_US;
+        self.doubted = self.doubted.take().filter(is_ahead);
+        self.seen = now;
+    }
+
+    /// The time that things may be removed by at a moment just looked at, microseconds: a jump forward counts once it has stood
+    /// for an hour.
+    pub(crate) fn trusted_us(&self, now: Moment) -> i64 {
+        match &self.doubted {
+            Some(doubt) if now.1.saturating_sub(doubt.since_ns) < DOUBT_NS => self.expected_us(now),
+            _ => now.0,
+        }
+    }
+
+    /// What the wall clock would say at a moment just looked at without jumps forward that nobody has accepted, microseconds.
+    pub(crate) fn expected_us(&self, (wall_us, monotonic_ns): Moment) -> i64 {
+        self.doubted.as_ref().map_or(wall_us, |doubt| wall_us.min(at(doubt.before, monotonic_ns)))
+    }
+
+    /// Takes the wall clock for right.
+    pub(crate) fn accept(&mut self, now: Moment) {
+        (self.seen, self.doubted) = (now, None);
+    }
+
+    /// A jump that nobody was told of.
+    pub(crate) fn take_news(&mut self) -> Option<ClockJump> {
+        self.news.take()
+    }
+
+    /// How many jumps there were, and the last.
+    pub(crate) fn jumps(&self) -> (u64, Option<ClockJump>) {
+        (self.jumps, self.last_jump)
+    }
+
+    fn jumped(&mut self, jump: ClockJump) {
+        self.jumps += 1;
+        (self.news, self.last_jump) = (Some(jump), Some(jump));
+    }
+}
+
+/// The wall clock of a later moment, had it gone on as the monotonic one.
+fn at((wall_us, since_ns): Moment, monotonic_ns: u64) -> i64 {
+    let passed_us = monotonic_ns.saturating_sub(since_ns) / 1000;
+    wall_us.saturating_add(i64::try_from(passed_us).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_US: i64 = 3_600_000_000;
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    const START: Moment = (1_800_000_000_000_000, 5);
+
+    fn later(hours: i64, jumped_us: i64) -> Moment {
+        (START.0 + hours * HOUR_US + jumped_us, START.1 + hours.unsigned_abs() * HOUR_NS)
+    }
+
+    #[test]
+    fn time_that_passes_is_no_jump_nor_is_a_correction_of_an_hour() {
+        let mut watch = Watch::new(START, 0);
+        for moment in [later(3, 0), later(4, HOUR_US), later(5, 0), later(5_000, 0)] {
+            watch.look(moment);
+            assert_eq!((watch.take_news(), watch.trusted_us(moment)), (None, moment.0));
+        }
+    }
+
+    #[test]
+    fn jumps_are_told_once_and_those_forward_doubted_for_an_hour() {
+        let year_us = 365 * 24 * HOUR_US;
+        let mut watch = Watch::new(START, START.0 - 1);
+        let jumped = later(1, 80 * year_us);
+        watch.look(jumped);
+        let jump = ClockJump { expected_us: later(1, 0).0, found_us: jumped.0, between_runs: false };
+        assert_eq!((watch.take_news(), watch.take_news()), (Some(jump), None));
+        assert_eq!(watch.trusted_us(jumped), later(1, 0).0, "as if it had not jumped");
+        // Right again before the hour is over.
+        watch.look(later(1, 5));
+        assert_eq!(watch.trusted_us(later(1, 5)), later(1, 5).0);
+        assert_eq!(watch.jumps().0, 2);
+        // And one that stands.
+        watch.look(later(2, year_us));
+        assert_eq!(watch.trusted_us(later(2, year_us)), later(2, 5).0);
+        watch.look(later(3, year_us));
+        assert_eq!(watch.trusted_us(later(3, year_us)), later(3, year_us).0);
+        assert_eq!(watch.expected_us(later(3, year_us)), later(3, 5).0, "nobody has accepted it");
+        // What is accepted is not doubted.
+        watch.look(later(4, 2 * year_us));
+        watch.accept(later(4, 2 * year_us));
+        assert_eq!(watch.trusted_us(later(4, 2 * year_us)), later(4, 2 * year_us).0);
+    }
+
+    #[test]
+    fn a_start_finds_a_clock_that_is_behind_the_last_timestamp_or_years_after_it() {
+        let found = |known_us| Watch::new(START, known_us).take_news().map(|jump| jump.between_runs);
+        assert_eq!(found(0), None);
+        assert_eq!(found(START.0 - 300 * 24 * HOUR_US), None, "a rest");
+        assert_eq!(found(START.0 + HOUR_US), None);
+        assert_eq!(found(START.0 + HOUR_US + 1), Some(true));
+        assert_eq!(found(START.0 - 400 * 24 * HOUR_US), Some(true));
+    }
+}
