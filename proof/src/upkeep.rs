@@ -67,7 +67,7 @@ impl World {
         self.store()?.must(&format!("ALTER TABLE {} WITH {options}", self.tables[table].name)).map(drop)
     }
 
-    /// Server timestamps, and the time by which cells expire, stand still until the clock is back where it was.
+    /// Server timestamps go on from the last one until the clock is back where it was, and so does the time that statements bring.
     pub(crate) fn set_clock_back(&mut self, seconds: u64) -> Result<(), Failure> {
         let store = self.store()?;
         store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;

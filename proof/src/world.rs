@@ -98,7 +98,13 @@ impl Store {
         self.backend.database()
     }
 
-    /// Runs a statement as a door does: first without waiting for the disk.
+    /// The latest that the clock has said, seconds: what was over by then may have been purged, and would come back only if not.
+    pub(crate) fn now_s(&self) -> i64 {
+        self.database().now_s().max(self.machine.latest_wall_us() / 1_000_000)
+    }
+
+    /// Runs a statement as a door does: first without waiting for the disk. After the clock was set back the statement brings its
+    /// own time.
     pub(crate) fn run(&self, text: &str, page: Option<u32>, state: Option<&[u8]>) -> Result<Given, CqlError> {
         let mut out = Collected::default();
         let request = Request {
@@ -106,6 +112,7 @@ impl Store {
             page_size: page,
             paging_state: state,
             may_block: false,
+            now_s: Some(self.now_s()).filter(|now_s| *now_s > self.database().now_s()),
             ..Request::plain(&self.identity, &[])
         };
         let answer = match self.backend.query(text, &request, &mut out) {
@@ -252,7 +259,7 @@ impl World {
         // Greater than that of all before, and smaller than the one that the statement gets.
         let server_us =
             store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
-        let now_s = store.database().now_s();
+        let now_s = store.now_s();
         let is_conditional = writes.iter().any(|write| !matches!(write.condition, Condition::None));
         let allowed = writes.iter().all(|write| self.judges[write.table].allows(write, now_s));
         let refused = allowed && writes.iter().any(|write| self.judges[write.table].refuses(write, now_s));
@@ -270,6 +277,10 @@ impl World {
         self.begin(server_us);
         let store = self.store()?;
         let given = store.run(&text, None, None).map_err(|error| format!("{text}\nanswers: {error}"))?;
+        let is_logged = allowed && given.ticket.as_ref().is_some_and(|ticket| ticket.position().is_some());
+        if let Some(track) = self.track.as_ref().filter(|_| !is_logged) {
+            track.lock().wrote_nothing();
+        }
         if is_conditional {
             let applied = given.rows.first().and_then(|row| row.first()).cloned().flatten();
             if applied != Some(vec![u8::from(allowed)]) {
@@ -368,7 +379,7 @@ pub(crate) fn compare(store: &Store, judges: &[Judge], select: &Select) -> Resul
         }
     }
     let mut found = found?;
-    let now_s = store.database().now_s();
+    let now_s = store.now_s();
     let mut expected = judge.select(select, now_s);
     if matches!(select.keys, Keys::In(_)) {
         // The order of partitions that are named is not the ring's.

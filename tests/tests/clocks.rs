@@ -53,7 +53,10 @@ fn fifteen_kills_put_neither_timestamps_nor_ttls_ahead_of_the_clock() {
         assert!(said_ms * 1000 - wall_us() < APART_US, "now() is ahead");
         // The row is there until its TTL has passed, and gone a second later: neither earlier nor later by what kills add.
         let found = number(&cql, "SELECT v FROM k.t WHERE k = 0");
-        assert!(found.is_some() || written.elapsed() >= Duration::from_secs(TTL_S - 1), "gone after {kill} kills");
+        assert!(
+            found.is_some() || written.elapsed() >= Duration::from_secs(TTL_S - 1),
+            "gone after {kill} kills"
+        );
         server.kill();
         server.restart();
         cql = Cql::connect(server.address());
@@ -131,7 +134,10 @@ fn a_clock_beyond_2106_refuses_writes_while_it_is_wrong_and_no_longer() {
     for (turn, years) in [85, 240].into_iter().enumerate() {
         faked.set(years * 365);
         let refusal = cql.refusal("INSERT INTO k.t (k, v) VALUES (1, 1)");
-        assert!(refusal.contains("the machine's clock says") && refusal.contains("set it right"), "{refusal}");
+        assert!(
+            refusal.contains("the machine's clock says") && refusal.contains("set it right"),
+            "{refusal}"
+        );
         cql.refusal("DELETE FROM k.t WHERE k = 0");
         assert_eq!(number(&cql, "SELECT v FROM k.t WHERE k = 0"), None, "it is over by that clock");
         if turn == 1 {
@@ -140,7 +146,11 @@ fn a_clock_beyond_2106_refuses_writes_while_it_is_wrong_and_no_longer() {
         }
         faked.set(0);
         assert_writes(&cql, 1);
-        assert_eq!(number(&cql, "SELECT v FROM k.t WHERE k = 0"), Some(7), "a wrong clock takes nothing away");
+        assert_eq!(
+            number(&cql, "SELECT v FROM k.t WHERE k = 0"),
+            Some(7),
+            "a wrong clock takes nothing away"
+        );
     }
     let log = faked.server.log();
     assert!(log.contains("clock_jumped"), "{log}");

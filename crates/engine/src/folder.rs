@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use helenus_host::Disk;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Makes a folder and those above it, and their names durable: the name of a folder lasts only once the folder it
@@ -54,9 +55,18 @@ pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>>
 
 /// Makes a folder below `base`, which is durable, and durable whoever made it or a part of the way to it.
 pub(crate) fn make_folder_below(disk: &dyn Disk, base: &Path, folder: &Path) -> Result<()> {
-    disk.create_dir_all(folder).map_err(Error::io("create", folder))?;
-    let above: Vec<&Path> = folder.ancestors().skip(1).take_while(|dir| dir.starts_with(base)).collect();
-    for dir in above.iter().rev() {
+    make_folders_below(disk, base, &[folder])
+}
+
+/// The same of several; what they stand in is synced once.
+pub(crate) fn make_folders_below(disk: &dyn Disk, base: &Path, folders: &[&Path]) -> Result<()> {
+    let mut above = BTreeSet::new();
+    for folder in folders {
+        disk.create_dir_all(folder).map_err(Error::io("create", folder))?;
+        above.extend(folder.ancestors().skip(1).take_while(|dir| dir.starts_with(base)));
+    }
+    // A folder comes before those in it.
+    for dir in above {
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
     }
     Ok(())

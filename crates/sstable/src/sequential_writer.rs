@@ -23,9 +23,11 @@ pub struct SequentialWriter {
     page_crcs: Option<Vec<u32>>,
     /// Whether whole buffers go past the system's page cache.
     is_direct: bool,
+    /// Whether somebody else syncs the file.
+    is_synced_later: bool,
 }
 
-/// What is known of a component once it is written and synced.
+/// What is known of a component once it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Length in bytes.
@@ -53,7 +55,14 @@ impl SequentialWriter {
             crc: Crc32::default(),
             page_crcs: with_page_checksums.then(Vec::new),
             is_direct: false,
+            is_synced_later: false,
         }
+    }
+
+    /// Leaves the sync at the end to the caller, who gets the file: syncs of many files together cost what one does.
+    pub fn sync_later(&mut self) -> Arc<dyn File> {
+        self.is_synced_later = true;
+        Arc::clone(&self.file)
     }
 
     /// From now on whole buffers go past the system's page cache: nobody is about to read them.
@@ -97,10 +106,12 @@ impl SequentialWriter {
         }
     }
 
-    /// Writes what is buffered and syncs the file. The folder is not synced.
+    /// Writes what is buffered and syncs the file, unless that is left to `sync_later`'s caller. The folder is not synced.
     pub fn finish(mut self) -> Result<Finished> {
         self.flush()?;
-        self.file.sync().map_err(|source| Error::Io { file: self.path.clone(), source })?;
+        if !self.is_synced_later {
+            self.file.sync().map_err(|source| Error::Io { file: self.path.clone(), source })?;
+        }
         Ok(Finished {
             size: self.flushed,
             crc32: self.crc.value(),

@@ -3,7 +3,8 @@
 //! A file in the table's folder, one line a record: `ADD:[<prefix>,0,<files>][<crc>]` before a new SSTable is written,
 //! `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for one that goes, then `COMMIT:[,0,0][<crc>]`, or Cassandra's `ABORT:[,0,0][<crc>]`.
 //! The prefix is the absolute path up to the component's name; the CRC32 is decimal and of one record. Each record
-//! is synced before the next, the folder with the first. After COMMIT the removed files go, else the added ones, then the
+//! is synced before the next, the folder with the first; who has many transactions under way writes a record of each and then
+//! syncs them all (`add_unsynced`, `commit_unsynced`, `sync`). After COMMIT the removed files go, else the added ones, then the
 //! log. Sources: `LogFile`, `LogRecord`, `LogReplica`, `LogTransaction`.
 //!
 //! Steps of a writer: `begin`; `add` each new SSTable, then write and sync its files; `remove` each old one; `commit`;
@@ -147,6 +148,10 @@ pub struct TransactionLog {
     file: Option<Arc<dyn File>>,
     size: u64,
     records: Vec<Record>,
+    /// Bytes of the last record, if it is not known to last.
+    unsynced_bytes: u64,
+    /// The log's name is not known to last.
+    is_new: bool,
 }
 
 impl TransactionLog {
@@ -154,7 +159,16 @@ impl TransactionLog {
     /// record.
     pub fn begin(disk: Arc<dyn Disk>, folder: &Path, operation: Operation, id: Uuid) -> TransactionLog {
         let path = folder.join(transaction_log(Version::CURRENT, operation.name(), id));
-        TransactionLog { disk, folder: folder.to_owned(), path, file: None, size: 0, records: Vec::new() }
+        TransactionLog {
+            disk,
+            folder: folder.to_owned(),
+            path,
+            file: None,
+            size: 0,
+            records: Vec::new(),
+            unsynced_bytes: 0,
+            is_new: true,
+        }
     }
 
     /// The log's file.
@@ -169,6 +183,12 @@ impl TransactionLog {
 
     /// A new SSTable, before the first of its files is created; `files` is how many it will have.
     pub fn add(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
+        self.add_unsynced(descriptor, files)?;
+        self.sync()
+    }
+
+    /// The same, but it counts only after `sync`: the first file may be created then.
+    pub fn add_unsynced(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
         let path = self.absolute(descriptor);
         self.append(Record { kind: RecordKind::Add, path, modified_ms: 0, files: files as i32 })
     }
@@ -178,14 +198,58 @@ impl TransactionLog {
     /// refuses to start; `recover` here does not look at it.
     pub fn remove(&mut self, descriptor: &Descriptor, files: usize, modified_ms: i64) -> Result<()> {
         let path = self.absolute(descriptor);
-        self.append(Record { kind: RecordKind::Remove, path, modified_ms, files: files as i32 })
+        self.append(Record { kind: RecordKind::Remove, path, modified_ms, files: files as i32 })?;
+        self.sync()
     }
 
     /// Makes the transaction count: syncs the folder, so that the names of new files last, then writes COMMIT. The new
     /// files' bytes must have been synced. On an error it is unknown whether the transaction counts: only `recover` tells.
     pub fn commit(&mut self) -> Result<()> {
         sync_dir(&*self.disk, &self.folder)?;
+        self.commit_unsynced()?;
+        self.sync()
+    }
+
+    /// Writes COMMIT, which may count from now on and does once `sync` has returned. Bytes and names of the new files must last
+    /// already. On an error it is unknown whether the transaction counts.
+    pub fn commit_unsynced(&mut self) -> Result<()> {
         self.append(Record::last(RecordKind::Commit))
+    }
+
+    /// Makes the last record durable, and the log's name with the first. After an error the record is not one of those known here.
+    pub fn sync(&mut self) -> Result<()> {
+        self.sync_record()?;
+        self.sync_name()
+    }
+
+    /// The first half of `sync`: the bytes. Of many logs they are synced before the names.
+    pub fn sync_record(&mut self) -> Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.unsynced_bytes > 0) else { return Ok(()) };
+        let synced = file.sync().map_err(|source| Error::Io { file: self.path.clone(), source });
+        if synced.is_err() {
+            self.forget_record();
+        }
+        synced
+    }
+
+    /// The second half of `sync`: the log's name, with its first record.
+    pub fn sync_name(&mut self) -> Result<()> {
+        if self.unsynced_bytes > 0 && self.is_new {
+            let synced = sync_dir(&*self.disk, &self.folder);
+            if synced.is_err() {
+                self.forget_record();
+                return synced;
+            }
+            self.is_new = false;
+        }
+        self.unsynced_bytes = 0;
+        Ok(())
+    }
+
+    fn forget_record(&mut self) {
+        self.records.pop();
+        self.size -= std::mem::take(&mut self.unsynced_bytes);
+        self.file = self.file.take().filter(|_| !self.is_new);
     }
 
     /// Undoes the transaction: removes its new files and the log. No ABORT is written, which would say nothing that the missing
@@ -205,6 +269,17 @@ impl TransactionLog {
         clean_up(&*self.disk, &self.folder, &self.path, &self.records).map(|_| ())
     }
 
+    /// Removes the log of a committed transaction that removes no file. The name comes back if the folder is not synced before a
+    /// cut; `recover` finds nothing to do for it then.
+    pub fn forget(self) -> Result<()> {
+        let removes = self.records.iter().any(|record| record.kind == RecordKind::Remove);
+        assert!(
+            is_committed(&self.records) && !removes && self.unsynced_bytes == 0,
+            "nothing is left to be done"
+        );
+        remove(&*self.disk, &self.path)
+    }
+
     fn absolute(&self, descriptor: &Descriptor) -> String {
         self.folder.join(descriptor.prefix()).to_string_lossy().into_owned()
     }
@@ -212,18 +287,15 @@ impl TransactionLog {
     fn append(&mut self, record: Record) -> Result<()> {
         assert!(!self.records.last().is_some_and(Record::is_last), "a completed transaction takes no record");
         assert!(!self.records.contains(&record), "a record stands once");
+        assert!(self.unsynced_bytes == 0, "each record is durable before the next");
         let line = record.to_line() + "\n";
         let io = |source| Error::Io { file: self.path.clone(), source };
-        let is_new = self.file.is_none();
         let file = match &self.file {
             Some(file) => file.clone(),
             None => self.disk.create(&self.path).map_err(io)?,
         };
         file.write_all_at(line.as_bytes(), self.size).map_err(io)?;
-        file.sync().map_err(io)?;
-        if is_new {
-            sync_dir(&*self.disk, &self.folder)?;
-        }
+        self.unsynced_bytes = line.len() as u64;
         self.file = Some(file);
         self.size += line.len() as u64;
         self.records.push(record);

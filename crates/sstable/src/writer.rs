@@ -40,6 +40,7 @@ use std::sync::Arc;
 use times::{Times, TooLate};
 use uuid::Uuid;
 
+pub use files::Unsynced;
 pub use times::Beyond2038;
 
 /// What is written how.
@@ -399,6 +400,14 @@ impl SsTableWriter {
     /// Writes what is left and makes every component and the folder durable. A writer without partitions makes a table
     /// that Cassandra would not: `abort` it instead.
     pub fn finish(self) -> Result<Written> {
+        let (written, unsynced) = self.write_out()?;
+        unsynced.sync()?;
+        Ok(written)
+    }
+
+    /// The same, but nothing is durable before `Unsynced::sync`: who writes many tables syncs all of them together, which costs
+    /// little more than one file.
+    pub fn write_out(self) -> Result<(Written, Unsynced)> {
         assert!(!self.partition.is_open, "a table is finished between partitions");
         let SsTableWriter {
             mut files, options, data, index, filter, statistics, partition, descriptor, ..
@@ -428,9 +437,9 @@ impl SsTableWriter {
         };
         let statistics = Statistics { validation, partitions, stats, header };
         files.small(Component::Statistics, &statistics.to_bytes(descriptor.version))?;
-        let (components, size_on_disk) = files.finish()?;
+        let (components, size_on_disk, unsynced) = files.finish()?;
         let times_capped = self.times.capped;
-        Ok(Written { descriptor, components, statistics, size_on_disk, times_capped })
+        Ok((Written { descriptor, components, statistics, size_on_disk, times_capped }, unsynced))
     }
 
     /// Removes what was written.

@@ -416,14 +416,14 @@ impl CommitLog {
         self.sync_up_to(position)
     }
 
-    /// Records that a table's writes up to `position` are in its SSTables, and removes segments no longer needed.
+    /// Records that the writes of tables up to a position each are in their SSTables, and removes segments no longer needed.
     ///
     /// Returns when the record is synced: only then may what was flushed be compacted.
-    pub fn mark_flushed(self: &Arc<Self>, table: TableId, position: LogPosition) -> Result<()> {
+    pub fn mark_flushed(self: &Arc<Self>, tables: &[(TableId, LogPosition)]) -> Result<()> {
         let mut content = Vec::new();
-        record::put_flushed([(table, position)].into_iter(), &mut content);
+        record::put_flushed(tables.iter().copied(), &mut content);
         let end = self.append_content(&content)?;
-        self.state.lock().flushed.insert(table, position);
+        self.state.lock().flushed.extend(tables.iter().copied());
         self.sync_up_to(end)?;
         self.remove_segments()
     }

@@ -27,10 +27,17 @@ impl Database {
     /// # Errors
     /// `ClockBeyond` when it says more than files can hold; failures of the log.
     pub fn reset_clock(&self) -> Result<ClockStatus> {
-        let before = self.shared.timestamps.reset()?;
-        if let Some(log) = &self.shared.log {
+        let shared = &self.shared;
+        let before = shared.timestamps.reset()?;
+        if let Some(log) = &shared.log {
             log.note_timestamp()?;
         }
+        // What orders the writes of a partition by their timestamps begins anew.
+        {
+            let _gate = shared.gate.close();
+            shared.turns.reset();
+        }
+        shared.tables.load().values().for_each(|store| store.stamp_anew(shared));
         Ok(before)
     }
 }

@@ -3,7 +3,7 @@
 use super::shared::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::journal::Event;
-use crate::table::TableStore;
+use crate::table::{TableStore, flush_together};
 use helenus_host::{Next, Worker};
 use helenus_model::schema::TableId;
 use std::sync::atomic::Ordering;
@@ -98,20 +98,7 @@ impl Drop for Database {
 impl Shared {
     fn flush_all(&self) -> Result<u64> {
         let stores: Vec<Arc<TableStore>> = self.tables.load().values().cloned().collect();
-        let (mut written, mut first) = (0, None);
-        let mut tables = Vec::new();
-        for store in stores {
-            match store.flush(self) {
-                Ok(count) => written += count,
-                Err(error) => {
-                    let table = store.table();
-                    tables.push(format!("{}.{}", table.keyspace, table.name));
-                    first = first.or(Some(Box::new(error)));
-                }
-            }
-        }
-        tables.sort();
-        first.map_or(Ok(written), |first| Err(Error::NotFlushed { tables, first }))
+        flush_together(self, &stores)
     }
 
     /// Why a table's last flush failed, if any did and was not made good.

@@ -74,7 +74,8 @@ impl Turns {
     /// Admits whatever is stamped from now on, after timestamps were set back. The caller has the gate closed.
     pub(super) fn reset(&self) {
         for after_us in &self.after_us {
-            let _ = after_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |us| (us != LOCKED).then_some(i64::MIN));
+            let _ = after_us
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |us| (us != LOCKED).then_some(i64::MIN));
         }
     }
 

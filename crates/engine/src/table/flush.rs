@@ -15,17 +15,17 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::statistics::EncodingStats;
-use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use helenus_sstable::writer::{SsTableWriter, Unsynced, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes all of a sealed memtable. `Ok(false)`: nothing of it remained, and there is no file.
+/// Writes all of a sealed memtable; the files are to be synced. `None`: nothing of it remained, and there is no file.
 pub(super) fn write_memtable(
     shared: &Shared,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
     (memtable, past_page_cache): (&Arc<Memtable>, bool),
-) -> Result<bool> {
+) -> Result<Option<Unsynced>> {
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
@@ -35,11 +35,11 @@ pub(super) fn write_memtable(
     match write_partitions(&mut writer, table, memtable) {
         Ok(0) => {
             writer.abort()?;
-            Ok(false)
+            Ok(None)
         }
         Ok(_) => {
-            writer.finish()?;
-            Ok(true)
+            let (_, unsynced) = writer.write_out()?;
+            Ok(Some(unsynced))
         }
         Err(error) => {
             // The first error says more; what stays behind is undone with the transaction.

@@ -1,13 +1,15 @@
-//! A table's storage: the immutable set of its sources (`view`), and the one writer of that set (`store`; `replace` for
-//! compactions, `intake` for imports).
+//! A table's storage: the immutable set of its sources (`view`), and the one writer of that set (`store`; `flushing` for
+//! flushes, `replace` for compactions, `intake` for imports).
 
 mod flush;
+mod flushing;
 mod intake;
 mod replace;
 mod store;
 mod troubles;
 mod view;
 
+pub(crate) use flushing::flush_together;
 pub(crate) use replace::Replaced;
 pub use store::TableStore;
 pub use view::{Unreadable, View};

@@ -1,6 +1,6 @@
 //! The storage of one table, and the one writer of its set of sources.
 
-use super::flush::write_memtable;
+use super::flushing::flush_one;
 use super::replace::note_removed;
 use super::troubles::Troubles;
 use super::{Unreadable, View};
@@ -8,7 +8,6 @@ use crate::commitlog::LogPosition;
 use crate::compaction::CompactionState;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::folder::make_folder_below;
 use crate::index::{Attached, Passes};
 use crate::journal::Event;
 use arc_swap::ArcSwap;
@@ -47,7 +46,7 @@ pub struct TableStore {
 #[derive(Default)]
 pub(super) struct Unfinished {
     /// Whether the folder and its name are known to last.
-    folder_lasts: bool,
+    pub(super) folder_lasts: bool,
     /// The folder may hold SSTables that are not in the view, or a transaction that is neither done nor undone. A later
     /// start would take them for the table's: they go before anything else is changed.
     pub(super) files: bool,
@@ -151,73 +150,15 @@ impl TableStore {
 
     /// Writes everything in memory to SSTables, because somebody wants them. Returns how many were written.
     pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
-        self.flush_told(shared, false)
+        flush_one(shared, self, false)
     }
 
     /// The same to make room, in the background.
     pub(crate) fn make_room(&self, shared: &Shared) -> Result<u64> {
-        self.flush_told(shared, true)
+        flush_one(shared, self, true)
     }
 
-    fn flush_told(&self, shared: &Shared, past_page_cache: bool) -> Result<u64> {
-        // What a panic leaves behind is what an error leaves: files that `finish` removes, and the memtable where it was.
-        let flushed = Error::contain(|| self.flush_all(shared, past_page_cache));
-        let now_ns = shared.host.clock.monotonic_ns();
-        self.troubles.flushed(flushed.as_ref().err().map(ToString::to_string), now_ns);
-        if let Err(error) = &flushed {
-            shared.work.flush_failures.fetch_add(1, Ordering::Relaxed);
-            shared.options.journal.note(&Event::FlushFailed { table: &self.table(), error });
-        }
-        flushed
-    }
-
-    fn flush_all(&self, shared: &Shared, past_page_cache: bool) -> Result<u64> {
-        let mut changing = self.changing.lock();
-        if self.is_dropped() {
-            return Ok(0);
-        }
-        self.finish(shared, &mut changing)?;
-        self.seal_current(shared);
-        let mut written = 0;
-        // Oldest first, so that the position of what is flushed only grows.
-        while let Some(memtable) = self.view.load().memtables[1..].last().cloned() {
-            // Until the flush is noted in the log, what it wrote is to be removed again.
-            changing.files = true;
-            if !changing.folder_lasts {
-                make_folder_below(&*shared.host.disk, &shared.options.dir, &self.folder)?;
-                changing.folder_lasts = true;
-            }
-            let table = self.table();
-            if let Some(log) = &shared.log {
-                // An SSTable must not outlast the records of what is in it: a mutation of several tables would be there in
-                // part, and a column of the table's present definition be unknown to the schema.
-                log.sync_up_to(log.position())?;
-            }
-            let begun_ns = shared.host.clock.monotonic_ns();
-            let sstable = self.write(shared, &table, (&memtable, past_page_cache))?;
-            written += u64::from(sstable.is_some());
-            let noted = match (&shared.log, memtable.sealed_at()) {
-                (Some(log), Some(position)) => log.mark_flushed(table.id, position),
-                _ => Ok(()),
-            };
-            if let Err(full @ Error::LogFull { .. }) = noted {
-                return Err(full);
-            }
-            // After any other error the log may say that these writes are in files, so the files stay.
-            changing.files = false;
-            self.view.rcu(|view| view.with_flushed(&memtable, sstable.clone()));
-            if let Some(sstable) = &sstable {
-                self.compaction.flushed(sstable.data_bytes());
-                self.compaction.changed();
-                shared.compactions.wake();
-                self.note_flushed(shared, sstable.size_on_disk(), begun_ns);
-            }
-            noted?;
-        }
-        Ok(written)
-    }
-
-    fn note_flushed(&self, shared: &Shared, bytes: u64, begun_ns: u64) {
+    pub(super) fn note_flushed(&self, shared: &Shared, bytes: u64, begun_ns: u64) {
         shared.work.flushed(bytes);
         self.view.load().figures.flushed(bytes);
         let took_ns = shared.host.clock.monotonic_ns().saturating_sub(begun_ns);
@@ -225,7 +166,7 @@ impl TableStore {
     }
 
     /// Puts an empty memtable before the one in use, if that holds anything.
-    fn seal_current(&self, shared: &Shared) -> bool {
+    pub(super) fn seal_current(&self, shared: &Shared) -> bool {
         // No write is between its log record and its memtable while the gate is held: the position covers them all.
         let _gate = shared.gate.close();
         let view = self.view.load_full();
@@ -238,31 +179,19 @@ impl TableStore {
         true
     }
 
-    /// Writes one memtable as an SSTable, under a transaction of the folder.
-    fn write(
-        &self,
-        shared: &Shared,
-        table: &Arc<Table>,
-        (memtable, past_page_cache): (&Arc<crate::memtable::Memtable>, bool),
-    ) -> Result<Option<Arc<SsTable>>> {
-        let descriptor = Descriptor::new(shared.next_sstable_id());
-        let mut transaction = self.begin(shared, Operation::Flush);
-        transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
-        match write_memtable(shared, (&self.folder, descriptor), table, (memtable, past_page_cache)) {
-            Ok(true) => {
-                transaction.commit()?;
-                transaction.finish()?;
-                open_sstable(shared, table, &self.folder, descriptor).map(Some)
-            }
-            Ok(false) => {
-                transaction.abort()?;
-                Ok(None)
-            }
-            Err(error) => {
-                // The writer's error says more than a failure to clean up after it, which `recover` makes good.
-                let _ = transaction.abort();
-                Err(error)
-            }
+    /// Puts an empty memtable before the one in use, also where that is empty: it takes timestamps from the last one given out on,
+    /// though they were set back.
+    pub(crate) fn stamp_anew(&self, shared: &Shared) {
+        let _changing = self.changing.lock();
+        if self.seal_current(shared) {
+            return;
+        }
+        let _gate = shared.gate.close();
+        let view = self.view.load_full();
+        if view.current().is_empty() {
+            let mut next = view.with_new_memtable(&shared.memory, shared.timestamps.last_us());
+            next.memtables.remove(1);
+            self.view.store(Arc::new(next));
         }
     }
 
@@ -326,7 +255,7 @@ impl TableStore {
         }
         changing.files = false;
         if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
-            log.mark_flushed(self.table().id, position)?;
+            log.mark_flushed(&[(self.table().id, position)])?;
         }
         changing.truncated = None;
         Ok(())

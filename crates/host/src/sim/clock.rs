@@ -10,16 +10,31 @@ pub(crate) struct VirtualClock {
     monotonic_ns: AtomicU64,
     /// Wall clock at monotonic 0.
     start_us: AtomicI64,
+    /// The latest that the wall clock said before it was set.
+    latest_us: AtomicI64,
 }
 
 impl VirtualClock {
     pub(crate) fn new() -> VirtualClock {
-        VirtualClock { monotonic_ns: AtomicU64::new(0), start_us: AtomicI64::new(START_US) }
+        VirtualClock::at(START_US, START_US)
     }
 
     /// The clock of a machine that starts after a crash: the time of day goes on, the monotonic one begins.
     pub(crate) fn restarted(&self) -> VirtualClock {
-        VirtualClock { monotonic_ns: AtomicU64::new(0), start_us: AtomicI64::new(self.wall_us()) }
+        VirtualClock::at(self.wall_us(), self.latest_us())
+    }
+
+    fn at(wall_us: i64, latest_us: i64) -> VirtualClock {
+        VirtualClock {
+            monotonic_ns: AtomicU64::new(0),
+            start_us: AtomicI64::new(wall_us),
+            latest_us: AtomicI64::new(latest_us),
+        }
+    }
+
+    /// The latest that the wall clock has said, in earlier lives of the machine, too.
+    pub(crate) fn latest_us(&self) -> i64 {
+        self.latest_us.load(Ordering::Relaxed).max(self.wall_us())
     }
 
     pub(crate) fn advance(&self, ns: u64) {
@@ -31,6 +46,7 @@ impl VirtualClock {
     }
 
     pub(crate) fn set_wall_us(&self, wall_us: i64) {
+        self.latest_us.store(self.latest_us(), Ordering::Relaxed);
         self.start_us.store(wall_us - self.passed_us(), Ordering::Relaxed);
     }
 

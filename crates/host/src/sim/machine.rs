@@ -180,6 +180,12 @@ impl Machine {
         self.clock.set_wall_us(wall_us);
     }
 
+    /// The latest that the wall clock has said, in earlier lives of the machine, too: what was over by then may be gone.
+    #[must_use]
+    pub fn latest_wall_us(&self) -> i64 {
+        self.clock.latest_us()
+    }
+
     /// Runs a step of one worker that can run. False when none can without the clock moving.
     pub fn step(&self) -> bool {
         self.tasks.step()

@@ -3,13 +3,13 @@
 use super::WriterOptions;
 use crate::component::Component;
 use crate::compression::WrittenData;
+use crate::digest;
 use crate::error::{Error, Result};
 use crate::names::Descriptor;
 use crate::page_checksums::PageChecksumTable;
 use crate::sequential_writer::{Finished, SequentialWriter};
 use crate::toc::Toc;
-use crate::{digest, error};
-use helenus_host::Disk;
+use helenus_host::{Disk, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +22,29 @@ pub(super) struct Files {
     checksums: Option<PageChecksumTable>,
     size: u64,
     past_page_cache: bool,
+    unsynced: Vec<(PathBuf, Arc<dyn File>)>,
+}
+
+/// The files of a table that is written but not yet durable. Until `sync` it must not count.
+#[must_use]
+pub struct Unsynced {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    files: Vec<(PathBuf, Arc<dyn File>)>,
+}
+
+impl Unsynced {
+    /// Makes bytes and names of the files durable.
+    ///
+    /// # Errors
+    /// Failures of the disk: nothing is known of the files then.
+    pub fn sync(self) -> Result<()> {
+        for (path, file) in self.files {
+            file.sync().map_err(|source| Error::Io { file: path, source })?;
+        }
+        let synced = self.disk.sync_dir(&self.folder);
+        synced.map_err(|source| Error::Io { file: self.folder, source })
+    }
 }
 
 impl Files {
@@ -39,6 +62,7 @@ impl Files {
             checksums: options.page_checksums.then(PageChecksumTable::default),
             size: 0,
             past_page_cache: options.past_page_cache,
+            unsynced: Vec::new(),
         }
     }
 
@@ -53,6 +77,7 @@ impl Files {
         if self.past_page_cache {
             out.pass_page_cache();
         }
+        self.unsynced.push((path, out.sync_later()));
         self.components.push(component);
         Ok(out)
     }
@@ -93,16 +118,15 @@ impl Files {
         self.small(Component::Digest, &digest::to_bytes(data.digest()))
     }
 
-    /// Writes page checksums and TOC.txt and makes the names durable. Returns the components and their bytes.
-    pub(super) fn finish(mut self) -> Result<(Vec<Component>, u64)> {
+    /// Writes page checksums and TOC.txt. Returns the components, their bytes, and what makes them durable.
+    pub(super) fn finish(mut self) -> Result<(Vec<Component>, u64, Unsynced)> {
         if let Some(checksums) = self.checksums.take() {
             self.small(Component::PageChecksums, &checksums.to_bytes())?;
         }
         let toc = Toc::of(&self.components);
         self.small(Component::Toc, &toc.to_bytes())?;
-        let synced = self.disk.sync_dir(&self.folder);
-        synced.map_err(|source| error::Error::Io { file: self.folder.clone(), source })?;
-        Ok((self.components, self.size))
+        let unsynced = Unsynced { disk: self.disk, folder: self.folder, files: self.unsynced };
+        Ok((self.components, self.size, unsynced))
     }
 
     /// Removes every component created so far.
