@@ -1,7 +1,7 @@
 //! Background work and the end: flushes by size, flushes asked for, closing.
 
 use super::shared::{Database, Shared};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::journal::Event;
 use crate::table::{TableStore, flush_together};
 use helenus_host::{Next, Worker};
