@@ -4,6 +4,7 @@
 //! (`local`), a gateway to another database will be one more.
 
 use crate::error::CqlError;
+use helenus_engine::account::{self, Refusal};
 pub use helenus_engine::read::Probe;
 use helenus_engine::read::Stage;
 use helenus_engine::{Database, SchemaChange, Ticket};
@@ -397,6 +398,13 @@ pub trait RowsOut {
             }
             self.end_row();
         }
+    }
+    /// Makes room for so many bytes more, asked for on the account of memory.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn make_room(&mut self, bytes: usize) -> std::result::Result<(), Refusal> {
+        account::grow(bytes)
     }
     /// Bytes so far, for cutting pages.
     fn bytes(&self) -> usize;

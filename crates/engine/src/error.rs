@@ -1,6 +1,7 @@
 //! What can go wrong in the engine.
 
 use crate::commitlog::UnappliableRecord;
+use helenus_host::account::Refusal;
 use helenus_host::contain;
 use helenus_model::packed::Damaged;
 use helenus_model::types::{CqlType, to_cql_literal};
@@ -145,6 +146,9 @@ pub enum Error {
         /// Why it is not freed.
         reason: String,
     },
+    /// The request found no room on the account of memory.
+    #[error(transparent)]
+    NoMemory(Refusal),
     /// A row of the schema tables does not say what it must.
     #[error(
         "damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong"
@@ -210,10 +214,20 @@ pub enum Error {
     Closed,
 }
 
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::WouldBlock => Error::WouldBlock,
+            no_room @ Refusal::NoRoom { .. } => Error::NoMemory(no_room),
+        }
+    }
+}
+
 impl From<helenus_sstable::Error> for Error {
     fn from(error: helenus_sstable::Error) -> Error {
         match error {
             helenus_sstable::Error::WouldBlock => Error::WouldBlock,
+            helenus_sstable::Error::NoMemory(refusal) => Error::NoMemory(refusal),
             other => Error::Table(other),
         }
     }
@@ -238,7 +252,7 @@ impl Error {
             helenus_sstable::Error::Io { file, .. } | helenus_sstable::Error::Unsupported { file, .. } => {
                 Some((file.as_path(), None))
             }
-            helenus_sstable::Error::WouldBlock => None,
+            helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => None,
         };
         match self {
             Error::Table(error) => of_table(error),
@@ -262,7 +276,7 @@ impl Error {
                 Some(DiskTrouble::Damaged)
             }
             helenus_sstable::Error::Io { source, .. } => Some(of_io(source)),
-            helenus_sstable::Error::WouldBlock => None,
+            helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => None,
         };
         match self {
             Error::Table(error) => of_table(error),

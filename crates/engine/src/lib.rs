@@ -45,7 +45,7 @@ pub use database::{
 pub use error::{DiskTrouble, Error, Result};
 pub use export::Exported;
 pub use figures::{Distribution, Distributions, FigureSummaries, Figures, Span, Summary};
-pub use helenus_host::contain;
+pub use helenus_host::{account, contain};
 pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};

@@ -14,10 +14,11 @@ use commands::restore::{self, RestoreCommand};
 use commands::shell::{self, ShellOptions};
 use commands::stress::{self, StressOptions};
 use commands::{admin, serve, shell_help, sstable};
+use helenus_host::account::Metered;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Metered<mimalloc::MiMalloc> = Metered(mimalloc::MiMalloc);
 
 /// Milliseconds that freed memory waits for its next use. With the allocator's own second, a server under requests of seven
 /// megabytes held up to 100 MiB more; inserts of small rows were as fast with both.

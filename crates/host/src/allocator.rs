@@ -1,6 +1,6 @@
 //! How the binary's allocator treats memory that was given back to it.
 
-use libmimalloc_sys::{mi_option_set, mi_option_t};
+use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use std::ffi::c_long;
 
 /// `mi_option_purge_delay` in mimalloc.h of version 3, which the bindings do not name.
@@ -17,6 +17,15 @@ pub fn keep_freed_memory_ms(ms: u32) {
     // reads it meanwhile finds the old or the new one.
     unsafe {
         mi_option_set(PURGE_DELAY, c_long::from(ms));
+    }
+}
+
+/// Gives freed memory back to the system now, whatever the time it is kept for.
+pub fn release_freed_memory() {
+    #[expect(unsafe_code, reason = "one call; SAFETY below")]
+    // SAFETY: it frees what nobody holds, and may be called from any thread at any time.
+    unsafe {
+        mi_collect(true);
     }
 }
 

@@ -15,6 +15,7 @@ mod seats;
 
 pub use seats::BlockHint;
 
+use crate::account::uncounted;
 use crate::huge_pages::{HUGE_PAGE_BYTES, renew};
 use crate::prefetch::prefetch_lines;
 use parking_lot::Mutex;
@@ -201,7 +202,7 @@ impl Region {
             handle_alloc_error(Layout::new::<u8>())
         };
         // SAFETY: `bytes` is not 0: a region has room for a block, and blocks of no bytes get a region of one.
-        let memory = unsafe { alloc_zeroed(layout) };
+        let memory = uncounted(|| unsafe { alloc_zeroed(layout) });
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
         if bytes == HUGE_PAGE_BYTES {
             // SAFETY: nobody has a piece of it yet, and zeroes are what it holds before and afterwards.
@@ -236,7 +237,7 @@ impl Drop for Region {
             size.spare.lock().push(self.seats.clone());
         }
         // SAFETY: allocated with this layout; no block is held, for each held one keeps the region.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
+        uncounted(|| unsafe { dealloc(self.memory.as_ptr(), self.layout) });
     }
 }
 

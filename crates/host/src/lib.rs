@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends at the first surprise"))]
 
+pub mod account;
 #[cfg(feature = "allocator")]
 mod allocator;
 mod block_pool;
@@ -21,7 +22,7 @@ mod tasks;
 mod time;
 
 #[cfg(feature = "allocator")]
-pub use allocator::keep_freed_memory_ms;
+pub use allocator::{keep_freed_memory_ms, release_freed_memory};
 pub use block_pool::{Block, BlockHint, BlockMut, BlockPool};
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};

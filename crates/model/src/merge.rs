@@ -22,6 +22,8 @@ pub struct Merge<S> {
     spare: RowBuf,
     marker: MarkerBuf,
     current: Current,
+    /// Whether a source was parked since all were unparked.
+    has_parked: bool,
 }
 
 struct Input<S> {
@@ -73,6 +75,7 @@ impl<S> Merge<S> {
             spare: RowBuf::default(),
             marker: MarkerBuf::default(),
             current: Current::Row,
+            has_parked: false,
         }
     }
 
@@ -95,6 +98,7 @@ impl<S> Merge<S> {
         (self.reversed, self.partition_deletion, self.open) =
             (reversed, partition_deletion, DeletionTime::LIVE);
         self.inputs.clear();
+        self.has_parked = false;
         let input = |source| Input { source, state: State::Due, open: DeletionTime::LIVE };
         self.inputs.extend(sources.drain(..).map(input));
     }
@@ -147,13 +151,21 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
             for input in &mut self.inputs {
                 match input.state {
                     State::Due => {
-                        input.state = if input.source.advance(cx)? { State::Ready } else { State::Ended };
+                        let has_element = input.source.advance(cx)?;
+                        input.state = if has_element { State::Ready } else { State::Ended };
+                        self.has_parked |= has_element && input.source.park();
                     }
-                    State::Begun => input.state = State::Ready,
+                    State::Begun => {
+                        input.state = State::Ready;
+                        self.has_parked |= input.source.park();
+                    }
                     State::Ready | State::Ended => {}
                 }
             }
             let Some(first) = self.first() else { return Ok(false) };
+            if self.has_parked {
+                self.unpark(first, cx)?;
+            }
             let found = match self.inputs[first].source.current() {
                 Unfiltered::Row(_) => self.take_row(first),
                 Unfiltered::Marker(_) => self.take_marker(first),
@@ -206,6 +218,21 @@ impl<S> Merge<S> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Has everything of the elements again that stand where that of input `first` does.
+    #[cold]
+    fn unpark<Cx>(&mut self, first: usize, cx: &mut Cx) -> Result<(), S::Error>
+    where
+        S: Source<Cx>,
+    {
+        let is_here =
+            |input: &Input<S>, key: &[u8]| input.state == State::Ready && input.source.current().key() == key;
+        let key = self.inputs[first].source.current().key().to_vec();
+        for input in self.inputs.iter_mut().filter(|input| is_here(input, &key)) {
+            input.source.unpark(cx)?;
+        }
+        Ok(())
     }
 
     /// The input whose element comes next. A marker that a slice's edge put at a row's own position comes before it

@@ -6,6 +6,9 @@
 use crate::cell::{Cell, ColumnId, Span};
 use crate::deletion::{DeletionTime, Liveness};
 
+/// Bytes of the lengths before a value and its path, and some more.
+const LENGTHS_BYTES: usize = 12;
+
 /// The decoded shape of one row. `clear` keeps the capacity of every vector.
 #[derive(Clone, Debug)]
 pub struct RowBuf {
@@ -164,6 +167,13 @@ impl<'a> RowView<'a> {
             Some(cell) if cell.column == column => Some(cell),
             _ => self.cell_of(column),
         }
+    }
+
+    /// Bytes that its values and paths take in an answer, with their lengths.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        let of = |span: Span| if span.is_null() { 0 } else { span.len as usize };
+        self.row.cells.iter().map(|cell| of(cell.value) + of(cell.path) + LENGTHS_BYTES).sum()
     }
 
     /// The cells of one column: none or one for a simple column, any number for a multi-cell one.

@@ -33,6 +33,20 @@ pub trait Source<Cx> {
     /// Moves to the next element; `Ok(false)` at the end, and from then on.
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, Self::Error>;
 
+    /// Lets go of the bytes of the element in hand, if they are many and can be had again; whether it did. Until `unpark` the
+    /// element has its position and nothing else. A merge of many sources has large rows in memory one after another so.
+    fn park(&mut self) -> bool {
+        false
+    }
+
+    /// Has the bytes again that `park` let go of.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn unpark(&mut self, _cx: &mut Cx) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// The element in hand. Called only after `advance` returned `Ok(true)`.
     fn current(&self) -> Unfiltered<'_>;
 }

@@ -6,7 +6,8 @@ use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::trace;
 use crate::words::Refused;
-use helenus_cql::LocalBackend;
+use helenus_cql::{CqlError, LocalBackend};
+use helenus_engine::account;
 use helenus_engine::read::Probe;
 use helenus_engine::{Database, ReadRequest, Ticket, contain};
 
@@ -18,6 +19,9 @@ use helenus_wire::thrift::{
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of a message from which on its room is asked for on the account of memory.
+pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
 
 /// The interface over a database.
 pub struct Rpc {
@@ -138,8 +142,17 @@ impl Rpc {
         let manner = Manner { probe: probe.as_ref().or(manner.probe), ..manner };
         let mut work = Work { session, manner, reply, out };
         let arguments = reader.clone();
+        // A write packs its values, and the log has a record of them.
+        let has_room = if message.bytes.len() >= LARGE_MESSAGE_BYTES {
+            account::grow(2 * message.bytes.len())
+        } else {
+            Ok(())
+        };
         // The panic hook has told what happened: here one call fails, and its connection goes on.
-        let done = contain(|| self.dispatch(method, &mut reader, &mut work));
+        let done = contain(|| match has_room {
+            Ok(()) => self.dispatch(method, &mut reader, &mut work),
+            Err(refusal) => Err(CqlError::from(refusal).into()),
+        });
         let done = done
             .unwrap_or_else(|_| Err(RpcError::Internal("a bug; the server's log has its place".to_owned())));
         if let (Some(traced), Some(probe)) = (traced, probe) {

@@ -1,5 +1,6 @@
 //! What can go wrong with a file.
 
+use helenus_host::account::Refusal;
 use std::path::{Path, PathBuf};
 
 /// An error of reading or writing SSTable files.
@@ -8,6 +9,9 @@ pub enum Error {
     /// The bytes are not in memory and the caller may not wait for the disk: run the read again where it may.
     #[error("the read needs the disk")]
     WouldBlock,
+    /// There is no memory for what is to be read.
+    #[error(transparent)]
+    NoMemory(Refusal),
     /// The bytes on disk are not what was written.
     #[error("corrupt table: {} at byte {offset}: {problem}", file.display())]
     Corrupt {
@@ -40,6 +44,15 @@ pub enum Error {
 fn of_file(file: &Path, source: &std::io::Error) -> String {
     let (file, said) = (file.display().to_string(), source.to_string());
     if said.contains(&file) { said } else { format!("{file}: {said}") }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::WouldBlock => Error::WouldBlock,
+            no_room @ Refusal::NoRoom { .. } => Error::NoMemory(no_room),
+        }
+    }
 }
 
 /// Result of this crate.

@@ -133,6 +133,9 @@ pub struct Written {
     pub times_capped: u64,
 }
 
+/// A buffer that a large row made grow beyond this is given back.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// A table being written.
 pub struct SsTableWriter {
     descriptor: Descriptor,
@@ -342,6 +345,9 @@ impl SsTableWriter {
             }
         }
         self.data.write(&self.out)?;
+        if self.out.capacity() > KEPT_BYTES_MAX {
+            self.out = Vec::new();
+        }
         let layout = self.index.has_stored_positions().then(|| self.encoder.layout());
         self.partition.added(element, offset, layout);
         let end = self.data.position() - self.partition.start;

@@ -2,12 +2,19 @@
 
 use crate::error::CqlError;
 use helenus_engine::Error;
+use helenus_engine::account::Refusal;
 use helenus_model::mutation::PartitionUpdate;
 use helenus_model::schema::Table;
 use helenus_model::types::{CqlType, to_cql_literal};
 
 /// Consistency told where an error comes from no request: `ONE`.
 const CONSISTENCY_ONE: u16 = 1;
+
+impl From<Refusal> for CqlError {
+    fn from(refusal: Refusal) -> CqlError {
+        Error::from(refusal).into()
+    }
+}
 
 impl From<Error> for CqlError {
     fn from(error: Error) -> CqlError {
@@ -16,7 +23,9 @@ impl From<Error> for CqlError {
             Error::WouldBlock => CqlError::WouldBlock,
             Error::Cancelled => CqlError::Cancelled,
             // What a client can wait for, or somebody can mend while the server runs.
-            Error::LogFull { .. } | Error::NoRoom { .. } => CqlError::Overloaded(message),
+            Error::LogFull { .. } | Error::NoRoom { .. } | Error::NoMemory(_) => {
+                CqlError::Overloaded(message)
+            }
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
                 "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
             )),

@@ -16,6 +16,7 @@ use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::journal::Event;
 use crate::table::{TableStore, View};
+use helenus_host::account::{Scope, Share, Waits};
 use helenus_host::{Next, TaskHandle, Worker};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::names::Descriptor;
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// How often a table is looked at in which nothing changes: tombstones and expiring data grow old by themselves.
 const LOOK_NS: u64 = 60_000_000_000;
@@ -117,10 +119,15 @@ impl Compactions {
     }
 }
 
+/// How long a step waits for memory before it goes on without.
+const MEMORY_WAIT: Duration = Duration::from_secs(30);
+
 /// A worker.
 struct Compactor {
     shared: Weak<Shared>,
     job: Option<Job>,
+    /// What the job holds on the account of memory, from its first step to its last.
+    scope: Option<Scope>,
     major: Option<Major>,
     /// Not before this, by the monotonic clock: the throttle.
     paused_ns: u64,
@@ -140,7 +147,11 @@ impl Worker for Compactor {
             return Next::WaitAtMost(self.paused_ns - now_ns);
         }
         if self.job.is_some() {
-            return self.go_on(&shared);
+            let next = self.go_on(&shared);
+            if self.job.is_none() {
+                self.scope = None;
+            }
+            return next;
         }
         if self.major.is_none() {
             let request = shared.compactions.requests.lock().pop_front();
@@ -174,11 +185,12 @@ impl Worker for Compactor {
 
 impl Compactor {
     fn new(shared: Weak<Shared>) -> Compactor {
-        Compactor { shared, job: None, major: None, paused_ns: 0, last: None }
+        Compactor { shared, job: None, scope: None, major: None, paused_ns: 0, last: None }
     }
 
     fn begin(&mut self, shared: &Shared, job: Job) -> Next {
         shared.compactions.running.lock().push(job.progress.clone());
+        self.scope = Some(Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT)));
         self.job = Some(job);
         Next::Again
     }

@@ -41,6 +41,14 @@ impl Source<ReadContext> for Lent {
         self.scan.advance(cx)
     }
 
+    fn park(&mut self) -> bool {
+        self.scan.park()
+    }
+
+    fn unpark(&mut self, cx: &mut ReadContext) -> std::result::Result<(), helenus_sstable::Error> {
+        self.scan.unpark(cx)
+    }
+
     fn current(&self) -> Unfiltered<'_> {
         self.scan.current()
     }

@@ -13,6 +13,7 @@ use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, T
 use crate::schema::SchemaRow;
 use crate::storable::check;
 use crate::table::TableStore;
+use helenus_host::account::{Scope, Share, Waits};
 use helenus_host::{Next, Worker};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
@@ -24,6 +25,7 @@ use helenus_model::schema::{ColumnKind, TableId};
 use helenus_model::token::Token;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Rows of a step.
 const ROWS_PER_STEP: u64 = 1000;
@@ -150,6 +152,9 @@ struct IndexBuilder {
     job: Option<Job>,
 }
 
+/// How long a step waits for memory before it goes on without.
+const MEMORY_WAIT: Duration = Duration::from_secs(30);
+
 impl Worker for IndexBuilder {
     fn step(&mut self) -> Next {
         let Some(shared) = self.shared.upgrade() else { return Next::Done };
@@ -164,6 +169,7 @@ impl Worker for IndexBuilder {
         if shared.memory.bytes() >= shared.options.memory.memtables {
             return Next::WaitAtMost(PAUSE_NS);
         }
+        let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT));
         match Error::contain(|| job.step(&shared)) {
             Ok(Stepped::More) => Next::Again,
             Ok(Stepped::Done) => {

@@ -6,6 +6,7 @@
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 use crate::lanes::{Lanes, is_own};
+use helenus_host::account::uncounted;
 use helenus_host::{HUGE_PAGE_BYTES, TaskHandle, renew};
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -282,7 +283,7 @@ impl Chunk {
     fn new(size: usize) -> Chunk {
         let layout = Chunk::layout(size);
         // SAFETY: the layout is not of size zero: chunks have at least `CHUNK_BYTES_MIN` bytes.
-        let memory = unsafe { std::alloc::alloc(layout) };
+        let memory = uncounted(|| unsafe { std::alloc::alloc(layout) });
         let Some(memory) = NonNull::new(memory) else { std::alloc::handle_alloc_error(layout) };
         Chunk { memory, size, used: AtomicUsize::new(0), is_gathered: false }
     }
@@ -313,7 +314,7 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout.
-        unsafe { std::alloc::dealloc(self.memory.as_ptr(), Chunk::layout(self.size)) };
+        uncounted(|| unsafe { std::alloc::dealloc(self.memory.as_ptr(), Chunk::layout(self.size)) });
     }
 }
 

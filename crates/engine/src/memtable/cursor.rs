@@ -10,6 +10,7 @@ use super::prefetch;
 use super::skiplist::{Node, NodeRef};
 use super::store::Memtable;
 use super::sync::AtomicPtr;
+use helenus_host::account;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{AFTER_ALL, ClusteringFilter};
 use helenus_model::packed;
@@ -22,6 +23,9 @@ use std::sync::Arc;
 
 type RowNode = Node<AtomicPtr<Version<Bytes>>>;
 type PointNode = Node<Point>;
+
+/// Bytes of a row whose copy is asked for before it is merged.
+const LARGE_ROW_BYTES: usize = 64 << 10;
 
 /// A cursor over part of one partition, as of one moment.
 pub struct MemtableCursor {
@@ -309,6 +313,10 @@ impl<Cx> Source<Cx> for MemtableCursor {
     fn advance(&mut self, _cx: &mut Cx) -> Result<bool, helenus_sstable::Error> {
         loop {
             if self.in_slice && self.step() {
+                // A row that is to be merged with others' is copied; a sole one passes through.
+                if self.row_bytes.len() >= LARGE_ROW_BYTES && self.with_keys {
+                    account::grow(self.row_bytes.len())?;
+                }
                 return Ok(true);
             }
             if !self.next_slice() {

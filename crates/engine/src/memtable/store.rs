@@ -111,8 +111,11 @@ impl Memtable {
     }
 }
 
+/// Changes of more bytes leave no buffers behind.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 thread_local! {
-    /// Buffers of the thread that applies; they grow to the largest row and stay.
+    /// Buffers of the thread that applies; they stay, but for what large changes made of them.
     static SCRATCH: RefCell<(ApplyScratch, Vec<u8>)> = RefCell::default();
 }
 
@@ -155,6 +158,9 @@ impl Memtable {
             lanes::add(&stats.writes, 1);
             if !self.is_dirty.load(Ordering::Relaxed) {
                 self.is_dirty.store(true, Ordering::Release);
+            }
+            if update.changes.as_bytes().len() > KEPT_BYTES_MAX {
+                *scratch = ApplyScratch::default();
             }
         })
     }

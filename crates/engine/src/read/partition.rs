@@ -5,6 +5,7 @@ use super::scratch::ReadScratch;
 use super::sink::{RowSink, Taken, TombstoneLimit};
 use super::source::AnySource;
 use crate::error::{Error, Result};
+use helenus_host::account;
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::filter::ClusteringFilter;
@@ -238,6 +239,8 @@ impl Progress<'_> {
                 return Ok(after);
             }
         };
+        // What sources, merge and sink took for the row before.
+        account::settle()?;
         let merging = cx.enter(Stage::Sink);
         let taken = sink.row(row)?;
         cx.leave(merging);

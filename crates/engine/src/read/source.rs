@@ -86,6 +86,23 @@ impl Source<ReadContext> for AnySource {
     }
 
     #[inline]
+    fn park(&mut self) -> bool {
+        match self {
+            AnySource::Memtable(_) => false,
+            AnySource::Table(reader) => reader.park(),
+            AnySource::Scan(scan) => scan.park(),
+        }
+    }
+
+    fn unpark(&mut self, cx: &mut ReadContext) -> std::result::Result<(), helenus_sstable::Error> {
+        match self {
+            AnySource::Memtable(_) => Ok(()),
+            AnySource::Table(reader) => reader.unpark(cx),
+            AnySource::Scan(scan) => scan.unpark(cx),
+        }
+    }
+
+    #[inline]
     fn current(&self) -> Unfiltered<'_> {
         match self {
             AnySource::Memtable(cursor) => <MemtableCursor as Source<ReadContext>>::current(cursor),

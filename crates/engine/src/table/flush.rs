@@ -3,6 +3,7 @@
 use crate::database::Shared;
 use crate::error::Result;
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
+use helenus_host::account::{Scope, Share, Waits};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::merge::Merge;
@@ -18,6 +19,7 @@ use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::writer::{SsTableWriter, Unsynced, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Writes all of a sealed memtable; the files are to be synced. `None`: nothing of it remained, and there is no file.
 pub(super) fn write_memtable(
@@ -26,6 +28,8 @@ pub(super) fn write_memtable(
     table: &Arc<Table>,
     (memtable, past_page_cache): (&Arc<Memtable>, bool),
 ) -> Result<Option<Unsynced>> {
+    // Requests that hold memory wait for what a flush gives back: it waits for none.
+    let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(Duration::ZERO));
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);

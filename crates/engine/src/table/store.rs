@@ -342,7 +342,7 @@ fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
     match error {
         helenus_sstable::Error::Corrupt { .. } | helenus_sstable::Error::Unsupported { .. } => true,
         helenus_sstable::Error::Io { source, .. } => matches!(source.kind(), NotFound | UnexpectedEof),
-        helenus_sstable::Error::WouldBlock => false,
+        helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine as it is: the only place that names std::fs, SystemTime, std::thread and OS randomness.
 
+mod cgroup;
 mod file;
 mod files;
 mod locks;

@@ -1,7 +1,5 @@
 //! How much of this machine the process may use: the machine's own figures, or the container's where those are less.
 
-use std::path::{Path, PathBuf};
-
 /// Cores that may be used at once (affinity and quota of the container included).
 #[must_use]
 pub fn cores() -> usize {
@@ -13,30 +11,13 @@ pub fn cores() -> usize {
 pub fn memory_bytes() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let machine = machine.unwrap_or(1 << 30);
-    let group = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    limits(&group)
-        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
-        .fold(machine, u64::min)
+    super::cgroup::memory_limit().map_or(machine, |limit| limit.min(machine))
 }
 
 /// `MemTotal: N kB`.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The files that may hold a limit: of the process's control group and all above it (version 2, where `max` means none),
-/// and of version 1's one place.
-fn limits(group: &str) -> impl Iterator<Item = PathBuf> {
-    let own = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let root = Path::new("/sys/fs/cgroup");
-    let own = root.join(own.trim_start_matches('/'));
-    let groups: Vec<PathBuf> = own
-        .ancestors()
-        .take_while(|path| path.starts_with(root))
-        .map(|path| path.join("memory.max"))
-        .collect();
-    groups.into_iter().chain([root.join("memory/memory.limit_in_bytes")])
 }
 
 /// How many files, sockets among them, this process may have open now.
@@ -64,20 +45,6 @@ mod tests {
     fn the_total_is_read_in_kibibytes() {
         assert_eq!(total_of("MemTotal:       24590716 kB\nMemFree: 1 kB\n"), Some(24_590_716 * 1024));
         assert_eq!(total_of("nothing"), None);
-    }
-
-    #[test]
-    fn every_group_above_the_process_counts() {
-        let paths: Vec<_> = limits("1:x:/y\n0::/a/b\n").map(|path| path.display().to_string()).collect();
-        assert_eq!(
-            paths,
-            [
-                "/sys/fs/cgroup/a/b/memory.max",
-                "/sys/fs/cgroup/a/memory.max",
-                "/sys/fs/cgroup/memory.max",
-                "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            ]
-        );
     }
 
     #[test]

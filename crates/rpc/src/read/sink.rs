@@ -7,6 +7,7 @@ use super::column::{Found, put_column, put_named_column, put_row, put_run};
 use super::predicate::Wanted;
 use crate::family::{Family, Shape};
 use helenus_engine::Result as EngineResult;
+use helenus_engine::account;
 use helenus_engine::read::{RowSink, RunSink, Taken};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
@@ -14,6 +15,11 @@ use helenus_model::row::RowView;
 use helenus_model::run::RowRun;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list};
 use std::ops::Range;
+
+/// Bytes in hand from which on room for a row is asked for before it is written.
+const LARGE_ROW_BYTES: usize = 64 << 10;
+/// Bytes of an answer from which on it grows by parts.
+const LONG_ANSWER_BYTES: usize = 1 << 20;
 
 /// What stands around the columns of each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,6 +285,20 @@ impl<'a> Slicer<'a> {
     }
 }
 
+impl Slicer<'_> {
+    /// Room for a large row, and in a long answer for the next small one: it does not grow by doubling.
+    #[inline]
+    fn make_room(&mut self, row: RowView<'_>) -> EngineResult<()> {
+        if row.data.len() < LARGE_ROW_BYTES && self.out.len() < LONG_ANSWER_BYTES {
+            return Ok(());
+        }
+        if self.writes() {
+            account::reserve(self.out, row.value_bytes() + LARGE_ROW_BYTES)?;
+        }
+        Ok(())
+    }
+}
+
 fn position(family: &Family, name: &[u8]) -> Vec<u8> {
     let mut position = Vec::new();
     let _encodes = family.comparator.put_position(name, &mut position);
@@ -306,6 +326,7 @@ impl RowSink for Slicer<'_> {
         if self.is_full() {
             return Ok(Taken::EndPartition);
         }
+        self.make_room(row)?;
         let taken = match self.family.shape {
             Shape::Super => self.super_column(row),
             _ => self.column(row),

@@ -106,6 +106,28 @@ pub struct MemoryFigures {
     pub requests: u64,
     /// What they may take.
     pub requests_max: u64,
+    /// The account of memory, by share.
+    #[serde(default)]
+    pub shares: Vec<MemoryShare>,
+    /// Requests that waited for room on the account, since the start.
+    #[serde(default)]
+    pub waited: u64,
+    /// Requests that got none.
+    #[serde(default)]
+    pub refused: u64,
+}
+
+/// One share of `memory_limit`; bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryShare {
+    /// What it is for.
+    pub name: String,
+    /// What it holds.
+    pub used: u64,
+    /// What it may hold; `None` if nothing bounds it by itself.
+    pub limit: Option<u64>,
+    /// The most that it has held; `None` where that is not known.
+    pub peak: Option<u64>,
 }
 
 /// How values are spread, as tools are told. Times in microseconds.

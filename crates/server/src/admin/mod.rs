@@ -26,10 +26,10 @@ pub use client::ask;
 pub use errands::{imported, request_of};
 pub use exports::export;
 pub use figures::{
-    ClockFigures, CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask,
-    Spread, TableFigures, TopPartitionLine,
+    ClockFigures, CompactionFigures, MemoryFigures, MemoryShare, NodeFigures, PastCompactionLine, Pool,
+    RunningTask, Spread, TableFigures, TopPartitionLine,
 };
 pub use request::{AdminRequest, ImportOrder, RestoreOrder, Which};
 pub use serve::{AdminServer, Doors, Facts};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};
-pub(crate) use telling::failures_of;
+pub(crate) use telling::{failures_of, shares};

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use helenus_engine::{CompactionStatus, TableDetails, TableStatus};
+use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus};
 use helenus_model::schema::{Keyspace, Table, TableId};
 use helenus_model::types::key_text;
 
 use super::answer::{RunningCompaction, ServerStatus, TableLine};
 use super::desk::Desk;
 use super::figures::{
-    CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, RunningTask, Spread,
-    TableFigures, TopPartitionLine,
+    CompactionFigures, MemoryFigures, MemoryShare, NodeFigures, PastCompactionLine, Pool, RunningTask,
+    Spread, TableFigures, TopPartitionLine,
 };
 
 /// "Lately", milliseconds: what nodetool's 15 minute rate is of.
@@ -125,7 +125,11 @@ fn replication(keyspace: &Keyspace) -> (String, String) {
 pub(super) fn memory(desk: &Desk) -> MemoryFigures {
     let status = desk.database.status();
     let (requests, requests_max) = desk.facts.doors.request_bytes();
+    let account = helenus_host::account::figures();
     MemoryFigures {
+        shares: shares(&status, &account),
+        waited: account.waited,
+        refused: account.refused,
         resident: desk.facts.doors.resident_bytes(),
         memtables: status.memtable_bytes,
         memtables_max: status.memtable_bytes_max,
@@ -138,6 +142,22 @@ pub(super) fn memory(desk: &Desk) -> MemoryFigures {
         requests,
         requests_max,
     }
+}
+
+/// The shares of `memory_limit`: those that are fixed, what tables keep, and those that requests draw on together.
+pub(crate) fn shares(status: &Status, account: &helenus_host::account::Figures) -> Vec<MemoryShare> {
+    let share = |name: &str, used, limit, peak| MemoryShare { name: name.to_owned(), used, limit, peak };
+    let tables: u64 = status.tables.iter().map(|table| table.index_memory_bytes).sum();
+    let mut shares = vec![
+        share("memtables", status.memtable_bytes, Some(status.memtable_bytes_max), None),
+        share("block_cache", status.cache_bytes, Some(status.cache_bytes_max), None),
+        share("sstables", tables, None, None),
+    ];
+    let of_account = account.shares.iter();
+    shares.extend(of_account.map(|its| share(its.share.name(), its.used, None, Some(its.peak))));
+    let limit = Some(account.limit).filter(|limit| *limit < u64::MAX);
+    shares.push(share("on_account", account.used, limit, Some(account.peak)));
+    shares
 }
 
 /// All that is known of tables.

@@ -187,7 +187,7 @@ options! {
         "One that is larger than this is refused.";
     "unlogged_batch_across_partitions_warn_threshold", None, Kind::Integer { min: 0, max: i64::MAX }, "10", [],
         "An unlogged batch over more partitions is warned of.";
-    "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "32MiB",
+    "prepared_statements_cache_size", None, Kind::Size { min: MIB, max: u64::MAX }, "a sixteenth of memory_limit, at most 32MiB",
         ["prepared_statements_cache_size_mb" "MiB"],
         "Memory for prepared statements; those not used for longest are forgotten first.";
     "keyspaces_warn_threshold", None, COUNT, "-1", [],

@@ -160,6 +160,8 @@ pub struct ServerConfig {
 const MEMORY_LIMIT_MAX: u64 = 4 << 30;
 /// Least and most of `answer_bytes_max`: a largest value fits, and the most is what the protocol lets a frame have.
 const ANSWER_BYTES: (u64, u64) = (32 << 20, 256 << 20);
+/// Memory of prepared statements where there is enough; otherwise a sixteenth of the limit.
+const STATEMENTS_BYTES_MAX: u64 = 32 << 20;
 const SEGMENT_BYTES: u64 = 32 << 20;
 
 impl ServerConfig {
@@ -217,7 +219,9 @@ impl ServerConfig {
             compactors: read.count("concurrent_compactors").map_or((cores / 2).clamp(1, 8), saturating),
             purge_grace: seconds("tombstone_purge_grace", 600),
             obeys_gc_grace: read.text("gc_grace") == Some("obey"),
-            statements_bytes: read.size("prepared_statements_cache_size").unwrap_or(32 << 20),
+            statements_bytes: read
+                .size("prepared_statements_cache_size")
+                .unwrap_or((memory_limit / 16).min(STATEMENTS_BYTES_MAX)),
             cluster_name: read.text("cluster_name").unwrap_or("Test Cluster").to_owned(),
             datacenter: read.text("datacenter").unwrap_or("datacenter1").to_owned(),
             rack: read.text("rack").unwrap_or("rack1").to_owned(),

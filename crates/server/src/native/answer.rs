@@ -79,6 +79,11 @@ impl Tools {
         self.answered_ns = None;
     }
 
+    /// Lets go of buffers that a large body made grow.
+    pub fn trim(&mut self) {
+        [&mut self.lz4, &mut self.snappy].into_iter().flatten().for_each(BodyCodec::trim);
+    }
+
     /// The coarse clock, as the request before this one left it: one look a request serves for two.
     pub fn now_ns(&self, clock: &dyn Clock) -> u64 {
         self.answered_ns.unwrap_or_else(|| clock.coarse_ns())

@@ -27,6 +27,7 @@ use tokio::time::Sleep;
 
 use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
+use super::disk_pool::LARGE_BODY_BYTES;
 use super::doors::{Door, Shared};
 use super::ledger::{Reservation, Seat};
 use super::mailbox::Mailbox;
@@ -220,6 +221,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Some(bytes) => {
                 self.reservation = self.requests.seat.account.try_take(bytes);
                 if self.reservation.is_some() {
+                    // In one piece, not by doubling.
+                    if matches!(self.framing, Framing::Bare(_)) {
+                        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+                        self.kept.reserve_exact(length.saturating_sub(self.kept.len()) + READ_BYTES);
+                    }
                     let grace = self.requests.shared.limits.frame_grace;
                     self.deadlines.expect_frame(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
                 }
@@ -321,12 +327,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn serve_kept(&mut self, scratch: &mut Scratch) {
-        let mut kept = std::mem::take(&mut self.kept);
+        let kept = std::mem::take(&mut self.kept);
+        let Some(mut kept) = self.serve_whole(kept, scratch) else { return };
         let used = self.serve(&kept, scratch);
         kept.drain(..used.min(kept.len()));
         if !kept.is_empty() || kept.capacity() <= KEPT_BYTES_MAX {
             self.kept = kept;
         }
+    }
+
+    /// Serves what was kept if it is one large request and nothing else, which then need not be copied; gives it back if not.
+    fn serve_whole(&mut self, kept: Vec<u8>, scratch: &mut Scratch) -> Option<Vec<u8>> {
+        let Framing::Bare(reader) = &self.framing else { return Some(kept) };
+        let is_large = kept.len() >= LARGE_BODY_BYTES && self.skip.is_none() && self.has_room();
+        let header = match reader.clone().read(&kept) {
+            Ok(Some(envelope)) if is_large && envelope.size() == kept.len() => envelope.header,
+            _ => return Some(kept),
+        };
+        let rest = self.requests.handle_whole(kept, HEADER_LENGTH, (header, scratch));
+        if rest.is_none() {
+            self.release_room();
+        }
+        rest
     }
 
     fn serve_stalled(&mut self, scratch: &mut Scratch) {

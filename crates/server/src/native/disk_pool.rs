@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use helenus_cql::backend::{Backend, Identity};
+use helenus_host::account::{self, Charge, Refusal, Scope, Share, Waits};
 use helenus_host::{Clock, Host, Next, TaskHandle, Worker, contain};
 use helenus_wire::native::{
-    Compression, ErrorCode, ErrorMessage, Flags, Opcode, Outgoing, ResponseHead, Version, decode_request,
+    BodyCodec, Compression, Envelope, ErrorCode, ErrorMessage, Header, Outgoing, ResponseHead, Version,
+    decode_request,
 };
 use parking_lot::Mutex;
 
@@ -20,14 +22,20 @@ use super::requests::PANICKED;
 use crate::admin::Pool;
 use crate::log::SlowStatements;
 
+/// Bytes of a body from which on a request runs here from the start: it needs room on the account of memory, which may have to
+/// be waited for.
+pub(super) const LARGE_BODY_BYTES: usize = 256 << 10;
+
 /// A request, with all that is needed to answer it elsewhere.
 pub(super) struct Job {
     pub mailbox: Arc<Mailbox>,
     pub head: ResponseHead<'static>,
-    pub opcode: Opcode,
-    pub flags: Flags,
-    /// The body, decompressed.
+    pub header: Header,
     pub body: Vec<u8>,
+    /// Where in these bytes it begins.
+    pub body_from: usize,
+    /// Whether the body is as it came, compressed maybe.
+    pub is_raw: bool,
     pub keyspace: Option<Arc<str>>,
     pub identity: Identity,
     pub client: Option<std::net::SocketAddr>,
@@ -44,6 +52,8 @@ pub(super) struct Finished {
     pub envelope: Vec<u8>,
     /// The answer waits for the log.
     pub held: Option<Held>,
+    /// What the envelope holds on the account of memory, if it is long.
+    pub charge: Option<Charge>,
     /// USE was obeyed.
     pub keyspace: Option<Arc<str>>,
     /// Given back once the answer is in the connection's buffer.
@@ -61,6 +71,8 @@ pub(super) struct DiskPool {
 }
 
 struct Shared {
+    /// Most that a body may decompress to.
+    frame_bytes_max: u64,
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     slow: Option<Arc<SlowStatements>>,
@@ -83,10 +95,16 @@ impl DiskPool {
         host: Host,
         backend: Arc<dyn Backend>,
         threads_max: usize,
-        queue_max: usize,
+        (queue_max, frame_bytes_max): (usize, u64),
         slow: Option<Arc<SlowStatements>>,
     ) -> DiskPool {
-        let shared = Arc::new(Shared { backend, clock: host.clock.clone(), slow, state: Mutex::default() });
+        let shared = Arc::new(Shared {
+            frame_bytes_max,
+            backend,
+            clock: host.clock.clone(),
+            slow,
+            state: Mutex::default(),
+        });
         DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
     }
 
@@ -198,22 +216,58 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         slow: shared.slow.as_deref(),
         began_ns: job.began_ns,
     };
+    let scope = Scope::begin(Share::Requests, Waits::ForRoom);
     let mut envelope = Vec::new();
     let (mut held, mut keyspace, mut failed) = (None, None, None);
-    match decode_request(job.head.version, job.opcode, job.flags, &job.body) {
+    let mut unfolding = job.is_raw.then_some(job.compression).flatten().map(BodyCodec::new);
+    let header = job.header;
+    let decoded = unfold(&mut unfolding, &job, shared.frame_bytes_max).and_then(|body| {
+        // A write packs its values, and the log has a record of them.
+        let grown = if body.len() >= LARGE_BODY_BYTES { account::grow(2 * body.len()) } else { Ok(()) };
+        grown.map_err(overloaded)?;
+        decode_request(header.version, header.opcode, header.flags, body)
+            .map_err(|error| ErrorMessage::from(&error))
+    });
+    match decoded {
         Ok(message) => match answer(&caller, job.head, &message.request, tools, &mut envelope) {
             Reply::Written | Reply::WouldBlock | Reply::Cancelled => {}
             Reply::Refused(code) => failed = Some(code),
             Reply::UsedKeyspace(used) => keyspace = Some(used),
             Reply::Held(waiting) => held = Some(waiting),
         },
-        // It was decoded once before, so this cannot come to pass.
-        Err(error) => {
+        Err(message) => {
             let codec = tools.codec(job.compression.filter(|_| job.head.version < Version::V5));
-            let _fits = Outgoing::Error(&ErrorMessage::from(&error)).encode(&job.head, codec, &mut envelope);
+            let _fits = Outgoing::Error(&message).encode(&job.head, codec, &mut envelope);
+            failed = Some(message.detail.code());
         }
     }
-    Finished { envelope, held, keyspace, reservation: Some(job.reservation), error: failed }
+    drop(unfolding);
+    tools.trim();
+    let Job { body, reservation, .. } = job;
+    drop(body);
+    let of_held = held.as_ref().and_then(|held: &Held| held.envelope.as_ref()).map_or(0, Vec::capacity);
+    let answer_bytes = envelope.capacity() + of_held;
+    let charge =
+        (answer_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, answer_bytes as u64));
+    Finished { envelope, held, charge, keyspace, reservation: Some(reservation), error: failed }
+}
+
+/// The body of a job, decompressed.
+fn unfold<'a>(
+    codec: &'a mut Option<BodyCodec>,
+    job: &'a Job,
+    bytes_max: u64,
+) -> Result<&'a [u8], ErrorMessage> {
+    let body = job.body.get(job.body_from..).unwrap_or_default();
+    let envelope = Envelope { header: job.header, body };
+    let (Some(codec), Some(compression)) = (codec, job.compression) else { return Ok(body) };
+    let length = BodyCodec::unfolded_length(compression, &envelope).unwrap_or(0).min(bytes_max);
+    account::grow(usize::try_from(length).unwrap_or(usize::MAX)).map_err(overloaded)?;
+    codec.unfold(&envelope, bytes_max).map_err(|error| ErrorMessage::from(&error))
+}
+
+fn overloaded(refusal: Refusal) -> ErrorMessage {
+    ErrorMessage::plain(ErrorCode::Overloaded, refusal.to_string())
 }
 
 fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Finished {
@@ -221,5 +275,12 @@ fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Fi
     let mut envelope = Vec::new();
     let mut tools = Tools::default();
     let _fits = Outgoing::Error(&message).encode(&head, tools.codec(compression), &mut envelope);
-    Finished { envelope, held: None, keyspace: None, reservation: None, error: Some(ErrorCode::Server) }
+    Finished {
+        envelope,
+        held: None,
+        charge: None,
+        keyspace: None,
+        reservation: None,
+        error: Some(ErrorCode::Server),
+    }
 }

@@ -165,7 +165,7 @@ impl NativeServer {
                 host.clone(),
                 Arc::clone(&backend),
                 limits.disk_threads_max,
-                limits.disk_queue_max,
+                (limits.disk_queue_max, limits.frame_bytes_max),
                 slow.clone(),
             ),
             counts: Counts::default(),

@@ -10,9 +10,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use helenus_host::account::{Charge, Share};
 use parking_lot::Mutex;
 
 use super::mailbox::{Mailbox, Waiters};
+
+/// Bytes from which on a reservation is on the account of memory too.
+const CHARGED_BYTES: u64 = 64 << 10;
 
 /// The bytes in flight of all connections.
 pub(crate) struct Ledger {
@@ -91,7 +95,8 @@ impl Account {
     pub fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.ledger.used.fetch_add(bytes, Ordering::Relaxed);
-        Reservation { account: Arc::clone(self), bytes }
+        let charge = (bytes >= CHARGED_BYTES).then(|| Charge::force(Share::Arriving, bytes));
+        Reservation { account: Arc::clone(self), bytes, _charge: charge }
     }
 
     /// Takes `bytes` if they stay within both limits, or if nothing else is in flight: the largest frame always gets
@@ -131,6 +136,8 @@ impl Account {
 pub(crate) struct Reservation {
     account: Arc<Account>,
     bytes: u64,
+    /// The same on the account of memory, which small ones do not matter to.
+    _charge: Option<Charge>,
 }
 
 impl Drop for Reservation {

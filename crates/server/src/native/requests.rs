@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_host::contain;
 use helenus_wire::native::{
-    EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Header, Outgoing, Refusal, Request,
-    ResponseHead, Startup, Version, decode_request,
+    BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Flags, Header, Opcode,
+    Outgoing, Refusal, Request, ResponseHead, Startup, Version, decode_request,
 };
 
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
-use super::disk_pool::{Finished, Job};
+use super::disk_pool::{Finished, Job, LARGE_BODY_BYTES};
 use super::doors::Shared;
 use super::errors::{log_failed, schema_change, timed_out};
 use super::ledger::{Reservation, Seat};
@@ -52,6 +53,8 @@ struct Waiting {
     bytes: u64,
     /// Taken once it has not been answered within the poll that received it.
     reservation: Option<Reservation>,
+    /// What a long answer holds on the account of memory.
+    charge: Option<Charge>,
 }
 
 /// All of a connection but its framing and its stream.
@@ -141,6 +144,10 @@ impl Requests {
             return Handled::Answered;
         }
         let Scratch { tools, unfold, .. } = scratch;
+        if self.is_large(envelope) {
+            self.send_away((header, head), (envelope.body.to_vec(), 0), tools);
+            return Handled::Answered;
+        }
         let body = match unfold.codec(self.session.body_compression()) {
             Some(codec) => codec.unfold(envelope, self.shared.limits.frame_bytes_max),
             None => Ok(envelope.body),
@@ -190,6 +197,86 @@ impl Requests {
         Handled::Answered
     }
 
+    /// Whether a request is to run where it may wait for room: its body is large, or decompresses to what is.
+    fn is_large(&self, envelope: &Envelope<'_>) -> bool {
+        let of_backend = matches!(
+            envelope.header.opcode,
+            Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch
+        );
+        let length = || {
+            let compression = self.session.body_compression()?;
+            BodyCodec::unfolded_length(compression, envelope)
+        };
+        of_backend
+            && self.session.stage == Stage::Ready
+            && (envelope.body.len() >= LARGE_BODY_BYTES
+                || envelope.header.flags.has(Flags::COMPRESSED)
+                    && length().is_some_and(|length| length >= LARGE_BODY_BYTES as u64))
+    }
+
+    /// Serves a large request that is all of `input`, without a copy of it; gives it back if it is none.
+    pub fn handle_whole(
+        &mut self,
+        input: Vec<u8>,
+        header_length: usize,
+        (header, scratch): (Header, &mut Scratch),
+    ) -> Option<Vec<u8>> {
+        let envelope = Envelope { header, body: input.get(header_length..).unwrap_or_default() };
+        if self.session.throws_on_overload || !self.is_large(&envelope) {
+            return Some(input);
+        }
+        self.mailbox.count_request(header.opcode);
+        let head = ResponseHead::new(header.version, header.stream);
+        self.send_away((header, head), (input, header_length), &mut scratch.tools);
+        None
+    }
+
+    /// Has a large request run where it may wait.
+    #[cold]
+    fn send_away(
+        &mut self,
+        (header, mut head): (Header, ResponseHead<'static>),
+        (body, body_from): (Vec<u8>, usize),
+        tools: &mut Tools,
+    ) {
+        if header.flags.has(Flags::TRACING) {
+            head.tracing_id = Some(tracing_id(&self.shared.host));
+        }
+        let drawn = if head.tracing_id.is_none() { self.shared.drawn_to_be_traced() } else { None };
+        let threshold_ns = self.shared.slow.as_ref().and_then(|slow| slow.threshold_ns());
+        let began_ns = threshold_ns.map(|_| tools.now_ns(&*self.shared.host.clock));
+        let job = Job {
+            mailbox: Arc::clone(&self.mailbox),
+            head,
+            header,
+            reservation: self.seat.account.take(body.len() as u64),
+            body,
+            body_from,
+            is_raw: true,
+            keyspace: self.session.keyspace.clone(),
+            identity: self.session.identity.clone(),
+            client: self.client,
+            drawn,
+            compression: self.session.body_compression(),
+            began_ns,
+        };
+        self.submit(job, tools);
+    }
+
+    /// Gives a job to the pool, or says that there are too many.
+    fn submit(&mut self, job: Job, tools: &mut Tools) {
+        let head = job.head;
+        if self.shared.disk_pool.submit(job) {
+            self.away_count += 1;
+            self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let text = "Too many reads wait for the disk; try again later";
+            self.note_overload(text);
+            let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
+            self.put(&Outgoing::Error(&message), &head, tools);
+        }
+    }
+
     /// Has the backend answer, here if it can without waiting.
     fn ask(&mut self, asked: &Asked<'_>, tools: &mut Tools) {
         let Asked { request, head, header, body } = *asked;
@@ -213,23 +300,26 @@ impl Requests {
             slow: self.shared.slow.as_deref(),
             began_ns,
         };
+        let scope = Scope::begin(Share::Requests, Waits::Never);
         let start = self.output.envelopes().len();
         let ran = contain(|| answer(&caller, head, request, tools, self.output.envelopes()));
         let Ok(reply) = ran else { return self.panicked(start, &head, tools) };
+        drop(scope);
         self.output.appended();
         match reply {
             // A connection that polls its requests has its client still, so none of them was cancelled.
             Reply::Written | Reply::Cancelled => {}
             Reply::Refused(code) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
-            Reply::Held(held) => self.hold(held, body.len() as u64, None),
+            Reply::Held(held) => self.hold(held, body.len() as u64, (None, None)),
             Reply::WouldBlock => {
                 let job = Job {
                     mailbox: Arc::clone(&self.mailbox),
                     head,
-                    opcode: header.opcode,
-                    flags: header.flags,
+                    header,
                     body: body.to_vec(),
+                    body_from: 0,
+                    is_raw: false,
                     keyspace: self.session.keyspace.clone(),
                     identity: self.session.identity.clone(),
                     client: self.client,
@@ -238,15 +328,7 @@ impl Requests {
                     reservation: self.seat.account.take(body.len() as u64),
                     began_ns,
                 };
-                if self.shared.disk_pool.submit(job) {
-                    self.away_count += 1;
-                    self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
-                } else {
-                    let text = "Too many reads wait for the disk; try again later";
-                    self.note_overload(text);
-                    let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
-                    self.put(&Outgoing::Error(&message), &head, tools);
-                }
+                self.submit(job, tools);
             }
         }
     }
@@ -259,9 +341,9 @@ impl Requests {
         self.put(&Outgoing::Error(&message), head, tools);
     }
 
-    fn hold(&mut self, held: Held, bytes: u64, reservation: Option<Reservation>) {
+    fn hold(&mut self, held: Held, bytes: u64, (reservation, charge): (Option<Reservation>, Option<Charge>)) {
         let since_tick = self.shared.ticks.load(Ordering::Relaxed);
-        self.held.push(Waiting { held, since_tick, bytes, reservation });
+        self.held.push(Waiting { held, since_tick, bytes, reservation, charge });
         self.held_bytes += bytes;
         self.fresh = true;
     }
@@ -269,18 +351,19 @@ impl Requests {
     /// Takes what other threads left: answers of the disk pool, events.
     pub fn take_letters(&mut self, scratch: &mut Scratch) {
         let Some(letters) = self.mailbox.take() else { return };
-        for Finished { envelope, held, keyspace, reservation, error } in letters.finished {
+        for Finished { envelope, held, charge, keyspace, reservation, error } in letters.finished {
             self.away_count -= 1;
             if let Some(code) = error {
                 self.shared.counts.error(code);
             }
-            self.output.envelopes().extend_from_slice(&envelope);
-            self.output.appended();
+            let is_held = held.is_some();
+            let (of_held, of_output) = if is_held { (charge, None) } else { (None, charge) };
+            self.output.take_whole(envelope, of_output);
             if keyspace.is_some() {
                 self.use_keyspace(keyspace);
             }
             if let Some(held) = held {
-                self.hold(held, 0, reservation);
+                self.hold(held, 0, (reservation, of_held));
             }
         }
         let Some(version) = self.session.version else { return };
@@ -329,9 +412,8 @@ impl Requests {
         let is_over = |waiting: &mut Waiting| {
             waiting.since_tick + timeout < now || !matches!(waiting.held.ticket.is_ready(), Ok(false))
         };
-        for Waiting { held, since_tick, .. } in self.held.extract_if(.., is_over) {
+        for Waiting { held, since_tick, charge, .. } in self.held.extract_if(.., is_over) {
             waited_ticks = waited_ticks.max(now.saturating_sub(since_tick));
-            let out = output.envelopes();
             // One that waits for memory alone is logged: it has waited long enough.
             let refusal = match held.ticket.is_logged() {
                 Ok(true) => None,
@@ -342,11 +424,11 @@ impl Requests {
                 shared.counts.error(message.detail.code());
             }
             let codec = tools.codec(compression);
-            let _fits = match (&refusal, &held.envelope) {
-                (Some(message), _) => Outgoing::Error(message).encode(&held.head, codec, out),
-                (None, None) => Outgoing::Void.encode(&held.head, codec, out),
+            let _fits = match (&refusal, held.envelope) {
+                (Some(message), _) => Outgoing::Error(message).encode(&held.head, codec, output.envelopes()),
+                (None, None) => Outgoing::Void.encode(&held.head, codec, output.envelopes()),
                 (None, Some(envelope)) => {
-                    out.extend_from_slice(envelope);
+                    output.take_whole(envelope, charge);
                     Ok(())
                 }
             };

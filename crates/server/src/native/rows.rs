@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::backend::{ResultColumns, RowsOut};
+use helenus_host::account::{self, Refusal};
 use helenus_model::run::{RowRun, RunColumn};
 use helenus_wire::WireError;
 use helenus_wire::native::{
@@ -10,6 +11,9 @@ use helenus_wire::native::{
 };
 
 use super::columns::ColumnsCache;
+
+/// Room for lengths and small values beside large ones.
+const CELL_BYTES: usize = 4 << 10;
 
 /// What the client knows of the columns, which decides whether they are described to it
 /// (`ExecuteMessage.execute`, `QueryMessage.execute`).
@@ -121,6 +125,13 @@ impl RowsOut for RowsAnswer<'_> {
     fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
         if let Some((writer, _)) = &mut self.writer {
             writer.run(run, columns);
+        }
+    }
+
+    fn make_room(&mut self, bytes: usize) -> Result<(), Refusal> {
+        match &mut self.writer {
+            Some((writer, _)) => account::reserve(writer.buffer(), bytes + CELL_BYTES),
+            None => account::grow(bytes),
         }
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use helenus_engine::Ticket;
 use helenus_engine::read::Probe;
+use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_rpc::{Done, Manner, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
@@ -77,6 +78,8 @@ struct Connection<'a> {
     held: Vec<Held>,
     /// A message has come whole.
     has_begun: bool,
+    /// What a long answer holds on the account of memory.
+    charge: Option<Charge>,
 }
 
 /// Serves one client until it goes, sends garbage, or the server stops.
@@ -99,6 +102,7 @@ pub(super) async fn serve(
         output: Vec::new(),
         held: Vec::new(),
         has_begun: false,
+        charge: None,
     };
     loop {
         let read = tokio::select! {
@@ -200,7 +204,9 @@ impl Connection<'_> {
             let size = message.size;
             let watched = self.shared.watch.begin(self.client);
             let (rpc, manner) = (&self.shared.rpc, Manner::default());
+            let scope = Scope::begin(Share::Requests, Waits::Never);
             let done = rpc.call(&message, &mut self.session, manner, &mut self.output)?;
+            drop(scope);
             if !matches!(done, Done::WouldBlock) {
                 self.served.calls.fetch_add(1, Ordering::Relaxed);
                 let words = || rpc.words(&message, &self.session);
@@ -242,6 +248,7 @@ impl Connection<'_> {
         let gone = Arc::<AtomicBool>::default();
         let cancelled = Arc::clone(&gone);
         let mut called = tokio::task::spawn_blocking(move || {
+            let scope = Scope::begin(Share::Requests, Waits::ForRoom);
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
@@ -252,7 +259,9 @@ impl Connection<'_> {
                 let probe = probe.map(Mutex::into_inner);
                 shared.watch.ended(watched, done, &words, probe.as_ref());
             }
-            (done, session, out)
+            let charge = (out.capacity() >= KEPT_BYTES_MAX)
+                .then(|| scope.hand_over(Share::Answers, out.capacity() as u64));
+            (done, session, out, charge)
         });
         let called = tokio::select! {
             biased;
@@ -264,11 +273,17 @@ impl Connection<'_> {
                 return Err(Ended::Gone);
             }
         };
-        let Ok((done, session, out)) = called else { return Err(Ended::Gone) };
+        let Ok((done, session, out, charge)) = called else { return Err(Ended::Gone) };
         self.session = session;
         self.served.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.output.len();
-        self.output.extend_from_slice(&out);
+        // A long answer is not copied: those before it have left.
+        if self.output.is_empty() {
+            self.output = out;
+        } else {
+            self.output.extend_from_slice(&out);
+        }
+        self.charge = charge;
         match done? {
             Done::Held(call, ticket) => self.hold(start, call, ticket),
             // One that may block and would is answered by its deadline; one is cancelled only where the select above leaves.
@@ -288,6 +303,7 @@ impl Connection<'_> {
         self.write_output().await?;
         self.output.clear();
         self.output.shrink_to(KEPT_BYTES_MAX);
+        self.charge = None;
         Ok(())
     }
 

@@ -274,8 +274,10 @@ fn a_request_of_many_reads_is_taken_whatever_the_limit() {
     for version in Version::ALL {
         let mut client = Client::ready(server.address(), version, &[]);
         client.send(&[(1, query(&text)), (2, query("write"))]);
-        assert_eq!(client.receive().unwrap().header.stream, 1);
-        assert_eq!(client.receive().unwrap().header.stream, 2);
+        // The large one runs on a disk thread, and the other may overtake it.
+        let mut answered = [0; 2].map(|_: i16| client.receive().unwrap().header.stream);
+        answered.sort_unstable();
+        assert_eq!(answered, [1, 2]);
     }
 }
 

@@ -17,6 +17,9 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+/// A buffer of a larger chunk is not kept: there is one a thread.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
 thread_local! {
     // Reused, so that a read allocates only the block it returns.
     static STORED: RefCell<Stored> = RefCell::default();
@@ -137,6 +140,9 @@ impl CompressedBlocks {
                 }
             }
             let block = self.load(number, bytes, stored, cx)?;
+            if stored.bytes.capacity() > KEPT_BYTES_MAX {
+                *stored = Stored::default();
+            }
             if cx.fill_cache {
                 self.file.keep(number, block.clone());
             }

@@ -89,6 +89,22 @@ impl Cursor {
         self.window.set_comes_back(comes_back);
     }
 
+    /// See `Window::park`.
+    #[inline]
+    pub(super) fn park(&mut self) -> bool {
+        self.window.park()
+    }
+
+    /// See `Window::let_go`.
+    pub(super) fn let_go(&mut self) {
+        self.window.let_go();
+    }
+
+    /// See `Window::unpark`. The row in hand points into the same bytes again.
+    pub(super) fn unpark(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<()> {
+        self.window.unpark(rows.data, cx)
+    }
+
     /// Decodes kind, position and sizes of the element at `position`.
     #[inline]
     pub(super) fn head(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {

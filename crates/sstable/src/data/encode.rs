@@ -25,6 +25,11 @@ struct Run {
     deletion: DeletionTime,
 }
 
+/// Bytes of a row from which on its body is not copied.
+const LARGE_ROW_BYTES: usize = 256 << 10;
+/// Most that stands before a cell's value, besides its lengths.
+const CELL_HEAD_BYTES: usize = 32;
+
 impl Encoder {
     /// An encoder of this layout.
     pub fn new(layout: RowLayout) -> Encoder {
@@ -120,6 +125,11 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         self.body.clear();
+        if row.data.len() >= LARGE_ROW_BYTES {
+            // In one piece: it would grow by doubling.
+            let bytes = row.value_bytes() + row.row.cells.len() * CELL_HEAD_BYTES + out.len();
+            self.body.reserve_exact(bytes + LARGE_ROW_BYTES);
+        }
         let liveness = row.row.liveness;
         if bits & flags::HAS_TIMESTAMP != 0 {
             self.timestamp(liveness.timestamp_us);
@@ -205,7 +215,13 @@ impl Encoder {
     fn sized_body(&mut self, previous_size: u64, out: &mut Vec<u8>) {
         write_unsigned((self.body.len() + unsigned_length(previous_size)) as u64, out);
         write_unsigned(previous_size, out);
-        out.extend_from_slice(&self.body);
+        if self.body.len() < LARGE_ROW_BYTES {
+            out.extend_from_slice(&self.body);
+            return;
+        }
+        // What stands before a large body goes before it, where there is room, rather than the body behind that: no second copy.
+        self.body.splice(0..0, out.drain(..));
+        std::mem::swap(out, &mut self.body);
     }
 
     fn timestamp(&mut self, timestamp_us: i64) {

@@ -551,7 +551,22 @@ impl Source<ReadContext> for PartitionReader {
 
     #[inline]
     fn advance(&mut self, cx: &mut ReadContext) -> Result<bool> {
-        self.state.advance(&self.table, cx)
+        let has_element = self.state.advance(&self.table, cx)?;
+        if !has_element {
+            self.state.cursor.let_go();
+        }
+        Ok(has_element)
+    }
+
+    #[inline]
+    fn park(&mut self) -> bool {
+        // Backwards, other rows may lie in the bytes in hand.
+        self.state.walk == Walk::Forward && self.state.current == Step::Row && self.state.cursor.park()
+    }
+
+    fn unpark(&mut self, cx: &mut ReadContext) -> Result<()> {
+        let rows = Rows { data: self.table.data(), layout: self.table.layout() };
+        self.state.cursor.unpark(rows, cx)
     }
 
     #[inline]

@@ -233,6 +233,15 @@ impl Source<ReadContext> for Scan {
     }
 
     #[inline]
+    fn park(&mut self) -> bool {
+        self.reader.park()
+    }
+
+    fn unpark(&mut self, cx: &mut ReadContext) -> Result<()> {
+        self.reader.unpark(cx)
+    }
+
+    #[inline]
     fn current(&self) -> Unfiltered<'_> {
         self.reader.current()
     }

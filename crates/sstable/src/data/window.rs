@@ -6,10 +6,17 @@
 use crate::block::{Block, ReadContext};
 use crate::compression::DataBlocks;
 use crate::error::Result;
+use helenus_host::account;
 use std::ops::Range;
 
 /// Bytes of a block that are had at least: a row that crosses into it is joined, with more than its own bytes.
 const FRONT_BYTES_MIN: u64 = 1 << 10;
+
+/// Bytes of a row whose memory is asked for before it is joined.
+const LARGE_ROW_BYTES: usize = 64 << 10;
+
+/// Joined bytes from which on it costs less to read them once more than to hold them while other sources are read.
+const PARKED_BYTES_MIN: usize = 512 << 10;
 
 /// The bytes in hand. Keeps the last block read, so that neighbours cost no second look into the cache.
 #[derive(Default)]
@@ -22,6 +29,8 @@ pub(super) struct Window {
     joined: Vec<u8>,
     joined_start: u64,
     in_joined: bool,
+    /// Joined bytes that were let go of and can be had again.
+    parked: usize,
     /// Where in the data the read under way foresees that it begins and ends; it ends at 0 if it does not.
     foreseen: Range<u64>,
     /// Number of the block that was had last since that was said.
@@ -103,7 +112,7 @@ impl Window {
         (position, len): (u64, usize),
         cx: &mut ReadContext,
     ) -> Result<bool> {
-        self.joined.clear();
+        self.make_room(len.min(usize::try_from(data.data_length().saturating_sub(position)).unwrap_or(len)))?;
         while self.joined.len() < len {
             let next = position + self.joined.len() as u64;
             if next >= data.data_length() {
@@ -119,13 +128,55 @@ impl Window {
         }
         self.joined_start = position;
         self.in_joined = true;
+        self.parked = 0;
         Ok(self.joined.len() == len)
+    }
+
+    /// Room for a row that is to be joined, asked for if it is large.
+    fn make_room(&mut self, len: usize) -> Result<()> {
+        self.joined.clear();
+        if self.joined.capacity() >= len {
+            return Ok(());
+        }
+        self.joined = Vec::new();
+        if len >= LARGE_ROW_BYTES {
+            account::grow(len)?;
+        }
+        self.joined.reserve(len);
+        Ok(())
+    }
+
+    /// Lets go of the bytes in hand if they are many and were joined; whether it did.
+    #[inline]
+    pub(super) fn park(&mut self) -> bool {
+        if !self.in_joined || self.joined.len() < PARKED_BYTES_MIN {
+            return false;
+        }
+        self.parked = self.joined.len();
+        self.joined = Vec::new();
+        true
+    }
+
+    /// Joins the bytes again that `park` let go of.
+    pub(super) fn unpark(&mut self, data: &DataBlocks, cx: &mut ReadContext) -> Result<()> {
+        if self.in_joined && self.parked > 0 {
+            let place = (self.joined_start, self.parked);
+            self.join(data, place, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of joined bytes if they are many: nothing more is read for now.
+    pub(super) fn let_go(&mut self) {
+        if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
+            (self.joined, self.in_joined, self.parked) = (Vec::new(), false, 0);
+        }
     }
 
     /// Lets go of the block, and of joined bytes if they are many.
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
-        self.in_joined = false;
+        (self.in_joined, self.parked) = (false, 0);
         (self.foreseen, self.had) = (0..0, None);
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();

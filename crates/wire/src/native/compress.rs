@@ -13,6 +13,9 @@ const LZ4_MAX_RATIO: u64 = 255;
 /// The most a Snappy byte can: a copy of 64 bytes in 3, rounded up.
 const SNAPPY_MAX_RATIO: u64 = 32;
 
+/// A buffer of this size is kept for the next body.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
 /// A compression a client may ask for in STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
@@ -52,6 +55,27 @@ impl BodyCodec {
     /// A codec for a connection that agreed on `compression`.
     pub fn new(compression: Compression) -> Self {
         BodyCodec { compression, snappy: snap::raw::Encoder::new(), buffer: Vec::new() }
+    }
+
+    /// Bytes that `unfold` makes of the envelope's body, as it announces them; `None` if it is not compressed.
+    #[must_use]
+    pub fn unfolded_length(compression: Compression, envelope: &Envelope<'_>) -> Option<u64> {
+        if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
+            return None;
+        }
+        match compression {
+            Compression::Lz4 => {
+                envelope.body.first_chunk::<4>().map(|length| u64::from(u32::from_be_bytes(*length)))
+            }
+            Compression::Snappy => snap::raw::decompress_len(envelope.body).ok().map(|length| length as u64),
+        }
+    }
+
+    /// Lets go of a buffer that grew beyond what usual bodies need.
+    pub fn trim(&mut self) {
+        if self.buffer.capacity() > KEPT_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
     }
 
     /// The body of `envelope`, decompressed if its flag says so. `max` bounds the decompressed length, in bytes; the

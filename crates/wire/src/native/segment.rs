@@ -330,6 +330,12 @@ impl SegmentWriter {
         }
     }
 
+    /// Appends a part of an envelope that is longer than a segment: the parts follow one another, with nothing between them,
+    /// each but the last of [`MAX_PAYLOAD`] bytes.
+    pub fn append_part(&mut self, part: &[u8], out: &mut Vec<u8>) {
+        self.append_segment(part, false, out);
+    }
+
     /// Appends one segment; `payload` must be at most [`MAX_PAYLOAD`] bytes.
     fn append_segment(&mut self, payload: &[u8], self_contained: bool, out: &mut Vec<u8>) {
         assert!(payload.len() <= MAX_PAYLOAD, "a segment's length has 17 bits");

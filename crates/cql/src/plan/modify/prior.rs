@@ -6,6 +6,7 @@
 use super::prepare::ModifyPlan;
 use crate::analysis::Bindings;
 use crate::super_family;
+use helenus_engine::account;
 use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
 use helenus_engine::{Database, ReadRequest, Result, Ticket};
 use helenus_model::byte_comparable::clustering_key;
@@ -15,6 +16,9 @@ use helenus_model::schema::{Table, TableId};
 use helenus_model::token::Token;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Bytes in hand from which on a row's copy is asked for before it is made.
+const LARGE_ROW_BYTES: usize = 64 << 10;
 
 /// A statement with the values of one execution.
 #[derive(Clone)]
@@ -203,6 +207,9 @@ impl RowSink for Keep<'_> {
                 problem: "a clustering that was read has no ordered form",
             }
         })?;
+        if row.data.len() >= LARGE_ROW_BYTES {
+            account::grow(row.value_bytes())?;
+        }
         let mut kept = RowBuf::default();
         kept.copy_from(row);
         self.rows.insert(key, kept);

@@ -14,6 +14,7 @@ use crate::analysis::selection::{Leaf, Selected, Selection};
 use crate::backend::RowsOut;
 use crate::error::{CqlError, Result};
 use helenus_engine::Ticket;
+use helenus_engine::account;
 use helenus_engine::read::{RowSink, RunSink, Taken, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::RowRun;
@@ -21,6 +22,9 @@ use helenus_model::types::write_json;
 
 /// Bytes of an answer after which a page ends.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
+
+/// Bytes in hand from which on what a row's writing takes is asked for before.
+const LARGE_ROW_BYTES: usize = 64 << 10;
 
 /// Where the rows go.
 pub(super) enum Target<'a> {
@@ -82,15 +86,39 @@ impl Partition {
 }
 
 impl SelectSink<'_> {
+    /// Asks for what writing a large row takes, before it is written.
+    #[cold]
+    fn room_for(&mut self, row: RowView<'_>) -> helenus_engine::Result<()> {
+        let bytes = row.value_bytes();
+        match &self.target {
+            Target::Answer => self.out.make_room(bytes + self.partition.key.len())?,
+            // Those grow by doubling.
+            Target::Kept(kept, _) => account::grow(2 * (bytes + kept.bytes()))?,
+            _ => account::grow(bytes)?,
+        }
+        if !matches!(self.target, Target::Folding(_)) && self.direct.is_none() {
+            // Collections are put together in a buffer that grows by doubling, values of functions and JSON are texts.
+            account::grow(2 * bytes)?;
+        }
+        Ok(())
+    }
+
     /// Refuses an answer that nobody asked to have in pages and that would take the server's memory.
     #[inline]
-    fn check_length(&self) -> Result<()> {
+    fn check_length(&mut self) -> Result<()> {
         let Some(most) = self.bytes_max else { return Ok(()) };
         let bytes = match &self.target {
             Target::Kept(kept, _) => kept.bytes(),
             _ => self.out.bytes(),
         };
-        if bytes <= most { Ok(()) } else { Err(too_long(most)) }
+        if bytes > most {
+            return Err(too_long(most));
+        }
+        // A long answer grows by a part, not by doubling, which small rows would make it do by themselves.
+        if bytes > PAGE_BYTES && matches!(self.target, Target::Answer) {
+            self.out.make_room(LARGE_ROW_BYTES)?;
+        }
+        Ok(())
     }
 
     fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
@@ -203,6 +231,9 @@ impl RowSink for SelectSink<'_> {
         if self.partition.is_refused {
             return Ok(Taken::Skipped);
         }
+        if row.data.len() >= LARGE_ROW_BYTES {
+            self.room_for(row)?;
+        }
         if let Some(direct) = self.direct {
             let at = || self.partition.row_at(Some(row), (self.key_columns, self.now_s));
             direct.write(row, at, self.now_s, self.out);
@@ -249,6 +280,9 @@ impl RowSink for SelectSink<'_> {
 impl RunSink for SelectSink<'_> {
     fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
         let Some(direct) = self.direct else { return Ok(false) };
+        if run.data.len() >= LARGE_ROW_BYTES {
+            self.out.make_room(run.values.iter().map(|value| value.value.len as usize).sum())?;
+        }
         let at = self.partition.row_at(None, (self.key_columns, self.now_s));
         direct.write_run(run, &at, self.out);
         self.check_length().map_err(|error| self.end_with(error))?;

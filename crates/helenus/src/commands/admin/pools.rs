@@ -56,7 +56,7 @@ pub fn memory(server: &Server) -> Result<()> {
     let MemoryFigures {
         resident, memtables, memtables_max, cache, cache_max, cache_blocks, sstables, ..
     } = memory;
-    let MemoryFigures { requests, requests_max, .. } = memory;
+    let MemoryFigures { requests, requests_max, shares, waited, refused, .. } = memory;
     let mut out = stdout().lock();
     if let Some(resident) = resident {
         writeln!(out, "process      {} resident", file_size(resident))?;
@@ -65,5 +65,14 @@ pub fn memory(server: &Server) -> Result<()> {
     writeln!(out, "block cache  {} of {}, {cache_blocks} blocks", file_size(cache), file_size(cache_max))?;
     writeln!(out, "SSTables     {} of filters, indexes and chunk offsets", file_size(sstables))?;
     writeln!(out, "requests     {} of {} in flight", file_size(requests), file_size(requests_max))?;
+    writeln!(out)?;
+    let mut account = Columns::new("  ");
+    account.row(["Share", "Used", "Limit", "Peak"]);
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), file_size);
+    for share in shares {
+        account.row([share.name, file_size(share.used), bytes(share.limit), bytes(share.peak)]);
+    }
+    account.print(&mut out)?;
+    writeln!(out, "\n{waited} requests have waited for memory, {refused} were refused")?;
     Ok(())
 }

@@ -18,6 +18,7 @@ use helenus_engine::{
     ReadTimeouts, SyncMode,
 };
 use helenus_host::Host;
+use helenus_host::account::{self, split};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
 use helenus_server::config::{Kind, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table};
@@ -262,6 +263,8 @@ fn open(
     options.skip_damaged_log = config.skip_damaged_log;
     options.timeouts = read_timeouts(config);
     options.mutation_bytes_max = config.mutation_bytes_max;
+    let shares = config.memtable_bytes as u64 + config.cache_bytes;
+    account::set_limits(split(config.memory_limit, shares), config.timeouts.read);
     options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
     options.compaction = CompactionSettings {
         threads: config.compactors,

@@ -118,6 +118,11 @@ fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
     single("helenus_cache_bytes", Kind::Gauge, "Bytes in the block cache.", status.cache_bytes);
     single("helenus_cache_bytes_max", Kind::Gauge, "Bytes it may hold.", status.cache_bytes_max);
     single("helenus_cache_blocks", Kind::Gauge, "Blocks in it.", status.cache_blocks);
+    let account = helenus_host::account::figures();
+    let waited = "Requests that waited for memory.";
+    single("helenus_memory_waits_total", Kind::Counter, waited, account.waited);
+    let refused = "Requests that were refused because there was no memory in time.";
+    single("helenus_memory_refusals_total", Kind::Counter, refused, account.refused);
     let hits = "Blocks and index pages that reads by key found in the cache.";
     single("helenus_cache_hits_total", Kind::Counter, hits, status.work.cache_hits);
     let misses = "Blocks and index pages that reads by key took from files.";
@@ -126,6 +131,18 @@ fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
     single("helenus_read_bytes_total", Kind::Counter, read, status.work.bytes_read);
     let failed = "Reads that a damaged file ended, or one that the system did not give.";
     single("helenus_reads_failed_total", Kind::Counter, failed, status.work.reads_failed);
+    let shares = crate::admin::shares(status, &account);
+    let mut family = |name: &str, help: &str, value: &dyn Fn(&crate::admin::MemoryShare) -> Option<u64>| {
+        page.family(name, Kind::Gauge, help);
+        for share in &shares {
+            if let Some(value) = value(share) {
+                page.sample(name, &[("share", share.name.as_str())], value as f64);
+            }
+        }
+    };
+    family("helenus_memory_bytes", "Bytes held, by share of memory_limit.", &|share| Some(share.used));
+    family("helenus_memory_bytes_max", "Bytes that a share may hold.", &|share| share.limit);
+    family("helenus_memory_bytes_peak", "The most bytes that a share has held.", &|share| share.peak);
 }
 
 fn put_log(page: &mut Page, gathered: &Gathered<'_>) {

@@ -263,6 +263,11 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row = 0;
     }
 
+    /// The buffer that it writes into, for who makes room in it.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
     /// Rows ended so far.
     pub fn rows(&self) -> usize {
         self.rows.unsigned_abs() as usize

@@ -1,0 +1,80 @@
+//! Counts the bytes that each thread holds: allocated by it, less what it has freed.
+//!
+//! One number a thread, changed by one addition an allocation. Memory that one thread allocates and another frees shifts
+//! between their numbers; scopes begin at 0, so that only what moves during a request counts wrongly, and what is handed
+//! over on purpose (an answer) is told to the scope.
+
+#[cfg(feature = "allocator")]
+use super::large::{LARGE_BYTES, change, is_large, map, unmap};
+use std::cell::Cell;
+
+thread_local! {
+    /// Without a destructor and with a constant start, so that the allocator may touch it at any time of a thread's life.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Bytes that this thread holds since its scope began.
+#[inline]
+pub fn held() -> isize {
+    HELD.get()
+}
+
+#[inline]
+pub(super) fn set_held(bytes: isize) {
+    HELD.set(bytes);
+}
+
+/// Runs something whose memory belongs to a fixed share and not to the request: a memtable's arena, the block cache.
+pub fn uncounted<T>(run: impl FnOnce() -> T) -> T {
+    let before = held();
+    let done = run();
+    set_held(before);
+    done
+}
+
+/// An allocator that counts for `held`, and has large pieces from the system itself (`large.rs`).
+#[cfg(feature = "allocator")]
+pub struct Metered<A>(pub A);
+
+#[cfg(feature = "allocator")]
+#[expect(unsafe_code, reason = "an allocator; SAFETY below")]
+// SAFETY: a call goes to the allocator within, as it came, or to `large`, as its layout says; counting allocates nothing.
+unsafe impl<A: std::alloc::GlobalAlloc> std::alloc::GlobalAlloc for Metered<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        HELD.set(HELD.get() + layout.size() as isize);
+        if is_large(layout) {
+            return map(layout.size());
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: std::alloc::Layout) -> *mut u8 {
+        HELD.set(HELD.get() + layout.size() as isize);
+        if is_large(layout) {
+            return map(layout.size());
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, at: *mut u8, layout: std::alloc::Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
+        // SAFETY: as the caller promises; where it is large, it came from `map` or `change`.
+        unsafe { if is_large(layout) { unmap(at, layout.size()) } else { self.0.dealloc(at, layout) } }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, at: *mut u8, layout: std::alloc::Layout, size: usize) -> *mut u8 {
+        HELD.set(HELD.get() + size as isize - layout.size() as isize);
+        if layout.size() > LARGE_BYTES || size > LARGE_BYTES {
+            // SAFETY: as the caller promises.
+            return unsafe { change(&self.0, at, layout, size) };
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.0.realloc(at, layout, size) }
+    }
+}

@@ -1,0 +1,33 @@
+//! The account of memory that grows with requests: what each holds, what all may hold, who waits.
+//!
+//! `memory_limit` is divided at the start (`split.rs`): fixed shares for memtables and the block cache, and the rest, from
+//! which every request draws (`pool.rs`). A thread that serves a request opens a `Scope` (`scope.rs`). From then on the
+//! binary's allocator counts what the thread holds (`meter.rs`), and code that is about to allocate much says so first:
+//!
+//! ```text
+//! account::grow(bytes)?        before a row is joined, an answer grows, a body is decompressed
+//!   held + bytes <= granted    the common case: two numbers of the thread are compared
+//!   else                       the pool grants more, the thread waits for it, or the request is refused
+//! ```
+//!
+//! A scope begins with an allowance, so that small requests never touch the pool. On a listener's thread nothing waits:
+//! `Refusal::WouldBlock` sends the request to a thread that may. Nothing is bounded in a process that has set no limit (the
+//! library, the tools), and nothing is counted without the metered allocator.
+
+#[cfg(feature = "allocator")]
+mod large;
+mod meter;
+mod pool;
+mod scope;
+mod split;
+
+pub use meter::{held, uncounted};
+pub use pool::{Charge, Figures, Share, ShareFigures, figures, set_limits};
+pub use scope::{Refusal, Scope, Waits, grow, reserve, settle};
+pub use split::{Split, split};
+
+#[cfg(feature = "allocator")]
+pub use meter::Metered;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! Workloads of clients that behave badly, and of the old interface.
+
+use super::client::{Client, Tally};
+use super::reads::fill;
+use super::{MIB, Site, Workload, long, noise, short};
+use end_to_end::raw::{QUERY, frame, query};
+use helenus_wire::thrift::{
+    Column, ColumnOrSuperColumn, ColumnParent, ConsistencyLevel, Field, Map, Method, Mutation,
+    SlicePredicate, SliceRange, args, begin_call, end_message,
+};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// All of them.
+pub const WORKLOADS: &[Workload] = &[
+    long("half_frames", half_frames),
+    long("bombs", bombs),
+    long("sessions", sessions),
+    short("unread_answers", unread_answers),
+    long("rpc_slices", rpc_slices),
+    long("rpc_mutations", rpc_mutations),
+];
+
+/// Frames of the largest size, of which half has come.
+fn half_frames(site: &Site) -> Tally {
+    let count = site.times(60, 300);
+    let half = &frame(4, 0, 1, QUERY, &vec![b' '; 15 * MIB])[..7 * MIB];
+    let mut held: Vec<Client> = Vec::new();
+    for number in 0..count {
+        let mut client = site.client();
+        client.socket.set_write_timeout(Some(Duration::from_millis(20))).expect("a socket option");
+        // Some send as much as is taken, others less than a read.
+        client.send(if number % 3 == 0 { &half[..60_000] } else { half });
+        held.push(client);
+    }
+    site.clients(4, |_, client| {
+        (0..20).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
+    })
+}
+
+/// Bodies that decompress to a thousand times their size, and answers that compress as well.
+fn bombs(site: &Site) -> Tally {
+    fill(site, (8, 8 * MIB, 4));
+    let times = site.times(3, 10);
+    let mut sum = Tally::default();
+    for algorithm in ["lz4", "snappy"] {
+        let done = std::thread::scope(|scope| {
+            let of_client = |number: usize| {
+                move || {
+                    let mut client = Client::compressed(site.server.address(), algorithm);
+                    for _ in 0..times {
+                        let body = query(4, &" ".repeat(15 * MIB), &[]);
+                        client.send(&frame(4, 0x01, 1, QUERY, &compressed(algorithm, &body)));
+                        client.count();
+                        let text = format!("SELECT v FROM k.t WHERE k = {} LIMIT 1", number % 2);
+                        client.send(&frame(4, 0, 1, QUERY, &query(4, &text, &[])));
+                        client.count();
+                    }
+                    // That the text is none is what is expected.
+                    client.tally.errors.remove(&0x2000);
+                    client.tally
+                }
+            };
+            let clients: Vec<_> = (0..12).map(|number| scope.spawn(of_client(number))).collect();
+            clients.into_iter().map(|client| client.join().expect("a client")).collect::<Vec<_>>()
+        });
+        done.into_iter().for_each(|tally| sum.add(tally));
+    }
+    sum
+}
+
+/// A body whose tail is one byte again and again, as short as the format makes it.
+fn compressed(algorithm: &str, body: &[u8]) -> Vec<u8> {
+    let literal = 64.min(body.len());
+    let (head, rest) = body.split_at(literal);
+    let mut out = Vec::new();
+    if algorithm == "lz4" {
+        // Four bytes of length, then one sequence: literals and a match at distance 1; five last literals.
+        out.extend_from_slice(&(body.len() as u32).to_be_bytes());
+        let tail = 12;
+        let matched = rest.len() - tail;
+        out.push(0xFF);
+        put_lz4_length(head.len() - 15, &mut out);
+        out.extend_from_slice(head);
+        out.extend_from_slice(&[1, 0]);
+        put_lz4_length(matched - 4 - 15, &mut out);
+        out.push((tail as u8) << 4);
+        out.extend_from_slice(&rest[matched..]);
+    } else {
+        let mut length = body.len();
+        while length >= 0x80 {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+        out.push(60 << 2);
+        out.push(head.len() as u8 - 1);
+        out.extend_from_slice(head);
+        // Copies of up to 64 bytes at distance 1 (two-byte offset).
+        let mut left = rest.len();
+        while left > 0 {
+            let part = left.min(64);
+            out.extend_from_slice(&[((part - 1) as u8) << 2 | 2, 1, 0]);
+            left -= part;
+        }
+    }
+    out
+}
+
+fn put_lz4_length(mut length: usize, out: &mut Vec<u8>) {
+    while length >= 255 {
+        out.push(255);
+        length -= 255;
+    }
+    out.push(length as u8);
+}
+
+/// Many sessions, each of which has asked something and used a keyspace.
+fn sessions(site: &Site) -> Tally {
+    fill(site, (50, 10_000, 10));
+    let count = site.times(400, 1000);
+    let mut sum = Tally::default();
+    let mut held: Vec<Client> = (0..count).map(|_| site.client()).collect();
+    for (number, client) in held.iter_mut().enumerate() {
+        client.ask("USE k", &[]);
+        client.ask(&format!("SELECT * FROM t WHERE k = {}", number % 5), &[]);
+        client.prepare("SELECT v FROM t WHERE k = ?");
+    }
+    held.into_iter().for_each(|client| sum.add(client.tally));
+    sum
+}
+
+/// Clients that ask for large answers and do not take them.
+fn unread_answers(site: &Site) -> Tally {
+    fill(site, (12, 10 * MIB, 4));
+    let held: Vec<Client> = (0..24_usize)
+        .map(|number| {
+            let mut client = site.client();
+            let text = format!("SELECT v FROM k.t WHERE k = {} LIMIT 1", number % 3);
+            client.send(&frame(4, 0, 1, QUERY, &query(4, &text, &[])).repeat(10));
+            client
+        })
+        .collect();
+    let tally = site.clients(4, |_, client| {
+        (0..200).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
+    });
+    // Some of them take everything in the end.
+    let mut sum = tally;
+    for mut client in held.into_iter().take(6) {
+        (0..10).for_each(|_| _ = client.count());
+        sum.add(client.tally);
+    }
+    sum
+}
+
+/// A call of the old interface; whether it was answered with something else than an error.
+fn call(socket: &mut TcpStream, method: Method, arguments: impl FnOnce(&mut Vec<u8>), tally: &mut Tally) {
+    let mut message = Vec::new();
+    let at = begin_call(method, 1, &mut message);
+    arguments(&mut message);
+    end_message(at, &mut message);
+    let mut length = [0; 4];
+    if socket.write_all(&message).is_err() || socket.read_exact(&mut length).is_err() {
+        tally.closed += 1;
+        return;
+    }
+    let mut left = u64::from(u32::from_be_bytes(length));
+    let mut part = vec![0; 64 << 10];
+    while left > 0 {
+        let most = part.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        match socket.read(&mut part[..most]) {
+            Ok(count) if count > 0 => left -= count as u64,
+            _ => {
+                tally.closed += 1;
+                return;
+            }
+        }
+    }
+    tally.done += 1;
+}
+
+fn rpc_clients(site: &Site, work: impl Fn(usize, &mut TcpStream, &mut Tally) + Sync) -> Tally {
+    let compact = "CREATE TABLE k.cf (key blob, column1 blob, value blob, PRIMARY KEY (key, column1)) WITH COMPACT STORAGE";
+    let mut client = site.client();
+    client.load(compact, &[]);
+    for row in 0..12_u8 {
+        let values: [&[u8]; 3] = [&[row / 4], &[row], &noise(8 * MIB, u64::from(row))];
+        client.load("INSERT INTO k.cf (key, column1, value) VALUES (?, ?, ?)", &values);
+    }
+    site.server.admin(&["flush"]);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let of_client = |number: usize| {
+            move || {
+                let mut tally = Tally::default();
+                let mut socket = TcpStream::connect(&site.rpc).expect("connect");
+                socket.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket option");
+                let keyspace = args::OfKeyspace { keyspace: "k" };
+                call(&mut socket, Method::SetKeyspace, |out| keyspace.write(out), &mut tally);
+                work(number, &mut socket, &mut tally);
+                tally
+            }
+        };
+        let clients: Vec<_> = (0..12).map(|number| scope.spawn(of_client(number))).collect();
+        clients.into_iter().fold(Tally::default(), |mut sum, client| {
+            sum.add(client.join().expect("a client"));
+            sum
+        })
+    })
+}
+
+fn everything() -> SlicePredicate<'static> {
+    let range = SliceRange { start: &[], finish: &[], reversed: false, count: 100 };
+    SlicePredicate { column_names: None, slice_range: Some(range) }
+}
+
+fn family() -> ColumnParent<'static> {
+    ColumnParent { column_family: "cf", super_column: None }
+}
+
+fn rpc_slices(site: &Site) -> Tally {
+    let times = site.times(2, 6);
+    rpc_clients(site, |number, socket, tally| {
+        for _ in 0..times {
+            let key = [(number % 3) as u8];
+            let slice = args::GetSlice {
+                key: &key,
+                column_parent: family(),
+                predicate: everything(),
+                consistency_level: ConsistencyLevel::One,
+            };
+            call(socket, Method::GetSlice, |out| slice.write(out), tally);
+            let slices = args::MultigetSlice {
+                keys: vec![&[0], &[1], &[2]],
+                column_parent: family(),
+                predicate: everything(),
+                consistency_level: ConsistencyLevel::One,
+            };
+            call(socket, Method::MultigetSlice, |out| slices.write(out), tally);
+        }
+    })
+}
+
+fn rpc_mutations(site: &Site) -> Tally {
+    let times = site.times(2, 6);
+    rpc_clients(site, |number, socket, tally| {
+        let value = noise(MIB, number as u64);
+        let names: Vec<[u8; 2]> = (0..12).map(|column| [column, number as u8]).collect();
+        for _ in 0..times {
+            let mutations: Vec<Mutation<'_>> = names
+                .iter()
+                .map(|name| {
+                    let column = Column { name, value: Some(&value), timestamp: Some(1), ttl: None };
+                    let held = ColumnOrSuperColumn {
+                        column: Some(column),
+                        super_column: None,
+                        counter_column: None,
+                        counter_super_column: None,
+                    };
+                    Mutation { column_or_supercolumn: Some(held), deletion: None }
+                })
+                .collect();
+            let key = [(number % 3) as u8];
+            let batch = args::BatchMutate {
+                mutation_map: Map(vec![(&key[..], Map(vec![("cf", mutations)]))]),
+                consistency_level: ConsistencyLevel::One,
+            };
+            call(socket, Method::BatchMutate, |out| batch.write(out), tally);
+        }
+    })
+}

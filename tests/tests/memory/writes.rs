@@ -1,0 +1,137 @@
+//! Workloads that write, and those that read before they write.
+
+use super::client::Tally;
+use super::reads::{fill, insert};
+use super::{MIB, Site, Workload, long, noise, short};
+use end_to_end::raw::frame;
+
+/// All of them.
+pub const WORKLOADS: &[Workload] = &[
+    short("conditions", conditions),
+    long("before_write", before_write),
+    long("counters", counters),
+    short("batches", batches),
+    long("load_and_flush", load_and_flush),
+    long("prepared", prepared),
+];
+
+/// Conditions on values of several mebibytes.
+fn conditions(site: &Site) -> Tally {
+    fill(site, (6, 10 * MIB, 3));
+    let times = site.times(1, 4);
+    site.clients(16, |number, client| {
+        let row = number % 6;
+        let place = format!("WHERE k = {} AND c = {row}", row / 3);
+        for _ in 0..times {
+            // Not met: the answer shows the value.
+            client.ask(&format!("UPDATE k.t SET v = 0x00 {place} IF v = 0x01"), &[]);
+            client.ask(
+                &format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, 0x00) IF NOT EXISTS", row / 3),
+                &[],
+            );
+            let value = noise(6 * MIB, number as u64);
+            client.ask(&format!("UPDATE k.t SET v = ? {place} IF v != ?"), &[&value, &value]);
+        }
+    })
+}
+
+/// Lists and maps that are read before they are written.
+fn before_write(site: &Site) -> Tally {
+    let mut client = site.client();
+    client.load("CREATE TABLE k.w (k int PRIMARY KEY, l list<blob>, m map<int, blob>)", &[]);
+    let element = noise(MIB, 1);
+    let list = [&1_u32.to_be_bytes()[..], &(MIB as u32).to_be_bytes(), &element].concat();
+    for k in 0..4_u32 {
+        (0..12).for_each(|_| client.load("UPDATE k.w SET l = l + ? WHERE k = ?", &[&list, &k.to_be_bytes()]));
+    }
+    site.server.admin(&["flush"]);
+    site.clients(16, |number, client| {
+        for turn in 0..4_usize {
+            let k = number % 4;
+            client.ask(&format!("UPDATE k.w SET l = ? + l WHERE k = {k}"), &[&list]);
+            client.ask(&format!("UPDATE k.w SET l[{turn}] = ? WHERE k = {k}"), &[&element]);
+            client.ask(&format!("UPDATE k.w SET m[{turn}] = ? WHERE k = {k} IF EXISTS"), &[&element]);
+            client.ask(&format!("DELETE l[0] FROM k.w WHERE k = {k}"), &[]);
+        }
+    })
+}
+
+fn counters(site: &Site) -> Tally {
+    site.client().load("CREATE TABLE k.n (k int, c text, n counter, PRIMARY KEY (k, c))", &[]);
+    let times = site.times(10, 100);
+    site.clients(16, |number, client| {
+        for turn in 0..times {
+            let name = format!("{}{}", turn % 7, "n".repeat(30_000));
+            let add = format!("UPDATE k.n SET n = n + 1 WHERE k = {} AND c = '{name}';", number % 3);
+            client.ask(&add, &[]);
+            client.ask(&format!("BEGIN COUNTER BATCH {} APPLY BATCH", add.repeat(20)), &[]);
+        }
+    })
+}
+
+/// Batches of many values, up to the largest frame.
+fn batches(site: &Site) -> Tally {
+    site.client().load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
+    let times = site.times(2, 8);
+    site.clients(16, |number, client| {
+        for turn in 0..times {
+            let parts = [14, 100, 1000][turn % 3];
+            let value = noise(13 * MIB / parts, (number * 100 + turn) as u64);
+            // BATCH: unlogged or logged, so many statements with a value each.
+            let mut body = vec![(turn % 2) as u8];
+            body.extend_from_slice(&(parts as u16).to_be_bytes());
+            for part in 0..parts {
+                let text = format!("INSERT INTO k.t (k, c, v) VALUES ({number}, {part}, ?)");
+                body.push(0);
+                body.extend_from_slice(&(text.len() as u32).to_be_bytes());
+                body.extend_from_slice(text.as_bytes());
+                body.extend_from_slice(&[0, 1]);
+                body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+                body.extend_from_slice(&value);
+            }
+            body.extend_from_slice(&[0, 1, 0]);
+            client.send(&frame(4, 0, 1, 0x0D, &body));
+            client.count();
+        }
+    })
+}
+
+/// Loading as fast as it goes, values of all sizes, while everything is flushed.
+fn load_and_flush(site: &Site) -> Tally {
+    site.client().load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
+    let times = site.times(20, 60);
+    site.clients(12, |number, client| {
+        for turn in 0..times {
+            if number == 0 {
+                site.server.admin(&["flush"]);
+                client.tally.done += 1;
+            } else {
+                let bytes = [100, 10 << 10, 200 << 10, MIB, 12 * MIB][(number + turn) % 5];
+                let value = noise(bytes, (number * 1000 + turn) as u64);
+                let (k, c) = ((number as u32).to_be_bytes(), (turn as u32).to_be_bytes());
+                client.ask("INSERT INTO k.t (k, c, v) VALUES (?, ?, ?)", &[&k, &c, &value]);
+            }
+        }
+    })
+}
+
+/// Prepared statements without end, of long texts.
+fn prepared(site: &Site) -> Tally {
+    let mut client = site.client();
+    client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
+    insert(&mut client, (1, 1), b"value");
+    let times = site.times(2_500, 12_500);
+    site.clients(8, |number, client| {
+        for turn in 0..times {
+            let name = format!("{number}_{turn}");
+            client.prepare(&format!(
+                "SELECT v AS a{name} FROM k.t WHERE k = ? AND c IN ({})",
+                "1, ".repeat(300) + "1"
+            ));
+            if turn % 100 == 99 {
+                let long = "?, ".repeat(10_000);
+                client.prepare(&format!("SELECT v AS b{name} FROM k.t WHERE k = ? AND c IN ({long}?)"));
+            }
+        }
+    })
+}
