@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use end_to_end::raw::{ERROR, QUERY, READY, RESULT, STARTUP, frame, query, startup};
+use end_to_end::raw::{ERROR, QUERY, READY, STARTUP, frame, query, startup};
 
 /// PREPARE.
 const PREPARE: u8 = 0x09;
@@ -42,7 +42,7 @@ impl Tally {
     pub fn unexpected(&self) -> Vec<String> {
         let bounded = |code: i32, text: &str| {
             matches!(code, OVERLOADED | WRITE_TIMEOUT | READ_TIMEOUT)
-                || code == INVALID && text.contains("longer than")
+                || code == INVALID && (text.contains("longer than") || text.contains("out of bound"))
         };
         let errors = self.errors.iter().filter(|(code, (_, text))| !bounded(**code, text));
         let mut unexpected: Vec<String> =
@@ -200,6 +200,3 @@ impl Client {
         }
     }
 }
-
-/// Opcode of a result, for those who look.
-pub const DONE: u8 = RESULT;

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Tally};
 use super::reads::fill;
-use super::{MIB, Site, Workload, long, noise, short};
+use super::{MIB, Site, Workload, long, noise};
 use end_to_end::raw::{QUERY, frame, query};
 use helenus_wire::thrift::{
     Column, ColumnOrSuperColumn, ColumnParent, ConsistencyLevel, Field, Map, Method, Mutation,
@@ -17,7 +17,7 @@ pub const WORKLOADS: &[Workload] = &[
     long("half_frames", half_frames),
     long("bombs", bombs),
     long("sessions", sessions),
-    short("unread_answers", unread_answers),
+    long("unread_answers", unread_answers),
     long("rpc_slices", rpc_slices),
     long("rpc_mutations", rpc_mutations),
 ];

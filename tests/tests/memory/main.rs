@@ -48,8 +48,10 @@ impl Site {
     fn start(limit_mib: u64, is_long: bool) -> Site {
         let folder = TempDir::with_prefix("helenus-memory-").expect("a temporary directory");
         let path = folder.path().join("memory.yaml");
+        // A request waits for memory as long as a read may take.
+        let wait_s = if is_long { 30 } else { 5 };
         let configuration = format!(
-            "memory_limit: {limit_mib}MiB\nrange_request_timeout: 30s\nread_request_timeout: 30s\n\
+            "memory_limit: {limit_mib}MiB\nrange_request_timeout: 30s\nread_request_timeout: {wait_s}s\n\
              write_request_timeout: 30s\nbatch_size_fail_threshold: 1GiB\nbatch_size_warn_threshold: 1GiB\n"
         );
         std::fs::write(&path, configuration).expect("a configuration");

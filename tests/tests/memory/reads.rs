@@ -7,7 +7,7 @@ use super::{MIB, Site, Workload, long, noise, short};
 pub const WORKLOADS: &[Workload] = &[
     short("counts", counts),
     short("unpaged", unpaged),
-    short("collections", collections),
+    long("collections", collections),
     short("list_by_index", list_by_index),
     short("pages", pages),
     long("aggregates", aggregates),
@@ -42,7 +42,7 @@ pub fn insert(client: &mut Client, (k, c): (usize, usize), value: &[u8]) {
 
 /// The first: a number of clients that count values of 15 MiB.
 fn counts(site: &Site) -> Tally {
-    fill(site, (20, 15 * MIB, 20));
+    fill(site, (site.times(8, 20), 15 * MIB, 20));
     let times = site.times(1, 2);
     site.clients(24, |_, client| {
         (0..times).for_each(|_| _ = client.ask("SELECT count(v) FROM k.t WHERE k = 0", &[]))
@@ -50,11 +50,12 @@ fn counts(site: &Site) -> Tally {
 }
 
 fn unpaged(site: &Site) -> Tally {
-    fill(site, (12, 15 * MIB, 4));
+    let rows = site.times(4, 12);
+    fill(site, (rows, 15 * MIB, 4));
     let times = site.times(1, 3);
-    site.clients(16, |number, client| {
+    site.clients(site.times(8, 16), |number, client| {
         for turn in 0..times {
-            let row = (number + turn) % 12;
+            let row = (number + turn) % rows;
             client.ask(&format!("SELECT v FROM k.t WHERE k = {} AND c = {row}", row / 4), &[]);
             client.ask(&format!("SELECT * FROM k.t WHERE k = {} LIMIT 2", row / 4), &[]);
             client.ask("SELECT v FROM k.t", &[]);
@@ -128,8 +129,8 @@ fn list_by_index(site: &Site) -> Tally {
 }
 
 fn pages(site: &Site) -> Tally {
-    fill(site, (120, MIB, 40));
-    site.clients(24, |number, client| {
+    fill(site, (site.times(30, 120), MIB, site.times(10, 40)));
+    site.clients(site.times(12, 24), |number, client| {
         client.ask_in_pages(&format!("SELECT v FROM k.t WHERE k = {}", number % 3), 5000);
         client.ask_in_pages("SELECT * FROM k.t", 5000);
     })

@@ -7,7 +7,7 @@ use end_to_end::raw::frame;
 
 /// All of them.
 pub const WORKLOADS: &[Workload] = &[
-    short("conditions", conditions),
+    long("conditions", conditions),
     long("before_write", before_write),
     long("counters", counters),
     short("batches", batches),
