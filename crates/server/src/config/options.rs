@@ -72,8 +72,8 @@ options! {
          fails. best_effort: clients are no longer served once the disk is full. stop: nor when the system refuses. \
          stop_paranoid: nor when a file is damaged. die: the server ends. The last three refuse to start on damaged tables.";
     "commit_failure_policy", Some("commit-failure-policy"), Kind::Choice(CommitFailurePolicy::NAMES), "stop_commit", [],
-        "What a failed commit log means. stop_commit, ignore: writes are refused until a restart, reads go on. stop: clients \
-         are no longer served. die: the server ends.";
+        "What a failed commit log means. stop_commit, ignore: writes are refused until a restart; reads go on, \
+         but for partitions with writes that were refused by it. stop: clients are no longer served. die: the server ends.";
     "commitlog_sync", Some("sync"), Kind::Choice(&["periodic", "batch", "group"]), "group", [],
         "When a write is acknowledged. group, batch: once it is synced, so it survives a power failure; group syncs for all \
          writes that wait. periodic: once the system has it, so it survives the death of the server; synced now and then.";
