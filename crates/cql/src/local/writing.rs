@@ -7,7 +7,7 @@
 //! is later than all that was applied before. The answer waits for the log, since it tells what others have written.
 //! Counters do the same within the engine (`Database::count`).
 //!
-//! A plain write that meets a lock is made anew under it, with a new timestamp. Where reads or locks would have to be waited
+//! A plain write that meets a lock, or comes behind a later one, is made anew under the lock, with a new timestamp. Where reads or locks would have to be waited
 //! for, the answer is `WouldBlock`: nothing is written then, and the door runs the request again on a disk thread.
 
 use super::backend::LocalBackend;
@@ -60,7 +60,7 @@ impl LocalBackend {
         let warnings = self.guard_write(&mutation, request)?;
         request.spent(self.database(), Stage::Plan, began_ns);
         let ticket = match self.write_in(&mutation, Order::Plain(moment.stamped_us()), request) {
-            Err(CqlError::WouldBlock) if request.may_block => {
+            Err(CqlError::WouldBlock) => {
                 return self.run_locked((&[statement], None), Wanted::default(), moment, request);
             }
             written => written?,
@@ -87,7 +87,7 @@ impl LocalBackend {
         if wanted.is_empty() && !adds_to_lists {
             let order = (!counts).then(|| Order::Plain(moment.stamped_us()));
             match self.run_together((statements, kind), moment, (order, None), request) {
-                Err(CqlError::WouldBlock) if request.may_block && !counts => {}
+                Err(CqlError::WouldBlock) if !counts => {}
                 done => return done,
             }
         }
@@ -210,11 +210,11 @@ impl LocalBackend {
             .map_err(|error| read_before_write_error(error, request.consistency))
     }
 
-    /// Writes a mutation as it is. Waits for locks if it may.
+    /// Writes a mutation as it is.
     pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
         match self.write_in(mutation, Order::Plain(None), request) {
-            Err(CqlError::WouldBlock) if request.may_block => {
-                let locked = self.database().lock_all(mutation, true)?;
+            Err(CqlError::WouldBlock) => {
+                let locked = self.database().lock_all(mutation, request.may_block)?;
                 self.write_in(mutation, Order::Locked(&locked), request)
             }
             written => written,

@@ -24,9 +24,14 @@ use helenus_model::schema::TableId;
 use helenus_model::token::Token;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 /// Locks of a database; far more than threads that could hold them.
 const LOCKS: usize = 1024;
+
+/// How long those wait for a lock who may not wait for the disk: most are held for a few microseconds, and to do all anew on
+/// another thread takes longer than that.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// In the place of a timestamp: somebody holds the lock.
 const LOCKED: i64 = i64::MAX;
@@ -92,10 +97,9 @@ impl Turns {
         for (lock, after_us) in
             wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
         {
-            let guard = match lock.try_lock() {
-                Some(guard) => guard,
-                None if may_block => lock.lock(),
-                None => return Err(Error::WouldBlock),
+            let guard = match may_block {
+                true => lock.lock(),
+                false => lock.try_lock_for(PATIENCE).ok_or(Error::WouldBlock)?,
             };
             after_us.store(LOCKED, Ordering::Relaxed);
             turn.held.push((guard, after_us));
@@ -126,7 +130,7 @@ impl Database {
     /// never a second time while one is held, and write with `write_locked`.
     ///
     /// # Errors
-    /// `WouldBlock` when somebody else has the lock of one and `may_block` is false.
+    /// `WouldBlock` when somebody else keeps the lock of one and `may_block` is false.
     pub fn turn(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,

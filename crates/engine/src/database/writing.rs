@@ -58,9 +58,17 @@ impl Database {
     /// `MutationTooLarge`; `LogFull` and `LogFailed` when the log cannot take it; `UnknownTable` for a table dropped
     /// meanwhile. Nothing was applied then.
     pub fn write(&self, mutation: &Mutation) -> Result<Ticket> {
+        self.write_stamped_by_clients(mutation, true)
+    }
+
+    /// The same for a caller that may not block.
+    ///
+    /// # Errors
+    /// As `write`. `WouldBlock` when somebody keeps the lock of a partition and `may_block` is false.
+    pub fn write_stamped_by_clients(&self, mutation: &Mutation, may_block: bool) -> Result<Ticket> {
         match self.try_write(mutation, None) {
             Err(Error::WouldBlock) => {
-                let locked = self.lock_all(mutation, true)?;
+                let locked = self.lock_all(mutation, may_block)?;
                 self.write_locked(mutation, &locked)
             }
             done => done,

@@ -216,9 +216,6 @@ impl TableStore {
             }
         }
         for (store, changing) in stores.iter().zip(&mut changing) {
-            if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
-                log.sync_up_to(position)?;
-            }
             store.finish(shared, changing)?;
         }
         Ok(())
@@ -233,6 +230,10 @@ impl TableStore {
     /// Does what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor being
     /// written by a compaction.
     pub(super) fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
+        if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
+            // A TRUNCATE that was refused leaves its files to the next start: without its record they are the table's.
+            log.sync_up_to(position)?;
+        }
         let disk = &shared.host.disk;
         changing.files |= self.compaction.take_left_files();
         if changing.files && disk.is_dir(&self.folder) {

@@ -101,12 +101,9 @@ impl Rpc {
     /// Writes plain changes.
     ///
     /// # Errors
-    /// `WouldBlock` when another call holds the lock of a row and this one may not wait.
+    /// `WouldBlock` when another call keeps the lock of a row and this one may not wait.
     pub(crate) fn write_changes(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
-        let ticket = match manner.may_block {
-            true => self.database().write(mutation)?,
-            false => self.database().try_write(mutation, None)?,
-        };
+        let ticket = self.database().write_stamped_by_clients(mutation, manner.may_block)?;
         manner.wrote(mutation);
         Ok(ticket)
     }
