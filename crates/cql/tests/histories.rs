@@ -75,20 +75,20 @@ fn judge(kind: Kind, default: u64) {
 
 #[test]
 fn plain_and_conditional_writes_of_a_value_have_one_order() {
-    judge(Kind::Register, 250);
+    judge(Kind::Register, 120);
 }
 
 #[test]
 fn additions_and_changes_of_a_list_have_one_order() {
-    judge(Kind::List, 250);
+    judge(Kind::List, 120);
 }
 
 #[test]
 fn rows_written_alone_and_by_batches_have_one_order() {
-    judge(Kind::Rows, 250);
+    judge(Kind::Rows, 120);
 }
 
 #[test]
 fn additions_to_a_counter_have_one_order() {
-    judge(Kind::Counter, 100);
+    judge(Kind::Counter, 60);
 }
