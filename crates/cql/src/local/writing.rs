@@ -114,7 +114,23 @@ impl LocalBackend {
         let locked = self.database().turn(wanted.turns(), request.may_block)?;
         let moment = self.stamped_again(moment)?;
         let prior = if reads { Some(self.read_prior(&wanted, moment.now_s, request)?) } else { None };
-        self.run_together((statements, kind), moment, (Some(Order::Locked(&locked)), prior.as_ref()), request)
+        let order = Some(Order::Locked(&locked));
+        let done = self.run_together((statements, kind), moment, (order, prior.as_ref()), request);
+        if reads && matches!(done, Err(CqlError::Invalid(_))) {
+            drop(locked);
+            self.until_safe(request)?;
+        }
+        done
+    }
+
+    /// A refusal that tells of what was read may go out once that is safe.
+    fn until_safe(&self, request: &Request<'_>) -> Result<()> {
+        let ticket = self.database().written_so_far();
+        match ticket.is_ready()? {
+            true => Ok(()),
+            false if request.may_block => Ok(ticket.wait()?),
+            false => Err(CqlError::WouldBlock),
+        }
     }
 
     /// The moment of a write that has just got its locks: later than all that was applied before, unless the client said when.

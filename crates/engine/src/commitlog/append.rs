@@ -74,31 +74,31 @@ const USED_MAX: usize = 16;
 pub struct CommitLog {
     pub(super) host: Host,
     pub(super) options: LogOptions,
-    state: Line<Mutex<State>>,
+    pub(super) state: Line<Mutex<State>>,
     /// Held while the file of the next segment is made. Never waited for with `state` held.
     making: Mutex<()>,
     /// Held while bytes go to the operating system, so that they go in order and together.
-    writing: Mutex<()>,
+    pub(super) writing: Mutex<()>,
     /// Held while files are synced: a sync that ends before an older one would vouch for what that one still does.
-    syncing: Mutex<()>,
+    pub(super) syncing: Mutex<()>,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     pub(super) announcer: Arc<Announcer>,
     /// Why nothing is appended, written or synced any more.
-    refusal: OnceLock<String>,
+    pub(super) refusal: OnceLock<String>,
     /// The same, once what was refused has been taken back as far as the disk lets it (`settle`): only then is anybody told.
-    failure: OnceLock<String>,
+    pub(super) failure: OnceLock<String>,
     /// How long syncs take, nanoseconds.
     syncs: Meter,
     pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
     spare_task: OnceLock<Arc<dyn TaskHandle>>,
 }
 
-struct State {
+pub(super) struct State {
     active: Option<Active>,
     /// Segments before the active one, oldest first.
     closed: VecDeque<Closed>,
-    next_number: u32,
+    pub(super) next_number: u32,
     /// Where the last segment before the active one ended.
     end_of_last: LogPosition,
     /// Bytes before those of the active buffer, still to be handed to the operating system, oldest first: the last ones of
@@ -501,22 +501,6 @@ impl CommitLog {
         written.inspect_err(|_| self.settle(&self.syncing.lock()))
     }
 
-    /// Waits until everything up to `position` may be acknowledged.
-    pub(crate) fn secure(&self, position: LogPosition) -> Result<()> {
-        match self.options.mode.waits_for_sync() {
-            true => self.sync_up_to(position),
-            false if self.is_safe(position) => Ok(()),
-            false => self.write_out(),
-        }
-    }
-
-    /// Whether everything up to `position` may be acknowledged.
-    #[inline]
-    pub(crate) fn is_safe(&self, position: LogPosition) -> bool {
-        let reached = if self.options.mode.waits_for_sync() { &self.synced } else { &self.written };
-        reached.load(Ordering::Acquire) >= position.0
-    }
-
     /// Writes out everything up to `target`, and what comes with it: what others append meanwhile they write themselves, in one
     /// piece and not in many small ones.
     fn write_out_alone(&self, _writing: &MutexGuard<'_, ()>, target: LogPosition) -> Result<()> {
@@ -681,19 +665,6 @@ impl CommitLog {
         self.state.lock().stopping
     }
 
-    /// The first failure, if the log has failed.
-    pub(super) fn check_failure(&self) -> Result<()> {
-        match self.refusal.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::LogFailed { reason: reason.clone() }),
-        }
-    }
-
-    /// The first failure, once all that could be done about it is done.
-    pub(super) fn settled_failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
-    }
-
     fn append_content(&self, content: &[u8]) -> Result<LogPosition> {
         let mut state = self.state.lock();
         self.make_room(&mut state, content.len())?;
@@ -832,61 +803,6 @@ impl CommitLog {
     fn synced_offset(&self, segment: u32) -> u32 {
         let synced = LogPosition(self.synced.load(Ordering::Acquire));
         if synced.segment() == segment { synced.offset() } else { 0 }
-    }
-
-    /// Refuses all that is not safe yet, and whatever comes. The caller lets go of `writing`, then calls `settle`.
-    fn fail(&self, reason: String) -> Error {
-        let reason = self.refusal.get_or_init(|| reason).clone();
-        Error::LogFailed { reason }
-    }
-
-    /// A panic of the sync worker fails the log, as an error of its own does: nobody would sync what comes after.
-    pub(super) fn fail_after(&self, error: &Error) {
-        if matches!(error, Error::Panicked { .. }) {
-            let _told = self.fail(error.to_string());
-            self.settle(&self.syncing.lock());
-        }
-    }
-
-    /// Takes back what was refused, and tells everybody that waits. Whoever calls `fail` calls this before it returns.
-    ///
-    /// A record that was refused may have got to the operating system all the same: its write was cut short, or its sync
-    /// failed. A later start would find it, and show what was refused. So the log is cut where it is safe, before anybody is
-    /// told: nothing is written or synced any more, and who holds `syncing` knows how far that came. Where the disk does not
-    /// take the cut either, a start may find the records; then they are there for good, in whole, as after an answer that was
-    /// lost.
-    fn settle(&self, _syncing: &MutexGuard<'_, ()>) {
-        let Some(reason) = self.refusal.get().filter(|_| self.failure.get().is_none()) else { return };
-        {
-            // Nobody writes behind the cut.
-            let _writing = self.writing.lock();
-            let reached = if self.options.mode.waits_for_sync() { &self.synced } else { &self.written };
-            self.cut(LogPosition(reached.load(Ordering::Acquire)));
-        }
-        if self.failure.set(reason.clone()).is_ok() {
-            self.options.journal.note(&Event::LogFailed { reason });
-        }
-        self.announcer.announce();
-    }
-
-    /// Ends the log at a place, as far as the disk lets it. The last segment first: replay takes what it finds up to the first
-    /// place without a record.
-    fn cut(&self, end: LogPosition) {
-        let disk = &*self.host.disk;
-        let numbers = end.segment()..self.state.lock().next_number;
-        for number in numbers.rev() {
-            let path = segment_path(&self.options.dir, number);
-            let offset = if number == end.segment() { end.offset().max(SEGMENT_HEAD) } else { SEGMENT_HEAD };
-            if !disk.exists(&path) {
-                continue;
-            }
-            let Ok(file) = disk.open_write(&path) else { continue };
-            // Where the size cannot be set, a head of zeroes ends the records as well.
-            let shortened = file.set_size(u64::from(offset));
-            let ended = shortened.or_else(|_| file.write_all_at(&[0; HEAD], u64::from(offset)));
-            // The process may go on to live for long, and the machine be cut then.
-            let _ = ended.and_then(|()| file.sync());
-        }
     }
 
     pub(super) fn wake_sync(&self) {

@@ -5,6 +5,7 @@
 //! mode and for the third in `batch` and `group`. The format is our own: docs/formats/commitlog.md.
 
 mod append;
+mod failure;
 mod record;
 mod remap;
 mod replay;
