@@ -68,7 +68,7 @@ const PAGE_BYTES: u32 = 4096;
 /// cost memory and time under the lock, and the buffer is kept for small ones.
 const LARGE_RECORD_BYTES: usize = 64 << 10;
 /// Segments that are kept to be used again; a flush may set many free at once.
-const USED_MAX: usize = 16;
+pub(super) const USED_MAX: usize = 16;
 
 /// The log of a database.
 pub struct CommitLog {
@@ -95,9 +95,9 @@ pub struct CommitLog {
 }
 
 pub(super) struct State {
-    active: Option<Active>,
+    pub(super) active: Option<Active>,
     /// Segments before the active one, oldest first.
-    closed: VecDeque<Closed>,
+    pub(super) closed: VecDeque<Closed>,
     pub(super) next_number: u32,
     /// Where the last segment before the active one ended.
     end_of_last: LogPosition,
@@ -109,7 +109,7 @@ pub(super) struct State {
     /// Memory for the next buffer, of one that was written.
     spare_buffer: Vec<u8>,
     /// How far each table's writes are in its SSTables.
-    flushed: BTreeMap<TableId, LogPosition>,
+    pub(super) flushed: BTreeMap<TableId, LogPosition>,
     /// The next segments in the order of their numbers, made ahead by the spare worker; taken when the active one is full.
     ready: VecDeque<Segment>,
     /// The number of the segment that the spare worker makes now.
@@ -117,8 +117,8 @@ pub(super) struct State {
     /// The active segment behind which it could make none: a full disk is not tried again with each write.
     failed_behind: Option<u32>,
     /// Full-grown segments of which nothing is needed any more: the next ones are made of them.
-    used: Vec<UsedSegment>,
-    stopping: bool,
+    pub(super) used: Vec<UsedSegment>,
+    pub(super) stopping: bool,
     /// Bytes of records since the start.
     appended_bytes: u64,
     /// The next segment could not be made, and that was told.
@@ -152,8 +152,8 @@ impl Chunk {
     }
 }
 
-struct Active {
-    segment: Arc<Segment>,
+pub(super) struct Active {
+    pub(super) segment: Arc<Segment>,
     /// Bytes not yet handed to the operating system, and where they begin in the segment.
     buffer: Vec<u8>,
     buffer_at: u32,
@@ -162,16 +162,16 @@ struct Active {
     timestamp_at: Option<usize>,
     /// Layouts already described in this segment: the column numbers below this are.
     layouts: BTreeMap<TableId, u16>,
-    dirty: BTreeMap<TableId, LogPosition>,
+    pub(super) dirty: BTreeMap<TableId, LogPosition>,
 }
 
-struct Closed {
-    path: PathBuf,
-    number: u32,
+pub(super) struct Closed {
+    pub(super) path: PathBuf,
+    pub(super) number: u32,
     /// Of its file.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Last position of each table with writes here.
-    dirty: BTreeMap<TableId, LogPosition>,
+    pub(super) dirty: BTreeMap<TableId, LogPosition>,
 }
 
 impl State {
@@ -202,7 +202,7 @@ impl State {
 }
 
 impl Active {
-    fn end(&self) -> u32 {
+    pub(super) fn end(&self) -> u32 {
         self.buffer_at + self.buffer.len() as u32
     }
 
@@ -414,39 +414,6 @@ impl CommitLog {
         let content = record::timestamp(self.options.last_given.get());
         let position = self.append_content(&content)?;
         self.sync_up_to(position)
-    }
-
-    /// Records that the writes of tables up to a position each are in their SSTables, and removes segments no longer needed.
-    ///
-    /// Returns when the record is synced: only then may what was flushed be compacted.
-    pub fn mark_flushed(self: &Arc<Self>, tables: &[(TableId, LogPosition)]) -> Result<()> {
-        let mut content = Vec::new();
-        record::put_flushed(tables.iter().copied(), &mut content);
-        let end = self.append_content(&content)?;
-        self.state.lock().flushed.extend(tables.iter().copied());
-        self.sync_up_to(end)?;
-        self.remove_segments()
-    }
-
-    /// Forgets a dropped table: its writes no longer keep segments.
-    pub fn forget(&self, table: TableId) -> Result<()> {
-        let mut state = self.state.lock();
-        state.flushed.remove(&table);
-        let State { active, closed, .. } = &mut *state;
-        for dirty in closed.iter_mut().map(|c| &mut c.dirty).chain(active.iter_mut().map(|a| &mut a.dirty)) {
-            dirty.remove(&table);
-        }
-        drop(state);
-        self.remove_segments()
-    }
-
-    /// Forgets the writes of all tables but these: the others were dropped in an earlier run.
-    pub fn keep_tables(&self, exists: impl Fn(TableId) -> bool) {
-        let mut state = self.state.lock();
-        state.flushed.retain(|table, _| exists(*table));
-        for segment in &mut state.closed {
-            segment.dirty.retain(|table, _| exists(*table));
-        }
     }
 
     /// The position behind the last record.
@@ -665,7 +632,7 @@ impl CommitLog {
         self.state.lock().stopping
     }
 
-    fn append_content(&self, content: &[u8]) -> Result<LogPosition> {
+    pub(super) fn append_content(&self, content: &[u8]) -> Result<LogPosition> {
         let mut state = self.state.lock();
         self.make_room(&mut state, content.len())?;
         let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
@@ -753,51 +720,6 @@ impl CommitLog {
         if state.spare_buffer.capacity() < bytes.capacity() {
             state.spare_buffer = bytes;
         }
-    }
-
-    /// Removes segments from the oldest on, as long as all their tables are flushed beyond them.
-    fn remove_segments(&self) -> Result<()> {
-        let end = {
-            let mut state = self.state.lock();
-            let State { active, closed, flushed, .. } = &mut *state;
-            for segment in closed.iter_mut() {
-                segment.dirty.retain(|table, last| flushed.get(table).is_none_or(|position| position < last));
-            }
-            match active {
-                Some(active) if closed.front().is_some_and(|segment| segment.dirty.is_empty()) => {
-                    LogPosition::new(active.segment.number, active.end())
-                }
-                // Without an active segment nothing else says what the last of these say of flushes and timestamps.
-                _ => return Ok(()),
-            }
-        };
-        // The active segment says it too, at its head: that must last before they go.
-        self.sync_up_to(end)?;
-        let removed: Vec<Closed> = {
-            let closed = &mut self.state.lock().closed;
-            let before = |segment: &&Closed| segment.dirty.is_empty() && segment.number < end.segment();
-            let count = closed.iter().take_while(before).count();
-            closed.drain(..count).collect()
-        };
-        let (disk, dir) = (&*self.host.disk, &self.options.dir);
-        let mut room = {
-            let state = self.state.lock();
-            if state.stopping { 0 } else { USED_MAX.saturating_sub(state.used.len()) }
-        };
-        let mut used = Vec::new();
-        for segment in &removed {
-            if room > 0 && segment.bytes == u64::from(self.options.segment_bytes) {
-                room -= 1;
-                let size = self.options.segment_bytes;
-                used.push(UsedSegment::set_aside(disk, (dir, segment.number), size)?);
-            } else {
-                disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
-            }
-        }
-        disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
-        // Only now: what a segment becomes must not be found under its old name.
-        self.state.lock().used.append(&mut used);
-        Ok(())
     }
 
     fn synced_offset(&self, segment: u32) -> u32 {

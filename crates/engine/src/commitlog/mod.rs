@@ -8,6 +8,7 @@ mod append;
 mod failure;
 mod record;
 mod remap;
+mod removal;
 mod replay;
 #[cfg(test)]
 mod replay_tests;

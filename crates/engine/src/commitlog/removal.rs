@@ -1,0 +1,88 @@
+//! Which segments are still needed: those with writes that are not in SSTables yet. The others are used again, or removed.
+
+use super::append::{Closed, CommitLog, State, USED_MAX};
+use super::record::{self, LogPosition};
+use super::segment::UsedSegment;
+use crate::error::{Error, Result};
+use helenus_model::schema::TableId;
+use std::sync::Arc;
+
+impl CommitLog {
+    /// Records that the writes of tables up to a position each are in their SSTables, and removes segments no longer needed.
+    ///
+    /// Returns when the record is synced: only then may what was flushed be compacted.
+    pub fn mark_flushed(self: &Arc<Self>, tables: &[(TableId, LogPosition)]) -> Result<()> {
+        let mut content = Vec::new();
+        record::put_flushed(tables.iter().copied(), &mut content);
+        let end = self.append_content(&content)?;
+        self.state.lock().flushed.extend(tables.iter().copied());
+        self.sync_up_to(end)?;
+        self.remove_segments()
+    }
+
+    /// Forgets a dropped table: its writes no longer keep segments.
+    pub fn forget(&self, table: TableId) -> Result<()> {
+        let mut state = self.state.lock();
+        state.flushed.remove(&table);
+        let State { active, closed, .. } = &mut *state;
+        for dirty in closed.iter_mut().map(|c| &mut c.dirty).chain(active.iter_mut().map(|a| &mut a.dirty)) {
+            dirty.remove(&table);
+        }
+        drop(state);
+        self.remove_segments()
+    }
+
+    /// Forgets the writes of all tables but these: the others were dropped in an earlier run.
+    pub fn keep_tables(&self, exists: impl Fn(TableId) -> bool) {
+        let mut state = self.state.lock();
+        state.flushed.retain(|table, _| exists(*table));
+        for segment in &mut state.closed {
+            segment.dirty.retain(|table, _| exists(*table));
+        }
+    }
+
+    /// Removes segments from the oldest on, as long as all their tables are flushed beyond them.
+    fn remove_segments(&self) -> Result<()> {
+        let end = {
+            let mut state = self.state.lock();
+            let State { active, closed, flushed, .. } = &mut *state;
+            for segment in closed.iter_mut() {
+                segment.dirty.retain(|table, last| flushed.get(table).is_none_or(|position| position < last));
+            }
+            match active {
+                Some(active) if closed.front().is_some_and(|segment| segment.dirty.is_empty()) => {
+                    LogPosition::new(active.segment.number, active.end())
+                }
+                // Without an active segment nothing else says what the last of these say of flushes and timestamps.
+                _ => return Ok(()),
+            }
+        };
+        // The active segment says it too, at its head: that must last before they go.
+        self.sync_up_to(end)?;
+        let removed: Vec<Closed> = {
+            let closed = &mut self.state.lock().closed;
+            let before = |segment: &&Closed| segment.dirty.is_empty() && segment.number < end.segment();
+            let count = closed.iter().take_while(before).count();
+            closed.drain(..count).collect()
+        };
+        let (disk, dir) = (&*self.host.disk, &self.options.dir);
+        let mut room = {
+            let state = self.state.lock();
+            if state.stopping { 0 } else { USED_MAX.saturating_sub(state.used.len()) }
+        };
+        let mut used = Vec::new();
+        for segment in &removed {
+            if room > 0 && segment.bytes == u64::from(self.options.segment_bytes) {
+                room -= 1;
+                let size = self.options.segment_bytes;
+                used.push(UsedSegment::set_aside(disk, (dir, segment.number), size)?);
+            } else {
+                disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
+            }
+        }
+        disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+        // Only now: what a segment becomes must not be found under its old name.
+        self.state.lock().used.append(&mut used);
+        Ok(())
+    }
+}
