@@ -40,6 +40,11 @@ pub trait Backend: Send + Sync {
     /// prepare it (UNPREPARED).
     fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError>;
 
+    /// Whether `prepared` has a statement without analysing a long text again. Not asked at each request.
+    fn has_at_hand(&self, _id: &StatementId) -> bool {
+        true
+    }
+
     /// Runs a query from its text. Rows go to `out`.
     ///
     /// # Errors
@@ -88,6 +93,15 @@ pub trait Backend: Send + Sync {
     /// When the log has failed.
     fn write_out(&self) -> Result<(), CqlError>;
 }
+
+/// Longest text that is analysed where a thread may not wait: a few milliseconds of work in the worst of cases.
+pub const ANALYSED_AT_ONCE_BYTES: usize = 2 << 10;
+
+/// Bytes of values that are taken apart, or computed with, where a thread may not wait.
+pub(crate) const VALUES_AT_ONCE_BYTES: usize = 8 << 10;
+
+/// Statements of a batch that are run where a thread may not wait.
+pub(crate) const STATEMENTS_AT_ONCE: usize = 256;
 
 /// Who asks. Anonymous until authentication is built; every statement carries it all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,6 +188,20 @@ impl<'a> Request<'a> {
             deadline_ns: None,
             cancelled: None,
             probe: None,
+        }
+    }
+}
+
+impl Values<'_> {
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |value: &BoundValue<'_>| match value {
+            BoundValue::Bytes(bytes) => bytes.len(),
+            BoundValue::Null | BoundValue::Unset => 0,
+        };
+        match self {
+            Values::Positional(values) => values.iter().map(of).sum(),
+            Values::Named(values) => values.iter().map(|(_, value)| of(value)).sum(),
         }
     }
 }
@@ -312,6 +340,8 @@ pub struct Prepared {
     pub columns: Option<Arc<ResultColumns>>,
     /// Whether it names its own keyspace, and so means the same in every session.
     pub is_qualified: bool,
+    /// Whether its values are taken apart or computed with, which takes time by their bytes: collections, JSON, calls.
+    pub(crate) works_on_values: bool,
     /// The analysed statement.
     pub(crate) plan: crate::plan::Plan,
     /// Epoch of the schema it was analysed under.
@@ -330,6 +360,7 @@ impl Prepared {
             partition_key_markers: Vec::new(),
             columns: None,
             is_qualified: true,
+            works_on_values: false,
             plan: crate::plan::Plan::Elsewhere,
             epoch: 0,
         }

@@ -11,6 +11,7 @@ pub(crate) mod plan;
 mod super_family;
 pub mod syntax;
 pub mod virtual_table;
+pub mod work;
 
 pub use error::{CqlError, Result};
 pub use local::{

@@ -4,6 +4,7 @@
 
 pub mod byte_comparable;
 pub mod cell;
+pub mod coalesce;
 pub mod column_map;
 pub mod counter_context;
 pub mod deletion;

@@ -154,6 +154,13 @@ impl Changes {
         self.end(at);
     }
 
+    /// Adds an update of a row, or of the static one, that is packed already.
+    pub fn packed_row(&mut self, is_static: bool, packed: &[u8]) {
+        let at = self.begin(if is_static { STATIC_ROW } else { ROW });
+        self.bytes.extend_from_slice(packed);
+        self.end(at);
+    }
+
     /// Deletes the rows between two bounds: prefix values, and whether the bound lies before the rows with the prefix.
     pub fn delete_range(
         &mut self,

@@ -6,6 +6,7 @@ use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::trace;
 use crate::words::Refused;
+use helenus_cql::backend::ANALYSED_AT_ONCE_BYTES;
 use helenus_cql::{CqlError, LocalBackend};
 use helenus_engine::account;
 use helenus_engine::read::Probe;
@@ -77,6 +78,11 @@ impl<'a> Manner<'a> {
         ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
     }
 
+    /// Puts a long statement off to where the call may wait: to read it takes time by its bytes.
+    pub(crate) fn check_length(self, bytes: usize) -> Result<()> {
+        if !self.may_block && bytes > ANALYSED_AT_ONCE_BYTES { Err(RpcError::WouldBlock) } else { Ok(()) }
+    }
+
     /// Ends a call of many short reads, none of which takes long enough to be asked.
     pub(crate) fn go_on(self) -> Result<()> {
         match self.cancelled {
@@ -92,6 +98,21 @@ impl<'a> Manner<'a> {
         if let Some(probe) = self.probe {
             probe.lock().count_write(mutation);
         }
+    }
+}
+
+/// Longest message that a listener's thread answers by itself.
+const MESSAGE_AT_ONCE_BYTES: usize = 1 << 20;
+
+/// The same of changes, of which each is looked at: some thousand.
+const CHANGES_AT_ONCE_BYTES: usize = 128 << 10;
+
+/// Whether a call takes long by what is known of it before it is read: its bytes, or that it shows the schema.
+fn is_long(method: Method, bytes: usize) -> bool {
+    match method {
+        Method::BatchMutate | Method::AtomicBatchMutate => bytes > CHANGES_AT_ONCE_BYTES,
+        Method::DescribeKeyspaces | Method::DescribeKeyspace => true,
+        _ => bytes > MESSAGE_AT_ONCE_BYTES,
     }
 }
 
@@ -150,6 +171,7 @@ impl Rpc {
         };
         // The panic hook has told what happened: here one call fails, and its connection goes on.
         let done = contain(|| match has_room {
+            Ok(()) if is_long(method, message.bytes.len()) && !manner.may_block => Err(RpcError::WouldBlock),
             Ok(()) => self.dispatch(method, &mut reader, &mut work),
             Err(refusal) => Err(CqlError::from(refusal).into()),
         });

@@ -2,13 +2,17 @@
 //! (`AssignmentTestable`, `Term.Raw.getExactTypeIfKnown`).
 
 use super::data_type::resolve_type;
-use super::names::Scope;
+use super::names::{CallId, CallKind, Scope};
 use super::receiver::Receiver;
 use super::term_text::operand_text;
 use crate::error::Result;
-use crate::functions::{NEGATION, Scalar, Testable, find, function_name, is_made};
+use crate::functions::{
+    CallPlace, Choice, NEGATION, OPERAND_TYPES, Scalar, Suits, Testable, choose, find, function_name,
+    is_made, number_of,
+};
 use crate::syntax::ast::{ArithmeticOperator, FunctionName, Ident, Literal, LiteralKind, Pos, Term};
 use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, preferred_type, test_constant};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How well a term suits a receiver.
@@ -19,20 +23,20 @@ pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) 
         Term::Null(_) if *ty == CqlType::Counter => Assignment::Refused,
         Term::Null(_) | Term::Marker(_) => Assignment::Weak,
         Term::List(items, _) => match ty {
-            CqlType::List { element, .. } => all(items, &value_of(receiver, element), scope),
+            CqlType::List { element, .. } => all(items, &receiver.tested_part(element), scope),
             CqlType::Vector { element, dimension } if items.len() == *dimension as usize => {
-                all(items, &value_of(receiver, element), scope)
+                all(items, &receiver.tested_part(element), scope)
             }
             _ => Assignment::Refused,
         },
         Term::Set(items, _) => match ty {
-            CqlType::Set { element, .. } => all(items, &value_of(receiver, element), scope),
+            CqlType::Set { element, .. } => all(items, &receiver.tested_part(element), scope),
             CqlType::Map { .. } if items.is_empty() => Assignment::Weak,
             _ => Assignment::Refused,
         },
         Term::Map(pairs, _) => match ty {
             CqlType::Map { key, value, .. } => {
-                let (key, value) = (key_of(receiver, key), value_of(receiver, value));
+                let (key, value) = (receiver.tested_part(key), receiver.tested_part(value));
                 let each = pairs
                     .iter()
                     .flat_map(|(k, v)| [test_assignment(k, &key, scope), test_assignment(v, &value, scope)]);
@@ -47,11 +51,10 @@ pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) 
         Term::Tuple(items, _) => match ty {
             CqlType::Tuple(types) => {
                 let fits = items.len() <= types.len();
-                let mut parts = items.iter().zip(types.iter()).enumerate();
+                let mut parts = items.iter().zip(types.iter());
                 let fits = fits
-                    && parts.all(|(index, (item, ty))| {
-                        test_assignment(item, &component_of(receiver, index, ty), scope)
-                            != Assignment::Refused
+                    && parts.all(|(item, ty)| {
+                        test_assignment(item, &receiver.tested_part(ty), scope) != Assignment::Refused
                     });
                 if fits { Assignment::Weak } else { Assignment::Refused }
             }
@@ -78,8 +81,11 @@ pub fn exact_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<
             Operand::Term(term).returned_type(scope)
         }
         Term::Tuple(items, _) => {
-            let types: Option<Vec<_>> = items.iter().map(|item| exact_type(item, keyspace, scope)).collect();
-            types.map(|types| CqlType::Tuple(types.into()))
+            let mut types = Vec::with_capacity(items.len());
+            for item in items {
+                types.push(exact_type(item, keyspace, scope)?);
+            }
+            Some(CqlType::Tuple(types.into()))
         }
         Term::Set(items, _) => {
             let element = items.iter().find_map(|item| exact_type(item, keyspace, scope))?;
@@ -116,6 +122,9 @@ pub(crate) fn compatible_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>
 
 /// The first of some types that takes values of all of them.
 pub(crate) fn common_type(types: Vec<CqlType>) -> Option<CqlType> {
+    // Each once, in the order in which they come: elements are many, and mostly of one type.
+    let mut seen = HashSet::new();
+    let types: Vec<CqlType> = types.into_iter().filter(|ty| seen.insert(ty.clone())).collect();
     let takes_all = |ty: &&CqlType| types.iter().all(|given| assignable(ty, given) != Assignment::Refused);
     types.iter().find(takes_all).cloned()
 }
@@ -124,6 +133,9 @@ pub(crate) fn common_type(types: Vec<CqlType>) -> Option<CqlType> {
 pub(crate) fn assignable(receiver: &CqlType, given: &CqlType) -> Assignment {
     if receiver == given {
         return Assignment::Exact;
+    }
+    if !given.has_parts() {
+        return compatible(receiver, given);
     }
     // Functions see collections whole, however they are stored.
     let given = given.freeze();
@@ -197,13 +209,27 @@ fn test_fields(
     receiver: &Receiver,
     scope: &Scope<'_>,
 ) -> Assignment {
+    let given = Fields::new(fields);
     let refused = udt.fields.iter().any(|(name, ty)| {
-        let given = fields.iter().find(|(field, _)| field.as_str() == &**name);
-        given.is_some_and(|(_, value)| {
-            test_assignment(value, &field_of(receiver, name, ty), scope) == Assignment::Refused
+        given.get(name).is_some_and(|value| {
+            test_assignment(value, &receiver.tested_part(ty), scope) == Assignment::Refused
         })
     });
     if refused { Assignment::Refused } else { Assignment::Weak }
+}
+
+/// The fields of a literal by name; of a name that comes twice the first.
+pub(super) struct Fields<'t, 'a>(HashMap<&'t str, &'t Term<'a>>);
+
+impl<'t, 'a> Fields<'t, 'a> {
+    pub(super) fn new(fields: &'t [(Ident<'a>, Term<'a>)]) -> Fields<'t, 'a> {
+        // The last that is put there stays: so from the end.
+        Fields(fields.iter().rev().map(|(name, value)| (name.as_str(), value)).collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'t Term<'a>> {
+        self.0.get(name).copied()
+    }
 }
 
 /// A term, or the front part of a chain of operators of one precedence: `a + b` of `a + b - c`.
@@ -247,36 +273,103 @@ impl<'t, 'a> Operand<'t, 'a> {
         Some((operation(function_name(*operator), last.pos()), operands))
     }
 
+    /// Which call of the statement it is; `None` for other terms.
+    fn id(self) -> Option<CallId> {
+        let of = |pos: Pos, kind: CallKind, operators: usize| {
+            Some(CallId { offset: pos.0, kind, operators: u32::try_from(operators).unwrap_or(u32::MAX) })
+        };
+        let (first, rest) = match self {
+            Operand::Term(Term::Function(call)) => return of(call.pos, CallKind::Function, 0),
+            Operand::Term(Term::Cast(_, _, pos)) => return of(*pos, CallKind::Cast, 0),
+            Operand::Term(Term::Negation(_, pos)) => return of(*pos, CallKind::Negation, 0),
+            Operand::Term(Term::Arithmetic(first, rest)) => (&**first, &rest[..]),
+            Operand::Term(_) => return None,
+            Operand::Chain(first, rest) => (first, rest),
+        };
+        use ArithmeticOperator::{Add, Subtract};
+        let is_sum = matches!(rest.first(), Some((Add | Subtract, _)));
+        of(first.pos(), if is_sum { CallKind::Sum } else { CallKind::Product }, rest.len())
+    }
+
+    /// An operation's operator and operands.
+    fn as_operation(self) -> Option<(ArithmeticOperator, Operand<'t, 'a>, Operand<'t, 'a>)> {
+        let (first, rest) = match self {
+            Operand::Term(Term::Arithmetic(first, rest)) => (&**first, &rest[..]),
+            Operand::Chain(first, rest) => (first, rest),
+            Operand::Term(_) => return None,
+        };
+        let ((operator, last), front) = rest.split_last()?;
+        Some((*operator, Operand::chain(first, front), Operand::Term(last)))
+    }
+
     /// The function that a call means.
     pub(super) fn resolve(self, receiver: Option<&Receiver>, scope: &Scope<'_>) -> Option<Resolved<'t, 'a>> {
         let (name, arguments) = self.as_call()?;
+        let key = self.id().map(|id| (id, receiver.map(|receiver| receiver.ty.clone())));
+        if let Some(Some(known)) = key.as_ref().and_then(|key| scope.memo.function(key)) {
+            return Some((Ok(known), arguments));
+        }
         let given: Vec<&dyn Testable> = arguments.iter().map(|argument| argument as &dyn Testable).collect();
-        Some((find(&name, &given, receiver, scope), arguments))
+        let found = find(&name, &given, receiver, scope);
+        if let Some(key) = key {
+            scope.memo.keep_function(key, found.as_ref().ok().cloned());
+        }
+        Some((found, arguments))
+    }
+
+    /// The same for those who do not ask why there is none.
+    fn function(self, receiver: Option<&Receiver>, scope: &Scope<'_>) -> Option<Arc<dyn Scalar>> {
+        let key = (self.id()?, receiver.map(|receiver| receiver.ty.clone()));
+        match scope.memo.function(&key) {
+            Some(known) => known,
+            None => self.resolve(receiver, scope)?.0.ok(),
+        }
     }
 
     /// How well a call suits a receiver. Preparing it gives the better error, so that one which cannot be is taken here.
     fn test_as_call(self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
-        // A call within a call is asked about once for every overload around it, and asks about its own.
-        let key = (operand_text(self), receiver.keyspace.to_string(), receiver.ty.clone());
-        if let Some(known) = scope.memo.get(&key) {
-            return known;
+        if let Some(operation) = self.as_operation() {
+            let place = CallPlace {
+                keyspace: receiver.keyspace.clone(),
+                table: receiver.table.clone(),
+                ty: Some(receiver.ty.clone()),
+            };
+            return match number_of(&receiver.ty) {
+                Some(number) => self.suits(&place, scope)[number],
+                None => Self::test_operation(operation, (&receiver.ty, &place), scope),
+            };
         }
-        let found = match self.resolve(Some(receiver), scope) {
-            Some((Ok(_), _)) if self.as_call().is_some_and(|(name, _)| is_made(&name)) => Assignment::Weak,
-            Some((Ok(function), _)) if receiver.ty.freeze() == function.return_type().freeze() => {
-                Assignment::Exact
-            }
-            Some((Ok(function), _)) => compatible(&receiver.ty, function.return_type()),
-            _ => Assignment::Weak,
-        };
-        scope.memo.put(key, found);
-        found
+        let is_made = |operand: Self| operand.as_call().is_some_and(|(name, _)| is_made(&name));
+        match self.function(Some(receiver), scope) {
+            None => Assignment::Weak,
+            Some(_) if is_made(self) => Assignment::Weak,
+            Some(function) => suits_result(&receiver.ty, function.return_type()),
+        }
+    }
+
+    fn test_operation(
+        (operator, left, right): (ArithmeticOperator, Self, Self),
+        (ty, place): (&CqlType, &CallPlace),
+        scope: &Scope<'_>,
+    ) -> Assignment {
+        let suits = (&left.suits(place, scope), &right.suits(place, scope));
+        match choose(operator, suits, left.is_marker() || right.is_marker(), Some(ty)) {
+            Choice::One(found) => suits_result(ty, found.returns()),
+            Choice::None | Choice::Several => Assignment::Weak,
+        }
     }
 
     fn returned_type(self, scope: &Scope<'_>) -> Option<CqlType> {
-        let (found, _) = self.resolve(None, scope)?;
-        found.ok().map(|function| function.return_type().clone())
+        self.function(None, scope).map(|function| function.return_type().clone())
     }
+}
+
+/// How well the result of a call suits what it is for.
+fn suits_result(ty: &CqlType, returned: &CqlType) -> Assignment {
+    if ty == returned || returned.has_parts() && ty.freeze() == returned.freeze() {
+        return Assignment::Exact;
+    }
+    compatible(ty, returned)
 }
 
 impl Testable for Operand<'_, '_> {
@@ -300,6 +393,26 @@ impl Testable for Operand<'_, '_> {
 
     fn is_marker(&self) -> bool {
         matches!(self, Operand::Term(Term::Marker(_)))
+    }
+
+    fn suits(&self, place: &CallPlace, scope: &Scope<'_>) -> Suits {
+        let Some((operator, left, right)) = self.as_operation() else {
+            return OPERAND_TYPES.map(|ty| self.test(&Receiver::of_argument(place, ty), scope));
+        };
+        let key = self.id().map(|id| (id, place.keyspace.is_empty()));
+        if let Some(known) = key.and_then(|key| scope.memo.suits(key)) {
+            return known;
+        }
+        let suits = (&left.suits(place, scope), &right.suits(place, scope));
+        let has_marker = left.is_marker() || right.is_marker();
+        let found = OPERAND_TYPES.map(|ty| match choose(operator, suits, has_marker, Some(&ty)) {
+            Choice::One(found) => suits_result(&ty, found.returns()),
+            Choice::None | Choice::Several => Assignment::Weak,
+        });
+        if let Some(key) = key {
+            scope.memo.keep_suits(key, found);
+        }
+        found
     }
 }
 

@@ -5,7 +5,9 @@ use crate::error::{CqlError, Result};
 use crate::syntax::ast::{DataType, DataTypeKind, Native, Pos, QualifiedName};
 use crate::syntax::{SyntaxError, print_type};
 use helenus_model::schema::Keyspace;
-use helenus_model::types::{CqlType, TypeError, UserType};
+use helenus_model::types::{CqlType, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, TypeError, UserType};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The type that is written. `keyspace` is that of the statement, where user-defined types are looked up.
@@ -16,19 +18,41 @@ use std::sync::Arc;
 pub fn resolve_type(written: &DataType<'_>, keyspace: &str, scope: &Scope<'_>) -> Result<CqlType> {
     let found = scope.schema.keyspaces.get(keyspace);
     let keyspace = found.ok_or_else(|| CqlError::Config(format!("Keyspace {keyspace} doesn't exist")))?;
-    Resolver { keyspace }.resolve(written, false)
+    resolve_type_in(written, keyspace)
 }
 
 /// As `resolve_type`, where the keyspace is at hand.
 pub(crate) fn resolve_type_in(written: &DataType<'_>, keyspace: &Keyspace) -> Result<CqlType> {
-    Resolver { keyspace }.resolve(written, false)
+    Resolver::new(keyspace).resolved(written)
 }
 
-struct Resolver<'a> {
+/// Makes the types of one keyspace, for a statement that has many of them.
+pub(crate) struct Resolver<'a> {
     keyspace: &'a Keyspace,
+    /// User-defined types made so far, each in its frozen form and its other: those who have it share it.
+    made: RefCell<HashMap<(String, bool), CqlType>>,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(keyspace: &'a Keyspace) -> Resolver<'a> {
+        Resolver { keyspace, made: RefCell::default() }
+    }
+
+    /// The type that is written.
+    ///
+    /// # Errors
+    /// As `resolve_type`.
+    pub(crate) fn resolved(&self, written: &DataType<'_>) -> Result<CqlType> {
+        let found = self.resolve(written, false)?;
+        if !found.has_parts() || found.is_bounded() {
+            return Ok(found);
+        }
+        Err(CqlError::Invalid(format!(
+            "The type nests too deep or has too many parts, with those of its user-defined types: at most {TYPE_DEPTH_MAX} \
+             levels and {TYPE_PARTS_MAX} types are possible; write it flatter"
+        )))
+    }
+
     /// `frozen`: the type stands within `frozen<>`, or within something that freezes its parts.
     fn resolve(&self, written: &DataType<'_>, frozen: bool) -> Result<CqlType> {
         Ok(match &written.kind {
@@ -59,8 +83,11 @@ impl Resolver<'_> {
                 if parts.iter().any(|part| is(part, Native::Counter)) {
                     return Err(CqlError::Invalid("Counters are not allowed inside tuples".into()));
                 }
-                let types: Result<Vec<_>> = parts.iter().map(|part| self.resolve(part, true)).collect();
-                CqlType::Tuple(types?.into())
+                let mut types = Vec::with_capacity(parts.len());
+                for part in parts {
+                    types.push(self.resolve(part, true)?);
+                }
+                CqlType::Tuple(types.into())
             }
             DataTypeKind::Vector(element, dimension) => {
                 let Some(dimension) = u32::try_from(*dimension).ok().filter(|dimension| *dimension > 0)
@@ -102,11 +129,17 @@ impl Resolver<'_> {
                 keyspace.as_str()
             )));
         }
+        let key = (name.name.as_str().to_owned(), frozen);
+        if let Some(made) = self.made.borrow().get(&key) {
+            return Ok(made.clone());
+        }
         let found = self.keyspace.types.get(name.name.as_str()).ok_or_else(|| {
             CqlError::Invalid(format!("Unknown type {}.{}", self.keyspace.name, name.name.as_str()))
         })?;
         let ty = CqlType::Udt(Arc::new(UserType { frozen: false, ..(**found).clone() }));
-        Ok(if frozen { ty.freeze() } else { ty })
+        let ty = if frozen { ty.freeze() } else { ty };
+        self.made.borrow_mut().insert(key, ty.clone());
+        Ok(ty)
     }
 }
 

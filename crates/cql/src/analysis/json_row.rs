@@ -15,6 +15,7 @@ use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A row as JSON: its columns, and where the text is.
@@ -146,13 +147,17 @@ impl JsonRow {
             Json::Null => return invalid("Got null for INSERT JSON values"),
             other => return Err(undecodable(ParseError::no_object(&other))),
         };
+        let by_key: HashMap<String, usize> =
+            entries.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+        let mut unknown = by_key.len();
         let mut values = Vec::with_capacity(self.columns.len());
         for (name, ty) in &self.columns {
-            let Some(at) = entries.iter().position(|(key, _)| **key == **name) else {
+            let Some((_, found)) = by_key.get(&**name).and_then(|at| entries.get_mut(*at)) else {
                 values.push(self.default.clone());
                 continue;
             };
-            values.push(match entries.remove(at).1 {
+            unknown -= 1;
+            values.push(match std::mem::replace(found, Json::Null) {
                 Json::Null => Value::Null,
                 json => Value::Bytes(from_json(ty, &json, now_ms).map_err(|mismatch| match mismatch {
                     Mismatch::Invalid(text) => CqlError::Invalid(text),
@@ -162,7 +167,11 @@ impl JsonRow {
                 })?),
             });
         }
-        match entries.first() {
+        if unknown == 0 {
+            return Ok(values.into());
+        }
+        let known: HashSet<&str> = self.columns.iter().map(|(name, _)| &**name).collect();
+        match entries.iter().find(|(key, _)| !known.contains(key.as_str())) {
             Some((key, _)) => invalid(format!("JSON values map contains unrecognized column: {key}")),
             None => Ok(values.into()),
         }

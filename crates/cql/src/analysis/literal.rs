@@ -3,7 +3,7 @@
 //! All become one serialised value, sorted where storage needs it; a non-frozen column takes that value apart again.
 //! Sources: `ArrayLiteral`, `Lists`, `Sets`, `Maps`, `Vectors`, `Tuples`, `UserTypes`.
 
-use super::assignment::{component_of, field_of, key_of, test_assignment, value_of};
+use super::assignment::{Fields, component_of, field_of, key_of, test_assignment, value_of};
 use super::names::Scope;
 use super::receiver::{Markers, Receiver};
 use super::term::Term;
@@ -12,8 +12,10 @@ use super::values::{Bindings, Bound, BoundValues};
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
 use crate::syntax::ast::{self, Ident};
+use crate::work::UNBOUNDED;
 use helenus_model::types::{Assignment, CqlType, normalise, pack, put_element, put_value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 fn invalid<T>(message: String) -> Result<T> {
     Err(CqlError::Invalid(message))
@@ -213,9 +215,9 @@ pub(super) fn udt(
         // `{a: 1}` may have been meant as a map whose keys are no constants.
         return invalid(format!("Invalid user type literal for {} of type {}", receiver.name, receiver.ty));
     };
-    let given = |name: &str| fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, value)| value);
+    let given = Fields::new(fields);
     for (name, ty) in &udt.fields {
-        let Some(value) = given(name) else { continue };
+        let Some(value) = given.get(name) else { continue };
         if !fits(value, &field_of(receiver, name, ty), scope)? {
             return invalid(format!(
                 "Invalid user type literal for {}: field {name} is not of type {ty}",
@@ -225,13 +227,13 @@ pub(super) fn udt(
     }
     let mut parts = Vec::with_capacity(udt.fields.len());
     for (name, ty) in &udt.fields {
-        parts.push(match given(name) {
+        parts.push(match given.get(name) {
             None => Term::Null,
             Some(value) => Term::prepare(value, &field_of(receiver, name, ty), scope, markers)?,
         });
     }
-    let known = |name: &str| udt.fields.iter().any(|(field, _)| &**field == name);
-    if let Some((field, _)) = fields.iter().find(|(field, _)| !known(field.as_str())) {
+    let known: HashSet<&str> = udt.fields.iter().map(|(field, _)| &**field).collect();
+    if let Some((field, _)) = fields.iter().find(|(field, _)| !known.contains(field.as_str())) {
         return invalid(format!(
             "Unknown field '{}' in value of user defined type {}",
             field.as_str(),
@@ -256,7 +258,14 @@ fn settle(term: Term) -> Result<Term> {
     if !parts.iter().all(Term::is_constant) {
         return Ok(term);
     }
-    let calls = CallContext { now_us: 0, unique_us: &|| 0, now_uuid: &|| [0; 16], random: &|_| (), node: 0 };
+    let calls = CallContext {
+        now_us: 0,
+        unique_us: &|| 0,
+        now_uuid: &|| [0; 16],
+        random: &|_| (),
+        node: 0,
+        work: &UNBOUNDED,
+    };
     let bindings = Bindings { values: BoundValues::NONE, calls: &calls };
     match term.bind(&bindings)? {
         Bound::Bytes(bytes) => Ok(Term::Value(bytes.into_owned().into())),

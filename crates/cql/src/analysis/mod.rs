@@ -17,9 +17,8 @@ mod values;
 
 pub(crate) use assignment::{Operand, assignable, combine, common_type, compatible_type};
 pub use assignment::{exact_type, test_assignment};
-pub(crate) use data_type::native_type;
 pub use data_type::resolve_type;
-pub(crate) use data_type::resolve_type_in;
+pub(crate) use data_type::{Resolver, native_type, resolve_type_in};
 pub(crate) use durations::{check_slice_type, references_duration};
 pub use json_row::JsonRow;
 pub(crate) use json_row::json_columns;

@@ -1,9 +1,11 @@
 //! Resolving names: keyspace, table, column.
 
 use crate::error::{CqlError, Result};
+use crate::functions::{Scalar, Suits};
 use crate::syntax::ast::{Ident, QualifiedName};
+use crate::work::Work;
 use helenus_model::schema::{Column, Keyspace, Schema, Table};
-use helenus_model::types::{Assignment, CqlType, quote_identifier};
+use helenus_model::types::{CqlType, quote_identifier};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,22 +19,58 @@ pub struct Scope<'a> {
     pub keyspace: Option<&'a str>,
     /// What has been found out about calls so far.
     pub memo: &'a Memo,
+    /// How long the analysis may go on.
+    pub work: &'a Work<'a>,
 }
 
-/// Which calls suit which types, as far as it has been asked while a statement is analysed: by the call's text, the
-/// keyspace and the type.
+/// What has been found out about the calls of a statement while it is analysed. A call within a call is asked about once for
+/// every type that the one around it may take; so each is answered once a type.
 #[derive(Debug, Default)]
-pub struct Memo(RefCell<HashMap<MemoKey, Assignment>>);
+pub struct Memo {
+    functions: RefCell<HashMap<(CallId, Option<CqlType>), Option<Arc<dyn Scalar>>>>,
+    suits: RefCell<HashMap<(CallId, bool), Suits>>,
+}
 
-pub(super) type MemoKey = (String, String, CqlType);
+/// A call of a statement: where it begins, what it is, and of how many operators a chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CallId {
+    pub(super) offset: u32,
+    pub(super) kind: CallKind,
+    pub(super) operators: u32,
+}
+
+/// The calls that may begin at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum CallKind {
+    Function,
+    Cast,
+    Negation,
+    Sum,
+    Product,
+}
 
 impl Memo {
-    pub(super) fn get(&self, key: &MemoKey) -> Option<Assignment> {
-        self.0.borrow().get(key).copied()
+    /// Whether the statement calls functions.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.functions.borrow().is_empty() || !self.suits.borrow().is_empty()
     }
 
-    pub(super) fn put(&self, key: MemoKey, found: Assignment) {
-        self.0.borrow_mut().insert(key, found);
+    /// The function that a call means for a type; `Some(None)` if it is known to mean none.
+    pub(super) fn function(&self, key: &(CallId, Option<CqlType>)) -> Option<Option<Arc<dyn Scalar>>> {
+        self.functions.borrow().get(key).cloned()
+    }
+
+    pub(super) fn keep_function(&self, key: (CallId, Option<CqlType>), found: Option<Arc<dyn Scalar>>) {
+        self.functions.borrow_mut().insert(key, found);
+    }
+
+    /// How well an operation suits the types of operands, with a table known or not.
+    pub(super) fn suits(&self, key: (CallId, bool)) -> Option<Suits> {
+        self.suits.borrow().get(&key).copied()
+    }
+
+    pub(super) fn keep_suits(&self, key: (CallId, bool), found: Suits) {
+        self.suits.borrow_mut().insert(key, found);
     }
 }
 

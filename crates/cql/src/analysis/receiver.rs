@@ -2,10 +2,11 @@
 
 use super::term::Term;
 use crate::backend::ResultColumn;
+use crate::functions::CallPlace;
 use crate::syntax::ast::{BindMarker, Marker, Pos};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What a term is for: a column, a part of one, an argument. Cassandra's `ColumnSpecification`.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,23 @@ impl Receiver {
             ty,
             key_position: None,
         }
+    }
+
+    /// An argument of a call, or a part of one, that is only tested: nobody sees its name.
+    pub(crate) fn of_argument(place: &CallPlace, ty: CqlType) -> Receiver {
+        static NAMELESS: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+        Receiver {
+            keyspace: place.keyspace.clone(),
+            table: place.table.clone(),
+            name: NAMELESS.clone(),
+            ty,
+            key_position: None,
+        }
+    }
+
+    /// The same for another type: a part that is only tested.
+    pub(crate) fn tested_part(&self, ty: &CqlType) -> Receiver {
+        Receiver { ty: ty.clone(), key_position: None, ..self.clone() }
     }
 
     /// A part of what this is for, under a name of its own.

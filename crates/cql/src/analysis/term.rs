@@ -51,6 +51,7 @@ impl Term {
         scope: &Scope<'_>,
         markers: &mut Markers,
     ) -> Result<Term> {
+        scope.work.step()?;
         match term {
             ast::Term::Literal(constant) => {
                 match parse_constant(&receiver.ty, constant_kind(constant), &constant.text) {
@@ -219,6 +220,7 @@ fn bind_call<'a>(function: &dyn Scalar, parts: &'a [Term], bindings: &Bindings<'
         }
     }
     let arguments: Vec<Option<&[u8]>> = arguments.iter().map(Option::as_deref).collect();
-    let value = function.call(&arguments, bindings.calls)?;
+    bindings.calls.calls(&arguments)?;
+    let value = bindings.calls.made(function, function.call(&arguments, bindings.calls)?)?;
     Ok(Bound::of(value.map(Cow::Owned)))
 }

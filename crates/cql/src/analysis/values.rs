@@ -4,6 +4,7 @@ use crate::backend::{BoundValue, ResultColumn, Values};
 use crate::error::{CqlError, Result};
 use crate::functions::CallContext;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// The values of one execution, by marker.
 #[derive(Clone, Debug)]
@@ -42,9 +43,9 @@ impl<'a> BoundValues<'a> {
         let values = match *values {
             Values::Positional(values) => Ordered::AsGiven(values),
             Values::Named(named) => {
-                let find = |marker: &ResultColumn| {
-                    named.iter().find(|(name, _)| *name == &*marker.name).map(|(_, value)| *value)
-                };
+                // Of a name that comes twice the first: so they are put there from the end.
+                let by_name: HashMap<&str, BoundValue<'a>> = named.iter().rev().copied().collect();
+                let find = |marker: &ResultColumn| by_name.get(&*marker.name).copied();
                 Ordered::ByName(markers.iter().filter_map(find).collect())
             }
         };

@@ -1,9 +1,12 @@
 //! The seam between terms and functions: what a function is, what a call may ask for, how one is found.
 
+use super::overload::{OPERAND_TYPES, Suits};
+use super::resolve::CallPlace;
 use super::time_uuid::time_uuid;
 use crate::analysis::{Receiver, Scope};
-use crate::error::Result;
+use crate::error::{CqlError, Result};
 use crate::syntax::ast::ArithmeticOperator;
+use crate::work::Work;
 use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
 
@@ -51,9 +54,41 @@ pub struct CallContext<'a> {
     pub random: &'a (dyn Fn(&mut [u8]) + Sync),
     /// Clock sequence and node of this server's time UUIDs.
     pub node: u64,
+    /// How long the statement may go on.
+    pub work: &'a Work<'a>,
 }
 
+/// Bytes of arguments from which on each call is worth a look at the time: the arithmetic of long numbers is slow.
+const LONG_ARGUMENTS: usize = 1024;
+
+/// Longest value that a function may make: twice what a mutation may have (`max_mutation_size`).
+const RESULT_BYTES_MAX: usize = 32 << 20;
+
 impl CallContext<'_> {
+    /// Notes that a function is called.
+    ///
+    /// # Errors
+    /// The statement has gone on for too long, or its client has gone.
+    pub(crate) fn calls(&self, arguments: &[Option<&[u8]>]) -> Result<()> {
+        let bytes: usize = arguments.iter().flatten().map(|argument| argument.len()).sum();
+        if bytes >= LONG_ARGUMENTS { self.work.look() } else { self.work.step() }
+    }
+
+    /// What a function has made, unless it is too long to go on with: `to_json` of `to_json` doubles with each call.
+    ///
+    /// # Errors
+    /// It is longer than a value can be written.
+    pub(crate) fn made(&self, function: &dyn Scalar, value: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+        if value.as_ref().is_some_and(|value| value.len() > RESULT_BYTES_MAX) {
+            return Err(CqlError::Invalid(format!(
+                "The result of {} is longer than {} MiB",
+                function.name(),
+                RESULT_BYTES_MAX >> 20
+            )));
+        }
+        Ok(value)
+    }
+
     /// A new time UUID, greater than every one that this gave before.
     pub fn time_uuid(&self) -> [u8; 16] {
         time_uuid((self.unique_us)(), self.node)
@@ -88,5 +123,9 @@ pub trait Testable {
     /// Whether it is a bind marker.
     fn is_marker(&self) -> bool {
         false
+    }
+    /// How well it suits each type that operands of operators have.
+    fn suits(&self, place: &CallPlace, scope: &Scope<'_>) -> Suits {
+        OPERAND_TYPES.map(|ty| self.test(&Receiver::of_argument(place, ty), scope))
     }
 }

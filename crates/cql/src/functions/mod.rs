@@ -2,7 +2,7 @@
 //!
 //! `call` is the seam: what a function is and what a call may ask for. `resolve` chooses a function by name and
 //! arguments: from those of fixed types, which `native` lists and computes, and from those that `factory` makes for the
-//! types at hand. What they compute stands by subject: `time`, `cast`, `operation` (the operators), `math`, `collection`,
+//! types at hand; `overload` those of the operators. What they compute stands by subject: `time`, `cast`, `operation` (the operators), `math`, `collection`,
 //! `mask`, `similarity`; `number`, `decimal` and `logarithm` are the arithmetic, with Java's rules. `aggregate` makes
 //! one value of many rows.
 
@@ -19,6 +19,7 @@ mod math;
 mod native;
 mod number;
 mod operation;
+mod overload;
 mod resolve;
 mod similarity;
 mod time;
@@ -27,7 +28,8 @@ mod time_uuid;
 pub(crate) use aggregate::{Aggregate, Fold};
 pub use call::{CallContext, Scalar, Testable};
 pub(crate) use operation::{NEGATION, function_name};
-pub use resolve::find;
-pub(crate) use resolve::{CallPlace, Found, is_made, lookup, quoted_name};
+pub(crate) use overload::{Choice, OPERAND_TYPES, Suits, choose, number_of};
+pub use resolve::{CallPlace, find};
+pub(crate) use resolve::{Found, is_made, lookup, quoted_name};
 pub(crate) use similarity::Similarity;
 pub(crate) use time_uuid::{WallUuids, random_node, time_uuid};

@@ -5,16 +5,19 @@ use super::call::{Scalar, Testable};
 use super::native::functions;
 use super::number::NUMBERS;
 use super::operation::NEGATION;
+use super::overload::{Choice, choose};
 use super::{factory, operation};
 use crate::analysis::{Receiver, Scope, assignable};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{ArithmeticOperator, FunctionName};
 use helenus_model::types::{Assignment, CqlType, quote_identifier};
-use std::sync::Arc;
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 /// Where a call stands.
 #[derive(Clone, Debug)]
-pub(crate) struct CallPlace {
+pub struct CallPlace {
     /// Keyspace of the statement's table.
     pub(crate) keyspace: Arc<str>,
     /// The statement's table.
@@ -120,9 +123,12 @@ pub(crate) fn lookup(
     if !is_native(name) {
         return Ok(None);
     }
+    if let (Some(operator), [left, right]) = (operation::operator_of(name.name.as_str()), arguments) {
+        return operation_of(name, operator, (*left, *right), place, scope).map(Some);
+    }
     let candidates = match factory::make(name.name.as_str(), arguments, place, scope)? {
-        Some(made) => vec![made],
-        None => fixed(name.name.as_str()),
+        Some(made) => Arc::from([made]),
+        None => functions_named(name.name.as_str()),
     };
     match &candidates[..] {
         [] => Ok(None),
@@ -134,7 +140,40 @@ pub(crate) fn lookup(
     }
 }
 
-/// The functions of a name whose types are fixed.
+fn operation_of(
+    name: &FunctionName<'_>,
+    operator: ArithmeticOperator,
+    (left, right): (&dyn Testable, &dyn Testable),
+    place: &CallPlace,
+    scope: &Scope<'_>,
+) -> Result<Found> {
+    let suits = (&left.suits(place, scope), &right.suits(place, scope));
+    match choose(operator, suits, left.is_marker() || right.is_marker(), place.ty.as_ref()) {
+        Choice::One(overload) => Ok(overload.function.clone()),
+        Choice::None => Err(no_overload(name, &functions_named(name.name.as_str()), &[left, right])),
+        Choice::Several => Err(CqlError::Invalid(format!(
+            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+            operator.as_char(),
+            left.text(),
+            right.text()
+        ))),
+    }
+}
+
+/// The functions of a name whose types are fixed, made once.
+pub(super) fn functions_named(name: &str) -> Arc<[Found]> {
+    static KNOWN: LazyLock<RwLock<HashMap<String, Arc<[Found]>>>> = LazyLock::new(RwLock::default);
+    if let Some(known) = KNOWN.read().get(name) {
+        return known.clone();
+    }
+    let made: Arc<[Found]> = fixed(name).into();
+    // There are as many names as functions: those that are none are not kept.
+    if !made.is_empty() {
+        KNOWN.write().insert(name.to_owned(), made.clone());
+    }
+    made
+}
+
 fn fixed(name: &str) -> Vec<Found> {
     let of_numbers = |make: fn(CqlType) -> Aggregate| {
         NUMBERS.iter().map(|ty| Found::Aggregate(make(ty.clone()))).collect()
@@ -159,7 +198,7 @@ fn check(function: &Found, arguments: &[&dyn Testable], place: &CallPlace, scope
         )));
     }
     for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
-        if assignment(*argument, index, name, (ty, place), scope) == Assignment::Refused {
+        if assignment(*argument, (ty, place), scope) == Assignment::Refused {
             return Err(CqlError::Invalid(format!(
                 "Type error: {} cannot be passed as argument {index} of function {name} of type {ty}",
                 argument.text()
@@ -191,7 +230,7 @@ fn best(
         for (index, (argument, ty)) in arguments.iter().zip(types).enumerate() {
             let known = asked.iter().find(|(of, asked, _)| *of == index && *asked == ty);
             let found = known.map(|(_, _, found)| *found).unwrap_or_else(|| {
-                let found = assignment(*argument, index, candidate.name(), (ty, place), scope);
+                let found = assignment(*argument, (ty, place), scope);
                 asked.push((index, ty, found));
                 found
             });
@@ -220,7 +259,7 @@ fn best(
     match &fitting[..] {
         [only] => Ok((*only).clone()),
         [] => Err(no_overload(name, candidates, arguments)),
-        several => ambiguous(name, several, arguments, place),
+        several => ambiguous(name, several),
     }
 }
 
@@ -240,29 +279,8 @@ fn no_overload(name: &FunctionName<'_>, candidates: &[Found], arguments: &[&dyn 
     ))
 }
 
-fn ambiguous(
-    name: &FunctionName<'_>,
-    several: &[&Found],
-    arguments: &[&dyn Testable],
-    place: &CallPlace,
-) -> Result<Found> {
+fn ambiguous(name: &FunctionName<'_>, several: &[&Found]) -> Result<Found> {
     let refused = |text: String| Err(CqlError::Invalid(text));
-    if let (Some(operator), [left, right]) = (operator_of(name), arguments) {
-        // What the result is for decides, if the operands may be of that type.
-        if let Some(ty) = place.ty.as_ref().filter(|_| !left.is_marker() && !right.is_marker()) {
-            let of_type =
-                several.iter().find(|found| found.arguments().iter().all(|argument| argument == ty));
-            if let Some(found) = of_type {
-                return Ok((*found).clone());
-            }
-        }
-        return refused(format!(
-            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
-            operator.as_char(),
-            left.text(),
-            right.text()
-        ));
-    }
     if name.keyspace.is_some() && name.name.as_str() == NEGATION {
         return refused("Ambiguous negation: use type casts to disambiguate".to_owned());
     }
@@ -283,21 +301,8 @@ fn signatures<'f>(found: impl Iterator<Item = &'f Found>) -> String {
     found.map(Found::signature).collect::<Vec<_>>().join(", ")
 }
 
-fn assignment(
-    argument: &dyn Testable,
-    index: usize,
-    function: &str,
-    (ty, place): (&CqlType, &CallPlace),
-    scope: &Scope<'_>,
-) -> Assignment {
-    let receiver = Receiver {
-        keyspace: place.keyspace.clone(),
-        table: place.table.clone(),
-        name: format!("arg{index}({function})").into(),
-        ty: ty.clone(),
-        key_position: None,
-    };
-    argument.test(&receiver, scope)
+fn assignment(argument: &dyn Testable, (ty, place): (&CqlType, &CallPlace), scope: &Scope<'_>) -> Assignment {
+    argument.test(&Receiver::of_argument(place, ty.clone()), scope)
 }
 
 /// A function's name with its keyspace, each quoted where CQL needs it.

@@ -2,10 +2,12 @@
 //! keys the last counts, and numbers with a fraction are doubles.
 
 use super::error::{MISMATCHED, ParseError, source};
-use super::tree::{Json, put};
+use super::tree::{Entries, Json};
+use helenus_model::types::TYPE_DEPTH_MAX;
 
-/// Arrays and objects within each other, at most (`StreamReadConstraints.DEFAULT_MAX_DEPTH`).
-const DEPTH_MAX: usize = 1000;
+/// Arrays and objects within each other, at most. Jackson has this bound at 1000 (`StreamReadConstraints.DEFAULT_MAX_DEPTH`),
+/// and Cassandra its threads' larger stacks; what is deeper than a type may be is no value of one anyway.
+const DEPTH_MAX: usize = 4 * TYPE_DEPTH_MAX;
 
 /// Reads the first value of a text.
 ///
@@ -29,6 +31,7 @@ struct Reader<'a> {
 
 type Read<T> = Result<T, ParseError>;
 
+// What does not recurse is kept out of the frames of what does.
 impl Reader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
@@ -41,6 +44,7 @@ impl Reader<'_> {
     }
 
     /// The words for a place in the text.
+    #[inline(never)]
     fn place(&self, at: usize) -> String {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -49,18 +53,21 @@ impl Reader<'_> {
         source(&format!(", column: {column}"), line)
     }
 
+    #[inline(never)]
     fn error<T>(&self, message: String) -> Read<T> {
         let message = format!("{message}\n at {}", self.place(self.at));
         Err(ParseError { exception: "core.JsonParseException", message })
     }
 
     /// The character at hand is not one that may stand here.
+    #[inline(never)]
     fn unexpected<T>(&self, expected: &str) -> Read<T> {
         let Some(shown) = self.shown() else { return self.ended(expected) };
         self.error(format!("Unexpected character {shown}: {expected}"))
     }
 
     /// The same within a number.
+    #[inline(never)]
     fn unexpected_in_number<T>(&self, expected: &str) -> Read<T> {
         let Some(shown) = self.shown() else { return self.ended(expected) };
         self.error(format!("Unexpected character {shown} in numeric value: {expected}"))
@@ -76,6 +83,7 @@ impl Reader<'_> {
         })
     }
 
+    #[inline(never)]
     fn ended<T>(&self, expected: &str) -> Read<T> {
         let message = format!("Unexpected end-of-input: {expected}\n at {}", self.place(self.text.len()));
         Err(ParseError { exception: "core.io.JsonEOFException", message })
@@ -123,6 +131,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
+    #[inline(never)]
     fn unknown_word(&mut self) -> Read<Json> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
@@ -134,7 +143,7 @@ impl Reader<'_> {
     }
 
     fn array(&mut self) -> Read<Json> {
-        let start = self.place(self.at);
+        let start = self.at;
         self.at += 1;
         let mut items = Vec::new();
         self.skip_space();
@@ -153,11 +162,15 @@ impl Reader<'_> {
                     return Ok(Json::List(items));
                 }
                 None => {
-                    return self.ended(&format!("expected close marker for Array (start marker at {start})"));
+                    return self.ended(&format!(
+                        "expected close marker for Array (start marker at {})",
+                        self.place(start)
+                    ));
                 }
                 Some(b'}') => {
                     return self.error(format!(
-                        "Unexpected close marker '}}': expected ']' (for Array starting at {start})"
+                        "Unexpected close marker '}}': expected ']' (for Array starting at {})",
+                        self.place(start)
                     ));
                 }
                 Some(_) => return self.unexpected("was expecting comma to separate Array entries"),
@@ -166,21 +179,23 @@ impl Reader<'_> {
     }
 
     fn object(&mut self) -> Read<Json> {
-        let start = self.place(self.at);
+        let start = self.at;
         self.at += 1;
-        let mut entries: Vec<(String, Json)> = Vec::new();
+        let mut entries = Entries::new();
         self.skip_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Json::Map(entries));
+            return Ok(Json::Map(entries.into_vec()));
         }
         loop {
             self.skip_space();
             match self.peek() {
                 Some(b'"') => {}
                 None => {
-                    return self
-                        .ended(&format!("expected close marker for Object (start marker at {start})"));
+                    return self.ended(&format!(
+                        "expected close marker for Object (start marker at {})",
+                        self.place(start)
+                    ));
                 }
                 Some(_) => return self.unexpected("was expecting double-quote to start field name"),
             }
@@ -191,21 +206,25 @@ impl Reader<'_> {
             }
             self.at += 1;
             self.skip_space();
-            put(&mut entries, key, self.value()?);
+            let value = self.value()?;
+            entries.put(key, value);
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Json::Map(entries));
+                    return Ok(Json::Map(entries.into_vec()));
                 }
                 None => {
-                    return self
-                        .ended(&format!("expected close marker for Object (start marker at {start})"));
+                    return self.ended(&format!(
+                        "expected close marker for Object (start marker at {})",
+                        self.place(start)
+                    ));
                 }
                 Some(b']') => {
                     return self.error(format!(
-                        "Unexpected close marker ']': expected '}}' (for Object starting at {start})"
+                        "Unexpected close marker ']': expected '}}' (for Object starting at {})",
+                        self.place(start)
                     ));
                 }
                 Some(_) => return self.unexpected("was expecting comma to separate Object entries"),
@@ -213,6 +232,7 @@ impl Reader<'_> {
         }
     }
 
+    #[inline(never)]
     fn string(&mut self) -> Read<String> {
         self.at += 1;
         let mut out = String::new();
@@ -240,6 +260,7 @@ impl Reader<'_> {
         }
     }
 
+    #[inline(never)]
     fn escape(&mut self, out: &mut String) -> Read<()> {
         let Some(byte) = self.peek() else { return self.ended("in character escape sequence") };
         let character = match byte {
@@ -287,6 +308,7 @@ impl Reader<'_> {
         }
     }
 
+    #[inline(never)]
     fn number(&mut self) -> Read<Json> {
         let start = self.at;
         if self.peek() == Some(b'-') {

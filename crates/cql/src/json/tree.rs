@@ -1,6 +1,7 @@
 //! What a JSON text says, as Jackson's Java values.
 
 use helenus_model::types::{CqlType, to_cql_literal};
+use std::collections::HashMap;
 
 /// What a text says.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +64,58 @@ impl Json {
     }
 }
 
-/// Adds an entry; a key that is known keeps its place and gets the new value.
-pub(super) fn put(entries: &mut Vec<(String, Json)>, key: String, value: Json) {
-    match entries.iter_mut().find(|(known, _)| *known == key) {
-        Some(known) => known.1 = value,
-        None => entries.push((key, value)),
+/// Entries of an object, by key: one that comes again keeps its place and gets the new value.
+pub(super) struct Entries<V> {
+    /// In the order in which their keys came; what was taken out leaves a hole.
+    places: Vec<Option<(String, V)>>,
+    /// Where each key is, from `HASHED_FROM` entries on.
+    by_key: HashMap<String, usize>,
+}
+
+/// Entries from which on keys are looked up by hash instead of one by one.
+const HASHED_FROM: usize = 8;
+
+impl<V> Entries<V> {
+    pub(super) fn new() -> Entries<V> {
+        Entries { places: Vec::new(), by_key: HashMap::new() }
+    }
+
+    fn place_of(&self, key: &str) -> Option<usize> {
+        if self.places.len() <= HASHED_FROM {
+            return self
+                .places
+                .iter()
+                .position(|entry| entry.as_ref().is_some_and(|(known, _)| known == key));
+        }
+        self.by_key.get(key).copied()
+    }
+
+    /// Adds an entry.
+    pub(super) fn put(&mut self, key: String, value: V) {
+        if let Some(known) = self.place_of(&key).and_then(|at| self.places.get_mut(at)?.as_mut()) {
+            known.1 = value;
+            return;
+        }
+        if self.places.len() == HASHED_FROM {
+            let known = self.places.iter().enumerate();
+            self.by_key =
+                known.filter_map(|(at, entry)| entry.as_ref().map(|(key, _)| (key.clone(), at))).collect();
+        }
+        if self.places.len() >= HASHED_FROM {
+            self.by_key.insert(key.clone(), self.places.len());
+        }
+        self.places.push(Some((key, value)));
+    }
+
+    /// Takes an entry out.
+    pub(super) fn take(&mut self, key: &str) -> Option<V> {
+        let at = self.place_of(key)?;
+        self.by_key.remove(key);
+        self.places.get_mut(at)?.take().map(|(_, value)| value)
+    }
+
+    /// What is there, in order.
+    pub(super) fn into_vec(self) -> Vec<(String, V)> {
+        self.places.into_iter().flatten().collect()
     }
 }

@@ -1,11 +1,12 @@
 //! What JSON says as a value of a type (each type's `fromJSONObject`).
 
 use super::parse::parse;
-use super::tree::{Json, put};
+use super::tree::{Entries, Json};
 use helenus_model::types::{
     ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
     put_value,
 };
+use std::collections::{HashMap, HashSet};
 
 /// Why JSON is no value of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,16 +221,17 @@ fn nullable(ty: &CqlType, json: &Json, now_ms: i64) -> Value<Option<Vec<u8>>> {
 }
 
 fn fields(udt: &UserType, entries: &[(String, Json)], now_ms: i64, out: &mut Vec<u8>) -> Value<()> {
-    let entries = fold_case(entries.to_vec());
+    let entries = fold_case(entries.iter().map(|(key, value)| (key.clone(), value)).collect());
+    let by_key: HashMap<&str, &Json> = entries.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     let mut found = 0;
     for (name, ty) in &udt.fields {
-        let given = entries.iter().find(|(key, _)| **key == **name).map_or(&Json::Null, |(_, value)| value);
+        let given = by_key.get(&**name).copied().unwrap_or(&Json::Null);
         found += usize::from(*given != Json::Null);
         put_value(nullable(ty, given, now_ms)?.as_deref(), out);
     }
     if found != entries.len() {
-        let is_field = |key: &str| udt.fields.iter().any(|(name, _)| **name == *key);
-        if let Some((key, _)) = entries.iter().find(|(key, _)| !is_field(key)) {
+        let fields: HashSet<&str> = udt.fields.iter().map(|(name, _)| &**name).collect();
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !fields.contains(key.as_str())) {
             let text = format!("Unknown field '{key}' in value of user defined type {}", udt.name);
             return Err(text.into());
         }
@@ -238,21 +240,20 @@ fn fields(udt: &UserType, entries: &[(String, Json)], now_ms: i64, out: &mut Vec
 }
 
 /// Keys as names: quoted ones as they are without their quotes, others in lower case (`JsonUtils.handleCaseSensitivity`).
-pub(crate) fn fold_case(entries: Vec<(String, Json)>) -> Vec<(String, Json)> {
+pub(crate) fn fold_case<V>(entries: Vec<(String, V)>) -> Vec<(String, V)> {
     let keys: Vec<String> = entries.iter().map(|(key, _)| key.clone()).collect();
-    let mut folded = entries;
+    let mut folded = Entries::new();
+    entries.into_iter().for_each(|(key, value)| folded.put(key, value));
     for key in keys {
         let name = match key.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
             Some(quoted) => quoted.to_owned(),
             None => key.to_lowercase(),
         };
-        if name == key {
-            continue;
-        }
-        if let Some(at) = folded.iter().position(|(known, _)| *known == key) {
-            let (_, value) = folded.remove(at);
-            put(&mut folded, name, value);
+        if name != key
+            && let Some(value) = folded.take(&key)
+        {
+            folded.put(name, value);
         }
     }
-    folded
+    folded.into_vec()
 }

@@ -9,8 +9,8 @@ use super::trace::trace_mutation;
 use super::tuning::Tuning;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
-    Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request, RowsOut, SchemaStep,
-    StatementId, Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request,
+    RowsOut, STATEMENTS_AT_ONCE, SchemaStep, StatementId, Trace, VALUES_AT_ONCE_BYTES, Values,
 };
 use crate::error::{CqlError, Result};
 use crate::functions::{CallContext, WallUuids, random_node, time_uuid};
@@ -19,10 +19,13 @@ use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
 use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
-use crate::syntax::parse;
+use crate::syntax::ast::{InsertData, StatementKind};
+use crate::syntax::parse_within;
 use crate::virtual_table::{NodeInfo, VirtualTables};
+use crate::work::Work;
 use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};
 use helenus_model::schema::Schema;
+use helenus_model::types::CqlType;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -104,13 +107,18 @@ impl LocalBackend {
     }
 
     /// Parses and analyses a text under the present schema.
-    fn analysed(&self, query: &str, keyspace: Option<&str>) -> Result<Prepared> {
-        let statement = parse(query)?;
+    fn analysed(&self, query: &str, keyspace: Option<&str>, work: &Work<'_>) -> Result<Prepared> {
+        let statement =
+            parse_within(query, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
         self.guard_statement(&statement.kind)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let memo = Memo::default();
-        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace, memo: &memo })?;
+        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace, memo: &memo, work })?;
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
+        let is_long = |ty: &CqlType| ty.has_parts() || matches!(ty, CqlType::Varint | CqlType::Decimal);
+        let works_on_values = memo.has_calls()
+            || matches!(&statement.kind, StatementKind::Insert(insert) if matches!(insert.data, InsertData::Json { .. }))
+            || markers.iter().any(|marker| is_long(&marker.ty));
         let prepared = Prepared {
             id: StatementId::default(),
             query: query.into(),
@@ -119,6 +127,7 @@ impl LocalBackend {
             partition_key_markers,
             columns,
             is_qualified,
+            works_on_values,
             plan,
             epoch: schema.epoch,
         };
@@ -126,12 +135,15 @@ impl LocalBackend {
     }
 
     /// The analysis of a text, kept or made.
-    fn statement(&self, query: &str, keyspace: Option<&str>) -> Result<Arc<Prepared>> {
-        let epoch = self.database.schema().epoch;
+    fn statement(&self, query: &str, request: &Request<'_>, work: &Work<'_>) -> Result<Arc<Prepared>> {
+        let (epoch, keyspace) = (self.database.schema().epoch, request.keyspace);
         if let Some(found) = self.statements.by_text(query, keyspace, epoch) {
             return Ok(found);
         }
-        let statement = Arc::new(self.analysed(query, keyspace)?);
+        if query.len() > ANALYSED_AT_ONCE_BYTES {
+            may_block(request)?;
+        }
+        let statement = Arc::new(self.analysed(query, keyspace, work)?);
         if !matches!(statement.plan, Plan::Ddl(_)) {
             self.statements.keep_text(statement.clone());
         }
@@ -140,11 +152,14 @@ impl LocalBackend {
 
     fn run(
         &self,
-        statement: &Prepared,
-        values: BoundValues<'_>,
+        (statement, values): (&Prepared, BoundValues<'_>),
         request: &Request<'_>,
+        work: &Work<'_>,
         out: &mut dyn RowsOut,
     ) -> Result<Answer> {
+        if statement.works_on_values && !request.may_block && request.values.bytes() > VALUES_AT_ONCE_BYTES {
+            return Err(CqlError::WouldBlock);
+        }
         authorize(request.identity, &statement.plan)?;
         check_paging_state(request.paging_state)?;
         // A timestamp is taken for what writes alone: they are counted in one place by all threads.
@@ -162,6 +177,7 @@ impl LocalBackend {
             now_uuid: &now_uuid,
             random: &random,
             node: self.node,
+            work,
         };
         let bindings = Bindings { values, calls: &calls };
         match &statement.plan {
@@ -172,6 +188,8 @@ impl LocalBackend {
                 })
             }
             Plan::Describe(plan) => {
+                // It takes time by the schema, which has no bound.
+                may_block(request)?;
                 self.read(request, bindings, |execution| plan.execute(execution, out).map(Answer::from))
             }
             Plan::Modify(plan) => {
@@ -186,8 +204,11 @@ impl LocalBackend {
                     false => self.run_batch(&statements, Some(plan.kind), moment, request),
                 }
             }
-            Plan::Explain(plan) => self.explain(plan, (request, bindings), self.moment(request, now), out),
-            Plan::Ddl(plan) => self.change_schema(plan, request, None),
+            Plan::Explain(plan) => {
+                may_block(request)?;
+                self.explain(plan, (request, bindings), self.moment(request, now), out)
+            }
+            Plan::Ddl(plan) => self.change_schema(plan, (request, work), None),
             Plan::Use(keyspace) => {
                 let known = self.database.schema().keyspaces.contains_key(keyspace);
                 if !known && !is_system_keyspace(keyspace) {
@@ -230,8 +251,10 @@ impl LocalBackend {
     /// As `query`; those of `beyond`. Nothing has changed then.
     pub fn change_schema_in_steps(&self, steps: &[SchemaStep<'_>], request: &Request<'_>) -> Result<Answer> {
         let mut statements = Vec::with_capacity(steps.len());
+        may_block(request)?;
+        let work = Work::of(request, &self.database);
         for step in steps {
-            let statement = self.analysed(&step.query, request.keyspace)?;
+            let statement = self.analysed(&step.query, request.keyspace, &work)?;
             authorize(request.identity, &statement.plan)?;
             statements.push((statement, step));
         }
@@ -253,18 +276,18 @@ impl LocalBackend {
             }
             Ok(())
         };
-        self.change_schema(first, request, Some(&beyond))
+        self.change_schema(first, (request, &work), Some(&beyond))
     }
 
     fn change_schema(
         &self,
         plan: &DdlPlan,
-        request: &Request<'_>,
+        (request, work): (&Request<'_>, &Work<'_>),
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<Answer> {
         // A drop waits for the disk, and every change is seldom.
         may_block(request)?;
-        let done = plan.execute(&self.database, &self.ddl, beyond)?;
+        let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
         self.announce(&done.changes);
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
@@ -292,11 +315,19 @@ impl LocalBackend {
 
     /// Runs a batch of the protocol.
     fn run_entries(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
+        if batch.entries.len() > STATEMENTS_AT_ONCE {
+            may_block(request)?;
+        }
+        let work = &Work::of(request, &self.database);
         // Those that came as text; who holds prepared ones holds them for as long as this runs.
-        let mut of_text = Vec::new();
+        let (mut of_text, mut bytes) = (Vec::new(), 0);
         for entry in &batch.entries {
             if let BatchEntry::Query(query, _) = entry {
-                of_text.push(self.statement(query, request.keyspace)?);
+                bytes += query.len();
+                if bytes > ANALYSED_AT_ONCE_BYTES {
+                    may_block(request)?;
+                }
+                of_text.push(self.statement(query, request, work)?);
             }
         }
         let mut of_text = of_text.iter();
@@ -310,7 +341,14 @@ impl LocalBackend {
             }
         }
         let mut ordered = Vec::with_capacity(statements.len());
+        let mut bytes = 0;
         for (statement, values) in &statements {
+            if statement.works_on_values && !request.may_block {
+                bytes += values.bytes();
+                if bytes > VALUES_AT_ONCE_BYTES {
+                    return Err(CqlError::WouldBlock);
+                }
+            }
             ordered.push(BoundValues::ordered(values, &statement.markers).map_err(|found| {
                 CqlError::Invalid(format!(
                     "There were {} markers(?) in CQL but {found} bound variables",
@@ -329,6 +367,7 @@ impl LocalBackend {
             now_uuid: &now_uuid,
             random: &random,
             node: self.node,
+            work,
         };
         let mut plans = Vec::with_capacity(statements.len());
         for (statement, _) in &statements {
@@ -374,7 +413,8 @@ impl Backend for LocalBackend {
                 return Ok(found);
             }
         }
-        let mut prepared = self.analysed(query, keyspace)?;
+        let work = Work::timed(&self.database);
+        let mut prepared = self.analysed(query, keyspace, &work)?;
         authorize(identity, &prepared.plan)?;
         prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
         let prepared = Arc::new(prepared);
@@ -389,7 +429,8 @@ impl Backend for LocalBackend {
         }
         let schema = self.database.schema();
         let again = if found.plan.holds_in(&self.virtuals.shown_in(&schema)) {
-            self.analysed(&found.query, found.keyspace.as_deref()).ok()
+            let work = Work::timed(&self.database);
+            self.analysed(&found.query, found.keyspace.as_deref(), &work).ok()
         } else {
             None
         };
@@ -403,10 +444,18 @@ impl Backend for LocalBackend {
         Ok(Some(again))
     }
 
+    fn has_at_hand(&self, id: &StatementId) -> bool {
+        let found = self.statements.prepared(id);
+        found.is_none_or(|found| {
+            found.epoch == self.database.schema_epoch() || found.query.len() <= ANALYSED_AT_ONCE_BYTES
+        })
+    }
+
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
-        let statement = self.statement(query, request.keyspace)?;
+        let work = Work::of(request, &self.database);
+        let statement = self.statement(query, request, &work)?;
         let values = BoundValues::new(&request.values, &statement.markers)?;
-        self.run(&statement, values, request, out)
+        self.run((&statement, values), request, &work, out)
     }
 
     fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
@@ -416,7 +465,8 @@ impl Backend for LocalBackend {
                 statement.markers.len()
             ))
         })?;
-        self.run(statement, values, request, out)
+        let work = Work::of(request, &self.database);
+        self.run((statement, values), request, &work, out)
     }
 
     fn batch(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {

@@ -11,6 +11,7 @@ use crate::plan::ddl::DdlPlan;
 use crate::plan::describe::{statements_of_keyspace, statements_of_table};
 use crate::syntax::ast::StatementKind;
 use crate::syntax::{parse, split_statements};
+use crate::work::UNBOUNDED;
 use helenus_model::schema::{Keyspace, Schema, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,8 +61,11 @@ impl LocalBackend {
             read.schema.keyspaces.insert(made.name.clone(), Arc::new(made));
         }
         let memo = Memo::default();
-        let present = Arc::new(read.schema.clone());
-        let plan = DdlPlan::prepare(&parsed, &Scope { schema: &present, keyspace: None, memo: &memo })?;
+        // What it means depends on the schema when it is applied, and not before.
+        let (version, epoch) = (read.schema.version, read.schema.epoch);
+        let none = Arc::new(Schema { keyspaces: BTreeMap::new(), version, epoch });
+        let scope = Scope { schema: &none, keyspace: None, memo: &memo, work: &UNBOUNDED };
+        let plan = DdlPlan::prepare(&parsed, &scope)?;
         let Some(plan) = plan else {
             return Err(CqlError::Invalid(format!(
                 "{}: only statements that make a schema may stand in a schema file",

@@ -20,6 +20,7 @@ use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
 use crate::super_family;
 use helenus_engine::read::Stage;
 use helenus_engine::{ReadRequest, Ticket, Turn};
+use helenus_model::coalesce::coalesced;
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
 
@@ -242,6 +243,8 @@ impl LocalBackend {
             return Ok(Ticket::ready());
         }
         let began_ns = request.began_ns(self.database());
+        let fewer = with_fewer_changes(mutation);
+        let mutation = fewer.as_ref().unwrap_or(mutation);
         let stored = super_family::stored(self.database(), mutation)?;
         let written = match order {
             Order::Locked(locked) => self.database().write_locked(&stored, locked),
@@ -273,6 +276,19 @@ impl LocalBackend {
             other => other,
         })
     }
+}
+
+/// The mutation with the changes of each row made one, where a partition has many.
+fn with_fewer_changes(mutation: &Mutation) -> Option<Mutation> {
+    let mut fewer: Option<Mutation> = None;
+    for (at, update) in mutation.updates.iter().enumerate() {
+        let Some(changes) = coalesced(&update.changes, &update.table) else { continue };
+        let fewer = fewer.get_or_insert_with(|| mutation.clone());
+        if let Some(update) = fewer.updates.get_mut(at) {
+            update.changes = changes;
+        }
+    }
+    fewer
 }
 
 /// What a batch is refused for: the first of its partitions that cannot be, or else `error`.

@@ -37,6 +37,8 @@ pub(super) enum Failure {
     Rule { at: Pos, message: String },
     /// The text nests too deep.
     TooDeep { at: Token },
+    /// Nobody waits for what comes of it any more.
+    Interrupted { at: Token },
     /// What is no token.
     Lexical(LexError),
 }
@@ -52,7 +54,7 @@ impl From<LexError> for Box<Failure> {
 impl Failure {
     /// Whether no other reading of the text can make it good.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Failure::Rule { .. } | Failure::TooDeep { .. })
+        matches!(self, Failure::Rule { .. } | Failure::TooDeep { .. } | Failure::Interrupted { .. })
     }
 
     /// The error to report. `read_to` is the start of the last token that the parser looked at.
@@ -69,6 +71,7 @@ impl Failure {
             Failure::TooDeep { at } => {
                 positioned(text, *at, "the statement nests too deep; write it flatter", "")
             }
+            Failure::Interrupted { at } => positioned(text, *at, "the statement takes too long to read", ""),
             Failure::Rule { at, message } => {
                 let (line, column) = at.line_and_column(text);
                 SyntaxError {

@@ -20,6 +20,7 @@ mod tests;
 mod token;
 
 pub use error::SyntaxError;
+pub(crate) use parser::parse_within;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub use print::{print, print_term, print_type};
 pub use redact::redact;

@@ -4,6 +4,7 @@
 
 mod cell_shapes;
 mod column;
+mod column_index;
 mod index;
 mod keyspace;
 mod mask;
@@ -12,6 +13,7 @@ mod table;
 
 pub use cell_shapes::{CachedShapes, CellShape, CellShapes, ClusteringShape};
 pub use column::{Column, ColumnKind, DroppedColumn};
+pub use column_index::ColumnIndex;
 pub use index::{
     CLASS_OPTION, Index, IndexKind, IndexPart, SAI_CLASS, SASI_CLASS, TARGET_OPTION, index_class,
 };

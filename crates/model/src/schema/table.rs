@@ -2,6 +2,7 @@
 
 use super::cell_shapes::{CachedShapes, CellShapes};
 use super::column::{Column, ColumnKind, DroppedColumn};
+use super::column_index::ColumnIndex;
 use super::index::Index;
 use super::mask::ColumnMask;
 use super::options::TableOptions;
@@ -46,7 +47,12 @@ pub struct Table {
     pub next_column_id: u16,
     /// What `cell_shapes` gives.
     pub shapes: CachedShapes,
+    /// Where the columns are, of a table that has many.
+    pub places: ColumnIndex,
 }
+
+/// Columns up to which one is looked for among all.
+const SCANNED_MAX: usize = 32;
 
 impl Table {
     /// A table of these columns, which take their positions in the key in the order in which they come; with default options,
@@ -71,6 +77,7 @@ impl Table {
             masks: BTreeMap::new(),
             next_column_id: 0,
             shapes: CachedShapes::default(),
+            places: ColumnIndex::default(),
         };
         for column in columns {
             let (of_kind, is_key) = match column.kind {
@@ -106,6 +113,9 @@ impl Table {
         }
     }
 
+    /// Columns that a table can have had: each has a number of its own, that of a dropped one is not given again.
+    pub const COLUMNS_MAX: usize = u16::MAX as usize;
+
     /// Marks a column that `arrange` is to number.
     pub const UNNUMBERED: ColumnId = ColumnId(u16::MAX);
 
@@ -131,11 +141,30 @@ impl Table {
 
     /// A column by name.
     pub fn column(&self, name: &str) -> Option<&Column> {
+        let count =
+            self.partition_key.len() + self.clustering.len() + self.statics.len() + self.regulars.len();
+        if count > SCANNED_MAX {
+            let kinds =
+                [ColumnKind::PartitionKey, ColumnKind::Clustering, ColumnKind::Static, ColumnKind::Regular];
+            let columns = kinds.into_iter().map(|kind| (kind, self.columns_of(kind)));
+            let found = self.places.place(name, columns);
+            let column = found.and_then(|(kind, at)| self.columns_of(kind).get(at));
+            if let Some(column) = column.filter(|column| &*column.name == name) {
+                return Some(column);
+            }
+        }
         self.columns().find(|column| &*column.name == name)
     }
 
     /// A static or regular column by number.
     pub fn column_by_id(&self, id: ColumnId) -> Option<&Column> {
+        if self.statics.len() + self.regulars.len() > SCANNED_MAX {
+            let found = self.places.place_of_id(id, (&self.statics, &self.regulars));
+            let column = found.and_then(|(kind, at)| self.columns_of(kind).get(at));
+            if let Some(column) = column.filter(|column| column.id == id) {
+                return Some(column);
+            }
+        }
         self.regulars.iter().chain(&self.statics).find(|column| column.id == id)
     }
 

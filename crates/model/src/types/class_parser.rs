@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::class_name::{PACKAGE, PLAIN, composite_class_name};
 use super::text::hex_bytes;
-use super::{CqlType, TypeError, UserType};
+use super::{CqlType, TYPE_DEPTH_MAX, TypeError, UserType};
 
-/// Classes inside classes are read to this depth; no real schema comes near it.
-const DEPTH_MAX: usize = 64;
+/// Classes inside classes are read to this depth: each type may stand in `FrozenType(..)`, and all of it in
+/// `ReversedType(..)`. What a schema may hold can be read again.
+const DEPTH_MAX: usize = 2 * TYPE_DEPTH_MAX + 2;
 
 /// Classes of Cassandra that exist but have no type of their own here.
 const FOREIGN: [&str; 6] = [
@@ -41,7 +42,7 @@ pub enum ParsedClass {
 /// [`TypeError::ClassSyntax`], [`TypeError::UnknownClass`] for a class that Cassandra does not have either,
 /// [`TypeError::ClassParameters`].
 pub fn parse_class_name(name: &str) -> Result<ParsedClass, TypeError> {
-    let mut parser = Parser { text: name, position: 0, depth: 0 };
+    let mut parser = Parser { text: name, position: 0, depth: 0, types: 0 };
     parser.skip_blank();
     if parser.peek().is_none_or(|byte| !is_identifier(byte)) {
         return Ok(ParsedClass::Plain { ty: CqlType::Blob, reversed: false });
@@ -52,7 +53,10 @@ pub fn parse_class_name(name: &str) -> Result<ParsedClass, TypeError> {
 struct Parser<'a> {
     text: &'a str,
     position: usize,
+    /// Classes around the one at hand.
     depth: usize,
+    /// Those of them that are types, and not only say something of one.
+    types: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -60,8 +64,10 @@ impl<'a> Parser<'a> {
         self.skip_blank();
         let start = self.position;
         let name = self.identifier();
+        let is_type = !name.ends_with("FrozenType") && !name.ends_with("ReversedType");
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        self.types += usize::from(is_type);
+        if self.depth > DEPTH_MAX || self.types > TYPE_DEPTH_MAX {
             return Err(self.error("classes nested too deep"));
         }
         self.skip_blank();
@@ -73,6 +79,7 @@ impl<'a> Parser<'a> {
             }
         };
         self.depth -= 1;
+        self.types -= usize::from(is_type);
         Ok(parsed)
     }
 

@@ -101,7 +101,36 @@ pub struct UserType {
     pub frozen: bool,
 }
 
+/// Types within types, user-defined ones taken apart, at most. Whoever walks a type may do so by recursion, and class names of
+/// such types are read again. Cassandra has no bound, and ends with the stack.
+pub const TYPE_DEPTH_MAX: usize = 64;
+
+/// Types within a type in all, at most: two user-defined types in each other's fields double with each level, and every class
+/// name, description of a result and value is as long as all of them.
+pub const TYPE_PARTS_MAX: usize = 10_000;
+
 impl CqlType {
+    /// Whether it is within both bounds. Of a type that is not, no more is looked at than they allow.
+    pub fn is_bounded(&self) -> bool {
+        self.is_bounded_below(TYPE_DEPTH_MAX, &mut { TYPE_PARTS_MAX })
+    }
+
+    fn is_bounded_below(&self, levels: usize, parts: &mut usize) -> bool {
+        let (Some(levels), Some(fewer)) = (levels.checked_sub(1), parts.checked_sub(1)) else { return false };
+        *parts = fewer;
+        match self {
+            CqlType::List { element, .. }
+            | CqlType::Set { element, .. }
+            | CqlType::Vector { element, .. } => element.is_bounded_below(levels, parts),
+            CqlType::Map { key, value, .. } => {
+                key.is_bounded_below(levels, parts) && value.is_bounded_below(levels, parts)
+            }
+            CqlType::Tuple(types) => types.iter().all(|ty| ty.is_bounded_below(levels, parts)),
+            CqlType::Udt(udt) => udt.fields.iter().all(|(_, ty)| ty.is_bounded_below(levels, parts)),
+            _ => true,
+        }
+    }
+
     /// The types that have no types within them, each once.
     pub const SIMPLE: [CqlType; 21] = [
         CqlType::Ascii,
@@ -126,6 +155,19 @@ impl CqlType {
         CqlType::Uuid,
         CqlType::Varint,
     ];
+
+    /// Whether other types stand within it.
+    pub fn has_parts(&self) -> bool {
+        matches!(
+            self,
+            CqlType::List { .. }
+                | CqlType::Set { .. }
+                | CqlType::Map { .. }
+                | CqlType::Tuple(_)
+                | CqlType::Udt(_)
+                | CqlType::Vector { .. }
+        )
+    }
 
     /// Whether values of this type are stored as several cells of one column (non-frozen collections and UDTs).
     pub fn is_multi_cell(&self) -> bool {

@@ -157,6 +157,8 @@ impl CqlType {
                 CqlType::Map { key: key.freeze().into(), value: value.freeze().into(), frozen }
             }
             CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::freeze).collect()),
+            // All within a frozen one is: `frozen` is set here alone.
+            CqlType::Udt(udt) if udt.frozen => self.clone(),
             CqlType::Udt(udt) => {
                 let fields = udt.fields.iter().map(|(name, ty)| (name.clone(), ty.freeze())).collect();
                 let (keyspace, name) = (udt.keyspace.clone(), udt.name.clone());

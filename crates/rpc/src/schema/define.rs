@@ -13,7 +13,7 @@ use helenus_model::schema::{
 };
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
 use helenus_wire::thrift::{CfDef, ColumnDef, IndexType};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A change of a table that a definition asks for; with the timestamp it is made at.
@@ -29,13 +29,29 @@ struct Types {
 }
 
 fn class(name: Option<&str>) -> Result<ParsedClass> {
-    Ok(parse_class_name(name.unwrap_or_default())?)
+    let found = parse_class_name(name.unwrap_or_default())?;
+    let is_bounded = match &found {
+        ParsedClass::Plain { ty, .. } => ty.is_bounded(),
+        ParsedClass::Composite(components) => components.iter().all(|(ty, _)| ty.is_bounded()),
+    };
+    if is_bounded {
+        Ok(found)
+    } else {
+        invalid("the class nests too deep or has too many parts; write it flatter")
+    }
 }
 
 /// A type that cannot be turned round or composed.
 fn plain(name: Option<&str>) -> Result<CqlType> {
-    Ok(CqlType::from_class_name(name.unwrap_or_default())?)
+    let found = CqlType::from_class_name(name.unwrap_or_default())?;
+    match found.is_bounded() {
+        true => Ok(found),
+        false => invalid("the class nests too deep or has too many parts; write it flatter"),
+    }
 }
+
+/// Components of a name or key: as many clustering columns as a table can have.
+const COMPONENTS_MAX: usize = u8::MAX as usize;
 
 impl Types {
     fn of(definition: &CfDef<'_>) -> Result<Types> {
@@ -56,6 +72,13 @@ impl Types {
             }
             ParsedClass::Composite(components) => Comparator::Composite(components),
         };
+        let components = match &comparator {
+            Comparator::Plain(..) => 1,
+            Comparator::Composite(components) => components.len(),
+        };
+        if components.max(keys.len()) > COMPONENTS_MAX {
+            return invalid(format!("a CompositeType cannot have more than {COMPONENTS_MAX} components"));
+        }
         Ok(Types {
             is_super,
             keys,
@@ -211,21 +234,23 @@ fn set_declared(table: &mut Table, family: &Family, kept: Vec<Column>, made_us: 
         table.columns_of(kind).iter().filter(|column| column.id != family.value).cloned().collect();
     let mut columns: Vec<Column> =
         table.columns_of(kind).iter().filter(|column| column.id == family.value).cloned().collect();
+    let by_name: HashMap<&str, &Column> = present.iter().map(|column| (&*column.name, column)).collect();
     for wanted in kept {
-        match present.iter().find(|column| column.name == wanted.name) {
+        match by_name.get(&*wanted.name) {
             Some(known) => {
                 check_change(&known.ty, &wanted.ty, &known.name)?;
-                columns.push(Column { ty: wanted.ty, ..known.clone() });
+                columns.push(Column { ty: wanted.ty, ..Column::clone(known) });
             }
             None => {
-                if table.columns().any(|column| column.name == wanted.name) {
+                if table.column(&wanted.name).is_some() {
                     return invalid(format!("Column {} is part of the table already", wanted.name));
                 }
                 columns.push(wanted);
             }
         }
     }
-    for gone in present.iter().filter(|column| columns.iter().all(|kept| kept.name != column.name)) {
+    let names: HashSet<Arc<str>> = columns.iter().map(|column| column.name.clone()).collect();
+    for gone in present.iter().filter(|column| !names.contains(&column.name)) {
         let dropped = DroppedColumn {
             name: gone.name.clone(),
             ty: gone.ty.clone(),
@@ -249,7 +274,11 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
     }
     let names = types.of_names();
     let kind = if types.is_super { ColumnKind::Regular } else { ColumnKind::Static };
+    if metadata.len() + 2 > Table::COLUMNS_MAX {
+        return invalid(format!("{} columns are more than a column family can declare", metadata.len()));
+    }
     let mut columns: Vec<Column> = Vec::with_capacity(metadata.len());
+    let mut seen = HashSet::with_capacity(metadata.len());
     for ColumnDef { name, validation_class, .. } in metadata {
         if names.validate(name).is_err() {
             return invalid(format!(
@@ -273,7 +302,7 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
             }
             _ => {}
         }
-        if columns.iter().any(|other| other.name == found.name) {
+        if !seen.insert(found.name.clone()) {
             return invalid(format!("Duplicate column {}", found.name));
         }
         columns.push(found);
@@ -285,7 +314,7 @@ fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Vec<
     let alias = definition.key_alias.as_deref().filter(|alias| !alias.is_empty());
     if let ([only], Some(alias)) = (&types.keys[..], alias) {
         let name = value_text(&CqlType::Text, alias);
-        names.taken.push(name.clone());
+        names.taken.insert(name.clone());
         return vec![column(&name, ColumnKind::PartitionKey, only.clone())];
     }
     let columns = types.keys.iter().enumerate().map(|(position, ty)| {
@@ -297,15 +326,14 @@ fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Vec<
 
 /// Names that nobody gave (`CompactTables.DefaultNames`).
 struct Names {
-    taken: Vec<String>,
+    taken: HashSet<String>,
 }
 
 impl Names {
     fn first(&mut self, word: &str) -> String {
-        if self.taken.iter().any(|taken| taken == word) {
+        if !self.taken.insert(word.to_owned()) {
             return self.next(word, 2);
         }
-        self.taken.push(word.to_owned());
         word.to_owned()
     }
 
@@ -315,8 +343,7 @@ impl Names {
         loop {
             let number = numbers.next().unwrap_or(usize::MAX);
             let name = if number == 0 { word.to_owned() } else { format!("{word}{number}") };
-            if self.taken.iter().all(|taken| *taken != name) {
-                self.taken.push(name.clone());
+            if self.taken.insert(name.clone()) {
                 return name;
             }
         }

@@ -3,7 +3,7 @@
 use super::rows::CqlRows;
 use super::text::text;
 use crate::calls::{Left, Rpc, Work};
-use crate::error::{Result, invalid};
+use crate::error::{Result, RpcError, invalid};
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
 use helenus_engine::Ticket;
 use helenus_wire::thrift::{
@@ -32,6 +32,7 @@ impl Rpc {
     pub(crate) fn prepare_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         let asked = args::CqlQuery::read(reader)?;
         let text = text(asked.query, asked.compression)?;
+        work.manner.check_length(text.len())?;
         let session = &work.session;
         let prepared = self.backend().prepare(&text, session.keyspace.as_deref(), &session.identity)?;
         let item_id = self.prepared.keep(prepared.id);
@@ -50,6 +51,9 @@ impl Rpc {
     pub(crate) fn execute_prepared_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         let asked = args::PreparedCql3::read(reader)?;
         let statement = match self.prepared.id_of(asked.item_id) {
+            Some(id) if !work.manner.may_block && !self.backend().has_at_hand(&id) => {
+                return Err(RpcError::WouldBlock);
+            }
             Some(id) => self.backend().prepared(&id)?,
             None => None,
         };

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared, Probe, Request as Asked,
-    Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared,
+    Probe, Request as Asked, Trace, Values,
 };
 use helenus_engine::Ticket;
 use helenus_host::Clock;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::columns::{ColumnsCache, specs};
 use super::errors::{error_message, schema_change};
-use super::recent::{Recent, Taken};
+use super::recent::{OfBatch, Recent};
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
 use super::shown::statement_text;
 use super::traced::traced_request;
@@ -249,7 +249,7 @@ impl Desk<'_> {
 
     fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
-        let prepared = self.tools.statements.take(backend, execute.id)?;
+        let prepared = self.tools.statements.take(backend, execute.id, self.caller.may_block)?;
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
         let warning = keyspace_warning(self.caller, &prepared, true);
@@ -285,25 +285,27 @@ impl Desk<'_> {
     }
 
     fn batch(&mut self, batch: &wire::Batch<'_>) -> Result<Reply, Failure> {
-        let mut known = Vec::new();
+        let mut known = OfBatch::default();
         let reply = self.run_batch(batch, &mut known);
-        known.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
+        known.taken.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
         reply
     }
 
     /// `known` gets the prepared statements of the batch.
-    fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut Vec<Taken>) -> Result<Reply, Failure> {
+    fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut OfBatch) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
         // All values of all statements in one allocation, then a range of them for each statement.
         let mut values = Vec::with_capacity(2 * batch.statements.len());
         let mut statements = Vec::with_capacity(batch.statements.len());
-        let place = &mut self.tools.statements;
+        let (place, may_block) = (&mut self.tools.statements, self.caller.may_block);
         batch.statements.walk(
             |value| values.push(bound(value)),
             |statement, count| {
                 let of = match statement {
                     wire::StatementRef::Query(query) => Of::Text(query),
-                    wire::StatementRef::Prepared(id) => Of::Known(place.place(backend, id, known)?),
+                    wire::StatementRef::Prepared(id) => {
+                        Of::Known(place.place(backend, id, may_block, known)?)
+                    }
                 };
                 statements.push((of, count));
                 Ok::<(), Failure>(())
@@ -318,7 +320,7 @@ impl Desk<'_> {
             match of {
                 Of::Text(query) => entries.push(BatchEntry::Query(query, own)),
                 Of::Known(at) => {
-                    entries.extend(known.get(at).map(|prepared| BatchEntry::Prepared(prepared, own)));
+                    entries.extend(known.taken.get(at).map(|prepared| BatchEntry::Prepared(prepared, own)));
                 }
             }
         }
@@ -346,6 +348,9 @@ impl Desk<'_> {
     }
 
     fn prepare(&mut self, prepare: &wire::Prepare<'_>) -> Result<Reply, Failure> {
+        if !self.caller.may_block && prepare.query.len() > ANALYSED_AT_ONCE_BYTES {
+            return Err(Failure::Cql(CqlError::WouldBlock));
+        }
         let keyspace = prepare.keyspace.or(self.caller.keyspace);
         let prepared = self.caller.backend.prepare(prepare.query, keyspace, self.caller.identity)?;
         let variables = specs(&prepared.markers);

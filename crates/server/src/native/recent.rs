@@ -1,6 +1,7 @@
 //! The prepared statements that a thread has run lately: kept by itself, so that a request does not go to where all threads
 //! go for them, nor count itself among the holders of a statement that others hold.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use super::answer::Failure;
 
 /// Statements of one thread.
 const KEPT_MAX: usize = 8;
+/// Statements of a batch among which one is looked for one by one; beyond, by hash.
+const SCANNED_MAX: usize = 16;
 /// Uses after which the backend is asked all the same: it keeps what is asked for.
 const USES_MAX: u32 = 64;
 
@@ -27,6 +30,13 @@ pub(super) struct Taken {
     uses: u32,
 }
 
+/// The prepared statements of a batch, each once.
+#[derive(Default)]
+pub(super) struct OfBatch {
+    pub taken: Vec<Taken>,
+    places: HashMap<StatementId, usize>,
+}
+
 impl Deref for Taken {
     type Target = Prepared;
 
@@ -37,14 +47,17 @@ impl Deref for Taken {
 
 impl Recent {
     /// A statement by the id of a request, or the UNPREPARED that makes the driver prepare it again. One that was analysed
-    /// under another schema than the present one is asked for anew.
-    pub fn take(&mut self, backend: &dyn Backend, id: &[u8]) -> Result<Taken, Failure> {
+    /// under another schema than the present one is asked for anew, and where this thread may not wait only if that is quick.
+    pub fn take(&mut self, backend: &dyn Backend, id: &[u8], may_block: bool) -> Result<Taken, Failure> {
         if let Some(at) = self.kept.iter().position(|kept| kept.id == *id) {
             let mut taken = self.kept.swap_remove(at);
             taken.uses += 1;
             if taken.uses < USES_MAX && taken.is_of_epoch(backend.schema_epoch()) {
                 return Ok(taken);
             }
+        }
+        if !may_block && StatementId::try_from(id).is_ok_and(|id| !backend.has_at_hand(&id)) {
+            return Err(Failure::Cql(CqlError::WouldBlock));
         }
         Ok(Taken { statement: prepared(backend, id)?, uses: 0 })
     }
@@ -55,12 +68,22 @@ impl Recent {
         &mut self,
         backend: &dyn Backend,
         id: &[u8],
-        taken: &mut Vec<Taken>,
+        may_block: bool,
+        of_batch: &mut OfBatch,
     ) -> Result<usize, Failure> {
-        if let Some(at) = taken.iter().rposition(|taken| taken.id == *id) {
-            return Ok(at);
+        let OfBatch { taken, places } = of_batch;
+        let near = taken.len().saturating_sub(SCANNED_MAX);
+        if let Some(at) = taken.iter().skip(near).rposition(|taken| taken.id == *id) {
+            return Ok(near + at);
         }
-        taken.push(self.take(backend, id)?);
+        if near > 0
+            && let Some(at) = places.get(id)
+        {
+            return Ok(*at);
+        }
+        let new = self.take(backend, id, may_block)?;
+        places.insert(new.id, taken.len());
+        taken.push(new);
         Ok(taken.len() - 1)
     }
 

@@ -25,6 +25,9 @@ use super::session::{CQL_VERSION, Session, Stage};
 /// What a client is told of a request that panicked.
 pub(super) const PANICKED: &str = "internal error, a bug; the server's log has its place";
 
+/// Longest body of a request that a listener's thread answers by itself: some milliseconds of copying.
+const BODY_AT_ONCE_BYTES: usize = 1 << 20;
+
 /// What a request was to its frame's reader.
 pub(super) enum Handled {
     /// It was decoded, whatever the answer.
@@ -270,7 +273,7 @@ impl Requests {
             self.away_count += 1;
             self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
         } else {
-            let text = "Too many reads wait for the disk; try again later";
+            let text = "Too many requests wait for the disk or for a thread; try again later";
             self.note_overload(text);
             let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
             self.put(&Outgoing::Error(&message), &head, tools);
@@ -302,7 +305,11 @@ impl Requests {
         };
         let scope = Scope::begin(Share::Requests, Waits::Never);
         let start = self.output.envelopes().len();
-        let ran = contain(|| answer(&caller, head, request, tools, self.output.envelopes()));
+        // What is long is not even begun here: to copy its values takes time enough.
+        let ran = match body.len() > BODY_AT_ONCE_BYTES {
+            true => Ok(Reply::WouldBlock),
+            false => contain(|| answer(&caller, head, request, tools, self.output.envelopes())),
+        };
         let Ok(reply) = ran else { return self.panicked(start, &head, tools) };
         drop(scope);
         self.output.appended();

@@ -235,6 +235,22 @@ impl Restriction {
         matches!(self.test, Test::Contains { .. })
     }
 
+    /// Takes over another's tests where both ask for what a collection contains: one of many relations on a column costs no
+    /// more than the first. `false`: they are to be merged.
+    pub(super) fn adds(&mut self, other: &Restriction) -> bool {
+        let (
+            Test::Contains { values, keys, entries },
+            Test::Contains { values: more_values, keys: more_keys, entries: more_entries },
+        ) = (&mut self.test, &other.test)
+        else {
+            return false;
+        };
+        values.extend(more_values.iter().cloned());
+        keys.extend(more_keys.iter().cloned());
+        entries.extend(more_entries.iter().cloned());
+        true
+    }
+
     /// This and another restriction of some of the same columns, as one.
     ///
     /// # Errors

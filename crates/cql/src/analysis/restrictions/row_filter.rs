@@ -38,6 +38,7 @@ struct Expression {
 #[derive(Debug)]
 enum BoundTest {
     Equal(Vec<u8>),
+    /// One of these, in their order.
     In(Vec<Vec<u8>>),
     /// Greater or less than, and whether equal will do.
     Greater(Vec<u8>, bool),
@@ -105,6 +106,7 @@ impl BoundFilter {
                     let Some(value) = value else { break };
                     values.push(value.into_owned());
                 }
+                values.sort_unstable_by(|a, b| column.ty.compare(a, b));
                 self.add(column, BoundTest::In(values));
                 Ok(())
             }
@@ -198,7 +200,10 @@ impl Expression {
                 (!analyzer.is_of_addresses() || self.test.holds(ty, value, Cow::Borrowed))
                     && self.test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with))
             }
-            None => self.test.holds(ty, value, Cow::Borrowed),
+            None => match &self.test {
+                BoundTest::In(all) => all.binary_search_by(|with| ty.compare(with, value)).is_ok(),
+                test => test.holds(ty, value, Cow::Borrowed),
+            },
         })
     }
 

@@ -41,6 +41,12 @@ impl RestrictionSet {
             self.place(&restriction.columns.clone(), restriction);
             return Ok(());
         }
+        if let [only] = existing[..]
+            && let Some(found) = self.restrictions.get_mut(only)
+            && found.adds(&restriction)
+        {
+            return Ok(());
+        }
         let merged: Result<Vec<Restriction>> =
             existing.iter().map(|index| self.restrictions[*index].merge(&restriction)).collect();
         for merged in merged? {
@@ -99,8 +105,8 @@ impl RestrictionSet {
 
     /// The restricted column behind this one.
     pub(super) fn name_after(&self, column: &Column) -> Option<&Arc<str>> {
-        let behind = self.by_column.iter().find(|(key, _)| order(key, column) == Ordering::Greater);
-        behind.map(|((_, name), _)| name)
+        let at = self.by_column.partition_point(|(key, _)| order(key, column) != Ordering::Greater);
+        self.by_column.get(at).map(|((_, name), _)| name)
     }
 
     pub(super) fn has_in(&self) -> bool {

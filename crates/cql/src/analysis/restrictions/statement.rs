@@ -152,26 +152,27 @@ impl Restrictions {
     }
 
     fn add_clustering(&mut self, new: Restriction, allow_filtering: bool) -> Result<()> {
-        let before = self.clustering.clone();
-        self.clustering.add(new.clone())?;
-        let Some(last) = before.last().filter(|_| !allow_filtering && !self.indexes.support(&new)) else {
-            return Ok(());
-        };
-        let (new_start, last_start) = (new.first(), last.first());
-        if last.is_slice() && new_start.position > last_start.position {
-            return invalid(format!(
-                "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-                new_start.name, last_start.name
-            ));
-        }
-        if new_start.position < last_start.position && new.is_slice() {
-            let next = before.name_after(new_start).unwrap_or(&last_start.name);
-            return invalid(format!(
-                "PRIMARY KEY column \"{next}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-                new_start.name
-            ));
-        }
-        Ok(())
+        // What stands in the way is told only of a restriction that goes with those of its own columns.
+        let refused = self.clustering.last().filter(|_| !allow_filtering && !self.indexes.support(&new));
+        let refused = refused.and_then(|last| {
+            let (new_start, last_start) = (new.first(), last.first());
+            if last.is_slice() && new_start.position > last_start.position {
+                return Some(format!(
+                    "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                    new_start.name, last_start.name
+                ));
+            }
+            if new_start.position < last_start.position && new.is_slice() {
+                let next = self.clustering.name_after(new_start).unwrap_or(&last_start.name);
+                return Some(format!(
+                    "PRIMARY KEY column \"{next}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                    new_start.name
+                ));
+            }
+            None
+        });
+        self.clustering.add(new)?;
+        refused.map_or(Ok(()), invalid)
     }
 
     fn check(&mut self, clause: WhereClause<'_>) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::functions::{Found, quoted_name};
 use crate::syntax::ast::Selectable;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
+use std::collections::HashSet;
 
 /// How rows are grouped: by partition, by the first clustering columns, and perhaps by what a function makes of the last
 /// of those.
@@ -63,6 +64,7 @@ impl Selection {
             aggregates: Vec::new(),
             used: Vec::new(),
             used_names: Vec::new(),
+            seen: HashSet::new(),
         };
         let mut key = table.partition_key.iter().chain(&table.clustering);
         let mut clustering = 0;

@@ -17,6 +17,7 @@ use crate::syntax::ast::{
 use crate::syntax::print_type;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{Assignment, CqlType, UserType};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Something selected.
@@ -64,6 +65,7 @@ pub(super) struct Finder<'a, 's> {
 impl<'a> Finder<'a, '_> {
     /// A selectable with everything in it found.
     pub(super) fn node(&self, selectable: &'a Selectable<'a>) -> Result<Node<'a>> {
+        self.scope.work.step()?;
         Ok(match selectable {
             Selectable::Column(name) => Node::Column(existing_column(self.table, name)?),
             Selectable::Term(term) => Node::Term(term),
@@ -95,8 +97,11 @@ impl<'a> Finder<'a, '_> {
             Selectable::List(items, _) => Node::Array(self.nodes(items)?),
             Selectable::Set(items, _) => Node::Set(self.nodes(items)?),
             Selectable::MapOrUdt(pairs, _) => {
-                let entries: Result<Vec<_>> = pairs.iter().map(|pair| self.entry(pair)).collect();
-                Node::MapOrUdt(entries?)
+                let mut entries = Vec::with_capacity(pairs.len());
+                for pair in pairs {
+                    entries.push(self.entry(pair)?);
+                }
+                Node::MapOrUdt(entries)
             }
             Selectable::Hint(hint, _) => {
                 let inner = self.node(&hint.1)?;
@@ -128,7 +133,12 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn nodes(&self, selectables: &'a [Selectable<'a>]) -> Result<Vec<Node<'a>>> {
-        selectables.iter().map(|selectable| self.node(selectable)).collect()
+        // A loop, here and below: the frames of adapters would stand in the stack once a level.
+        let mut nodes = Vec::with_capacity(selectables.len());
+        for selectable in selectables {
+            nodes.push(self.node(selectable)?);
+        }
+        Ok(nodes)
     }
 
     fn entry(&self, (key, value): &'a (Selectable<'a>, Selectable<'a>)) -> Result<Entry<'a>> {
@@ -221,8 +231,11 @@ impl<'a> Node<'a> {
             Node::Slice(inner, ..) => of(inner).filter(is_collection),
             Node::Group(items) if items.len() == 1 => None,
             Node::Group(items) => {
-                let types: Option<Vec<CqlType>> = items.iter().map(of).collect();
-                types.map(|types| CqlType::Tuple(types.into()))
+                let mut types = Vec::with_capacity(items.len());
+                for item in items {
+                    types.push(of(item)?);
+                }
+                Some(CqlType::Tuple(types.into()))
             }
             Node::Array(items) => {
                 let element = items.iter().find_map(of)?.into();
@@ -241,7 +254,7 @@ impl<'a> Node<'a> {
         if items.is_empty() {
             return Assignment::Weak;
         }
-        let part = receiver.part(format!("value({})", receiver.name), ty.clone());
+        let part = receiver.tested_part(ty);
         combine(items.iter().map(|item| item.test(&part, scope)))
     }
 }
@@ -252,9 +265,7 @@ impl Testable for Node<'_> {
         match (self, ty) {
             (Node::Term(term), _) => test_assignment(term, receiver, scope),
             (Node::Group(items), CqlType::Tuple(types)) => {
-                let part = |(item, ty): (&Node<'_>, &CqlType)| {
-                    item.test(&receiver.part(receiver.name.to_string(), ty.clone()), scope)
-                };
+                let part = |(item, ty): (&Node<'_>, &CqlType)| item.test(&receiver.tested_part(ty), scope);
                 let parts = combine(items.iter().zip(types.iter()).map(part));
                 if items.len() > types.len() || parts == Assignment::Refused {
                     return Assignment::Refused;
@@ -271,8 +282,7 @@ impl Testable for Node<'_> {
             (Node::Array(_) | Node::Set(_), _) => Assignment::Refused,
             (Node::MapOrUdt(entries), CqlType::Udt(udt)) => test_fields(entries, udt, receiver, scope),
             (Node::MapOrUdt(entries), CqlType::Map { key, value, .. }) => {
-                let key_spec = receiver.part(format!("key({})", receiver.name), (**key).clone());
-                let value_spec = receiver.part(format!("value({})", receiver.name), (**value).clone());
+                let (key_spec, value_spec) = (receiver.tested_part(key), receiver.tested_part(value));
                 combine(entries.iter().flat_map(|entry| {
                     // A key that is no column is refused where the map is made, by its name.
                     let key = entry.key.as_ref().map_or(Assignment::Weak, |key| key.test(&key_spec, scope));
@@ -292,8 +302,11 @@ impl Testable for Node<'_> {
         match self {
             Node::Term(term) => compatible_type(term, keyspace, scope),
             Node::Group(items) if items.len() > 1 => {
-                let types: Option<Vec<CqlType>> = items.iter().map(of).collect();
-                types.map(|types| CqlType::Tuple(types.into()))
+                let mut types = Vec::with_capacity(items.len());
+                for item in items {
+                    types.push(of(item)?);
+                }
+                Some(CqlType::Tuple(types.into()))
             }
             Node::Array(items) => {
                 let element = common_type(items.iter().filter_map(of).collect())?.into();
@@ -351,13 +364,10 @@ impl Entry<'_> {
 }
 
 fn test_fields(entries: &[Entry<'_>], udt: &UserType, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
+    let fields: HashMap<&str, &CqlType> = udt.fields.iter().map(|(name, ty)| (&**name, ty)).collect();
     let refused = entries.iter().any(|entry| {
-        let found =
-            entry.field.and_then(|name| udt.fields.iter().find(|(field, _)| **field == *name.as_str()));
-        found.is_some_and(|(name, ty)| {
-            let part = receiver.part(format!("{}.{name}", receiver.name), ty.clone());
-            entry.value.test(&part, scope) == Assignment::Refused
-        })
+        let found = entry.field.and_then(|name| fields.get(name.as_str()));
+        found.is_some_and(|ty| entry.value.test(&receiver.tested_part(ty), scope) == Assignment::Refused)
     });
     if refused { Assignment::Refused } else { Assignment::Weak }
 }

@@ -14,6 +14,7 @@ use crate::functions::{Found, Testable, lookup};
 use crate::syntax::ast::{self, Native, Pos, Select, Selectors, TimeFunction};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{Assignment, CqlType};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Something selected with its type and what its output column is called.
@@ -34,6 +35,8 @@ pub(super) struct Typing<'a, 's> {
     pub(super) used: Vec<Source>,
     /// Names of the columns that are used.
     pub(super) used_names: Vec<Arc<str>>,
+    /// The same, to be looked up.
+    pub(super) seen: HashSet<Arc<str>>,
 }
 
 impl Selection {
@@ -55,6 +58,7 @@ impl Selection {
             aggregates: Vec::new(),
             used: Vec::new(),
             used_names: Vec::new(),
+            seen: HashSet::new(),
         };
         let mut columns = Vec::new();
         let mut described = Vec::new();
@@ -123,7 +127,7 @@ impl<'a> Typing<'a, '_> {
 
     fn source(&mut self, column: &Column) -> Source {
         let source = Source::of(column);
-        if !self.used.contains(&source) {
+        if self.seen.insert(column.name.clone()) {
             self.used.push(source.clone());
             self.used_names.push(column.name.clone());
         }

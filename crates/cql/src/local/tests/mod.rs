@@ -2,6 +2,7 @@
 
 mod answers;
 mod crash;
+mod depth;
 mod explain;
 mod features;
 mod harness;

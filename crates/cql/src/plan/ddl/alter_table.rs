@@ -1,16 +1,17 @@
 //! ALTER TABLE.
 
 use super::change::DdlSettings;
-use super::create_table::invalid;
+use super::create_table::{check_count, invalid};
 use super::index::dependents;
 use super::mask;
 use super::options::{check_names, table_options};
 use super::properties::Properties;
-use crate::analysis::{resolve_type_in, undefined_column};
+use crate::analysis::{Resolver, undefined_column};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{AlterTable, ColumnDef, Ident, Mask, TableChange};
 use helenus_model::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table};
 use helenus_model::types::{CqlType, quote_identifier};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// ALTER TABLE. `now_us` is when dropped columns are gone, if the statement does not say.
@@ -42,20 +43,32 @@ pub(super) fn alter(
             set_mask(column, *if_exists, mask.as_ref(), (&mut changed, &before))?;
         }
         TableChange::Add { if_not_exists, columns } => {
+            let mut names: HashSet<Arc<str>> = changed.columns().map(|column| column.name.clone()).collect();
+            let types = Resolver::new(present);
             for column in columns {
-                add(column, *if_not_exists, (&**present, &before), &mut changed)?;
+                if names.contains(column.name.as_str()) && *if_not_exists {
+                    continue;
+                }
+                add(column, (&names, &types, &before), &mut changed)?;
+                names.insert(column.name.as_str().into());
+                check_count(usize::from(changed.next_column_id) + names.len(), name)?;
             }
             changed.arrange();
         }
         TableChange::Drop { if_exists, columns, timestamp_us } => {
+            let mut gone = HashSet::new();
             for column in columns {
-                drop(column, *if_exists, timestamp_us.unwrap_or(now_us), &mut changed)?;
+                drop(column, *if_exists, timestamp_us.unwrap_or(now_us), (&mut changed, &mut gone))?;
             }
+            changed.statics.retain(|column| !gone.contains(&column.name));
+            changed.regulars.retain(|column| !gone.contains(&column.name));
         }
         TableChange::Rename { if_exists, names } => {
+            let last: HashMap<&str, &Ident<'_>> =
+                names.iter().map(|(from, to)| (from.as_str(), to)).collect();
             for (from, to) in names {
                 // A column that is renamed twice gets the last name.
-                if names.iter().rfind(|(other, _)| other == from).is_some_and(|(_, last)| last == to) {
+                if last.get(from.as_str()).is_some_and(|last| *last == to) {
                     rename(from, to, *if_exists, &mut changed)?;
                 }
             }
@@ -122,22 +135,17 @@ fn drop_compact_storage(enabled: bool, table: &mut Table) -> Result<()> {
 
 fn add(
     def: &ColumnDef<'_>,
-    if_not_exists: bool,
-    (keyspace, schema): (&Keyspace, &Schema),
+    (names, types, schema): (&HashSet<Arc<str>>, &Resolver<'_>, &Schema),
     table: &mut Table,
 ) -> Result<()> {
     let name = def.name.as_str();
-    let ty = resolve_type_in(&def.data_type, keyspace)?;
+    let ty = types.resolved(&def.data_type)?;
     let mask = match &def.mask {
         None => None,
-        Some(given) => Some(mask::prepare(given, (name, &ty), (&keyspace.name, &table.name), schema)?),
+        Some(given) => Some(mask::prepare(given, (name, &ty), (&table.keyspace, &table.name), schema)?),
     };
-    if table.column(name).is_some() {
-        return if if_not_exists {
-            Ok(())
-        } else {
-            invalid(format!("Column with name '{name}' already exists"))
-        };
+    if names.contains(name) {
+        return invalid(format!("Column with name '{name}' already exists"));
     }
     if table.is_compact() {
         return invalid("Cannot add new column to a COMPACT STORAGE table");
@@ -184,9 +192,6 @@ fn add(
         (false, true) => return Err(text("non counter", "counter")),
         _ => {}
     }
-    if table.next_column_id == u16::MAX {
-        return invalid(format!("table {} has had as many columns as it can", table.name));
-    }
     let column = Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED };
     table.masks.extend(mask.map(|mask| (column.name.clone(), mask)));
     match kind {
@@ -196,8 +201,15 @@ fn add(
     Ok(())
 }
 
-fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -> Result<()> {
-    let Some(column) = table.column(name.as_str()).cloned() else {
+/// Drops a column, which is put into `gone`; the caller takes all of them out together.
+fn drop(
+    name: &Ident<'_>,
+    if_exists: bool,
+    dropped_us: i64,
+    (table, gone): (&mut Table, &mut HashSet<Arc<str>>),
+) -> Result<()> {
+    let found = if gone.contains(name.as_str()) { None } else { table.column(name.as_str()).cloned() };
+    let Some(column) = found else {
         if if_exists {
             return Ok(());
         }
@@ -221,8 +233,7 @@ fn drop(name: &Ident<'_>, if_exists: bool, dropped_us: i64, table: &mut Table) -
         // Cassandra breaks over it inside: the table would have no value.
         return Err(CqlError::Server("java.lang.AssertionError".into()));
     }
-    table.statics.retain(|other| other.name != column.name);
-    table.regulars.retain(|other| other.name != column.name);
+    gone.insert(column.name.clone());
     table.masks.remove(&column.name);
     let dropped = DroppedColumn { name: column.name.clone(), ty: column.ty, kind: column.kind, dropped_us };
     table.dropped.insert(column.name, dropped);

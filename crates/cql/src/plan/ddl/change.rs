@@ -10,7 +10,8 @@ use crate::analysis::Scope;
 use crate::error::{CqlError, Result};
 use crate::guardrails::Guarded;
 use crate::syntax::ast::{QualifiedName, StatementKind};
-use crate::syntax::{ast, parse, print};
+use crate::syntax::{ast, parse, parse_within, print};
+use crate::work::Work;
 use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
 use helenus_model::schema::{Schema, TableOptions};
 use std::fmt;
@@ -128,9 +129,11 @@ impl DdlPlan {
         &self,
         database: &Database,
         settings: &DdlSettings,
+        work: &Work<'_>,
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<DdlOutcome> {
-        let mut statement = parse(&self.text)?;
+        let mut statement =
+            parse_within(&self.text, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
@@ -149,6 +152,8 @@ impl DdlPlan {
             if let Some(guardrails) = &guardrails {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
             }
+            // The last moment at which it can end with nothing done.
+            work.look()?;
             Ok(next)
         });
         let (mut changes, ticket) = changed.map_err(|error| match error {

@@ -4,13 +4,13 @@ use super::change::DdlSettings;
 use super::mask;
 use super::options::{check_names, new_table_options};
 use super::properties::Properties;
+use crate::analysis::Resolver;
 use crate::analysis::references_duration;
-use crate::analysis::resolve_type_in;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{CreateTable, Ident, PrimaryKey};
 use helenus_model::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -24,28 +24,47 @@ pub(super) fn invalid<T>(message: impl Into<String>) -> Result<T> {
 /// What `CreateTableStatement.Raw` refuses before there is a schema to look at.
 pub(super) fn check_raw(statement: &CreateTable<'_>) -> Result<()> {
     let table = name_text(statement);
-    for (index, column) in statement.columns.iter().enumerate() {
-        if statement.columns.iter().take(index).any(|other| other.name == column.name) {
-            return invalid(format!(
-                "Duplicate column '{}' declaration for table '{table}'",
-                column.name.as_str()
-            ));
-        }
+    if let Some(name) = repeated(statement.columns.iter().map(|column| column.name.as_str())) {
+        return invalid(format!("Duplicate column '{name}' declaration for table '{table}'"));
     }
     let order = &statement.options.clustering_order;
-    for (index, (column, _)) in order.iter().enumerate() {
-        if order.iter().take(index).any(|(other, _)| other == column) {
-            return invalid(format!(
-                "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{table}'",
-                column.as_str()
-            ));
-        }
+    if let Some(name) = repeated(order.iter().map(|(column, _)| column.as_str())) {
+        return invalid(format!(
+            "Duplicate column '{name}' in CLUSTERING ORDER BY clause for table '{table}'"
+        ));
     }
+    check_count(statement.columns.len(), table.as_str())?;
     match statement.primary_keys.len() {
         0 => invalid(format!("No PRIMARY KEY specifed for table '{table}' (exactly one required)")),
+        1 if statement.primary_keys.iter().any(|key| key.clustering.len() > CLUSTERING_MAX) => {
+            invalid(format!(
+                "Table '{table}' cannot have more than {CLUSTERING_MAX} clustering columns; put some of them into a frozen tuple"
+            ))
+        }
         1 => Ok(()),
         _ => invalid(format!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)")),
     }
+}
+
+/// Clustering columns that a table can have. Every comparison of two rows may walk all of them; no schema comes near it.
+const CLUSTERING_MAX: usize = u8::MAX as usize;
+
+/// The first name that was there before.
+pub(super) fn repeated<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(*name))
+}
+
+/// Refuses more columns than a table can number. Cassandra has no bound, and warns of a hundred.
+pub(super) fn check_count(count: usize, table: &str) -> Result<()> {
+    // A compact table has up to two more than were named.
+    if count + 2 > Table::COLUMNS_MAX {
+        return invalid(format!(
+            "Table '{table}' cannot have {count} columns; the most are {}",
+            Table::COLUMNS_MAX - 2
+        ));
+    }
+    Ok(())
 }
 
 fn name_text(statement: &CreateTable<'_>) -> String {
@@ -65,8 +84,7 @@ pub(super) fn create(
     if statement.columns.iter().any(|column| column.mask.is_some()) {
         mask::ensure_enabled(settings.masks_columns)?;
     }
-    let before = schema.clone();
-    let Some(present) = schema.keyspaces.get_mut(keyspace) else {
+    let Some(present) = schema.keyspaces.get(keyspace) else {
         return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
     };
     let name = statement.name.name.as_str();
@@ -80,11 +98,12 @@ pub(super) fn create(
             message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
         });
     }
-    let table = Builder { statement, keyspace: present, settings, schema: &before }.table()?;
+    let table = Builder { statement, keyspace: present, settings, schema }.table()?;
     check_name(keyspace, name)?;
-    let mut changed = Keyspace::clone(present);
-    changed.tables.insert(table.name.clone(), Arc::new(table));
-    *present = Arc::new(changed);
+    // In place, where nobody else has the keyspace: a text of many tables makes them one after another.
+    if let Some(present) = schema.keyspaces.get_mut(keyspace) {
+        Arc::make_mut(present).tables.insert(table.name.clone(), Arc::new(table));
+    }
     Ok(())
 }
 
@@ -170,9 +189,9 @@ impl Builder<'_> {
     }
 
     fn column_types(&self) -> Result<BTreeMap<String, CqlType>> {
-        let mut types = BTreeMap::new();
+        let (mut types, resolver) = (BTreeMap::new(), Resolver::new(self.keyspace));
         for column in &self.statement.columns {
-            types.insert(column.name.as_str().to_owned(), resolve_type_in(&column.data_type, self.keyspace)?);
+            types.insert(column.name.as_str().to_owned(), resolver.resolved(&column.data_type)?);
         }
         let nested = |ty: &CqlType| match ty {
             CqlType::Udt(udt) if !udt.frozen => udt.fields.iter().any(|(_, field)| field.is_multi_cell()),
@@ -186,19 +205,20 @@ impl Builder<'_> {
 
     fn check_key(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
         let table = self.statement.name.name.as_str();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen = HashSet::new();
+        let statics: HashSet<&str> =
+            self.statement.columns.iter().filter(|def| def.is_static).map(|def| def.name.as_str()).collect();
         for column in key.partition.iter().chain(&key.clustering).map(Ident::as_str) {
             let Some(ty) = types.get(column) else {
                 return invalid(format!(
                     "Unknown column '{column}' referenced in PRIMARY KEY for table '{table}'"
                 ));
             };
-            if seen.contains(&column) {
+            if !seen.insert(column) {
                 return invalid(format!(
                     "Duplicate column '{column}' in PRIMARY KEY clause for table '{table}'"
                 ));
             }
-            seen.push(column);
             if ty.is_multi_cell() {
                 let what =
                     if matches!(ty, CqlType::Udt(_)) { "user-defined type" } else { "collection type" };
@@ -216,7 +236,7 @@ impl Builder<'_> {
             if references_duration(ty) {
                 return invalid(format!("duration type is not supported for PRIMARY KEY column '{column}'"));
             }
-            if self.statement.columns.iter().any(|def| def.is_static && def.name.as_str() == column) {
+            if statics.contains(column) {
                 return invalid(format!("Static column '{column}' cannot be part of the PRIMARY KEY"));
             }
         }
@@ -225,11 +245,9 @@ impl Builder<'_> {
 
     fn check_order(&self, key: &PrimaryKey<'_>) -> Result<()> {
         let order = &self.statement.options.clustering_order;
-        let strangers: Vec<&str> = order
-            .iter()
-            .map(|(column, _)| column.as_str())
-            .filter(|column| !key.clustering.iter().any(|clustering| clustering.as_str() == *column))
-            .collect();
+        let known: HashSet<&str> = key.clustering.iter().map(Ident::as_str).collect();
+        let named = order.iter().map(|(column, _)| column.as_str());
+        let strangers: Vec<&str> = named.filter(|column| !known.contains(column)).collect();
         if !strangers.is_empty() {
             return invalid(format!(
                 "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering \
@@ -256,11 +274,9 @@ impl Builder<'_> {
 
     /// Refuses what compact tables have no place for (`validateCompactTable`).
     fn check_compact(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
-        let is_key = |name: &str| {
-            let mut columns = key.partition.iter().chain(&key.clustering);
-            columns.any(|column| column.as_str() == name)
-        };
-        let others: Vec<&str> = types.keys().map(String::as_str).filter(|name| !is_key(name)).collect();
+        let keys = names_of(key);
+        let others: Vec<&str> =
+            types.keys().map(String::as_str).filter(|name| !keys.contains(name)).collect();
         if others.iter().any(|name| types.get(*name).is_some_and(CqlType::is_multi_cell)) {
             return invalid("Non-frozen collections and UDTs are not supported with COMPACT STORAGE");
         }
@@ -298,9 +314,8 @@ impl Builder<'_> {
         if !has_counters {
             return Ok(());
         }
-        let is_key =
-            |name: &str| key.partition.iter().chain(&key.clustering).any(|column| column.as_str() == name);
-        if types.iter().any(|(name, ty)| *ty != CqlType::Counter && !is_key(name)) {
+        let keys = names_of(key);
+        if types.iter().any(|(name, ty)| *ty != CqlType::Counter && !keys.contains(name.as_str())) {
             return invalid("Cannot mix counter and non counter columns in the same table");
         }
         if default_ttl_s > 0 {
@@ -323,10 +338,12 @@ impl Builder<'_> {
                 table.partition_key.push(column(name, ColumnKind::PartitionKey, position, ty));
             }
         }
-        let order = &self.statement.options.clustering_order;
+        let order = self.statement.options.clustering_order.iter();
+        let descending: HashSet<&str> =
+            order.filter(|(_, descends)| *descends).map(|(column, _)| column.as_str()).collect();
         for (position, name) in key.clustering.iter().map(Ident::as_str).enumerate() {
             if let Some(ty) = types.remove(name) {
-                let descends = order.iter().any(|(column, descends)| column.as_str() == name && *descends);
+                let descends = descending.contains(name);
                 let found = column(name, ColumnKind::Clustering, position, ty);
                 table.clustering.push(Column { reversed: descends, ..found });
             }
@@ -341,6 +358,11 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// The columns of a primary key.
+fn names_of<'k>(key: &'k PrimaryKey<'_>) -> HashSet<&'k str> {
+    key.partition.iter().chain(&key.clustering).map(Ident::as_str).collect()
 }
 
 /// Adds the columns that a compact table has without having been told: a clustering and a value for names that nobody

@@ -8,6 +8,7 @@ use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable,
 use crate::error::Result;
 use crate::functions::{CallPlace, Found, Testable, lookup};
 use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
+use crate::work::UNBOUNDED;
 use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
 use helenus_model::types::{Assignment, CqlType, to_cql_literal};
 use std::borrow::Cow;
@@ -44,7 +45,7 @@ pub(super) fn prepare(
     let shown = shown(&name, arguments);
     let schema = Arc::new(schema.clone());
     let memo = Memo::default();
-    let scope = Scope { schema: &schema, keyspace: Some(keyspace), memo: &memo };
+    let scope = Scope { schema: &schema, keyspace: Some(keyspace), memo: &memo, work: &UNBOUNDED };
     let place = CallPlace { keyspace: keyspace.into(), table: table.into(), ty: Some(ty.clone()) };
     let value = OfType(ty);
     let operands: Vec<Operand<'_, '_>> = arguments.iter().map(Operand::Term).collect();

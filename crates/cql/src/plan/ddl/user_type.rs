@@ -1,17 +1,18 @@
 //! CREATE, ALTER and DROP TYPE.
 
-use super::create_table::invalid;
-use crate::analysis::resolve_type_in;
+use super::create_table::{invalid, repeated};
+use crate::analysis::{Resolver, resolve_type_in};
 use crate::error::Result;
 use crate::syntax::ast::{AlterType, CreateType, DataType, DataTypeKind, Ident, Native, TypeChange};
 use crate::syntax::print_type;
-use helenus_model::schema::{Keyspace, Schema, Table};
-use helenus_model::types::{CqlType, UserType};
+use helenus_model::schema::{Column, Keyspace, Schema, Table};
+use helenus_model::types::{CqlType, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, UserType};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// CREATE TYPE.
 pub(super) fn create(statement: &CreateType<'_>, keyspace: &str, schema: &mut Schema) -> Result<()> {
-    let Some(present) = schema.keyspaces.get_mut(keyspace) else {
+    let Some(present) = schema.keyspaces.get(keyspace) else {
         return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
     };
     let name = statement.name.name.as_str();
@@ -21,22 +22,22 @@ pub(super) fn create(statement: &CreateType<'_>, keyspace: &str, schema: &mut Sc
         }
         return invalid(format!("A user type with name '{name}' already exists"));
     }
-    for (index, (field, _)) in statement.fields.iter().enumerate() {
-        if statement.fields.iter().take(index).any(|(other, _)| other == field) {
-            return invalid(format!("Duplicate field name '{}' in type '{name}'", field.as_str()));
-        }
+    if let Some(field) = repeated(statement.fields.iter().map(|(field, _)| field.as_str())) {
+        return invalid(format!("Duplicate field name '{field}' in type '{name}'"));
     }
     for (_, written) in &statement.fields {
         check_field(written)?;
     }
     let mut fields = Vec::with_capacity(statement.fields.len());
+    let types = Resolver::new(present);
     for (field, written) in &statement.fields {
-        fields.push((Arc::from(field.as_str()), resolve_type_in(written, present)?));
+        fields.push((Arc::from(field.as_str()), types.resolved(written)?));
     }
     let ty = UserType { keyspace: present.name.clone(), name: name.into(), fields, frozen: false };
-    let mut changed = Keyspace::clone(present);
-    changed.types.insert(ty.name.clone(), Arc::new(ty));
-    *present = Arc::new(changed);
+    check_bounds(&ty, present, &ty)?;
+    if let Some(present) = schema.keyspaces.get_mut(keyspace) {
+        Arc::make_mut(present).types.insert(ty.name.clone(), Arc::new(ty));
+    }
     Ok(())
 }
 
@@ -70,9 +71,30 @@ pub(super) fn alter(statement: &AlterType<'_>, keyspace: &str, schema: &mut Sche
         TypeChange::Rename { if_exists, names } => rename_fields(names, *if_exists, &mut changed)?,
     }
     if changed != *ty {
-        *present = Arc::new(with_type(present, Arc::new(changed)));
+        let next = with_type(present, Arc::new(changed));
+        let name = &ty.name;
+        for used in next.types.values() {
+            check_bounds(used, &next, &ty)?;
+        }
+        let grown = |column: &&Column| column.ty.has_parts() && !column.ty.is_bounded();
+        if let Some(column) = next.tables.values().flat_map(|table| table.columns()).find(grown) {
+            return invalid(format!("Cannot change type {name}: column {} would nest too deep", column.name));
+        }
+        *present = Arc::new(next);
     }
     Ok(())
+}
+
+/// Refuses a type that could stand in no column: with a collection around it, as user-defined types mostly stand.
+fn check_bounds(ty: &UserType, keyspace: &Keyspace, changed: &UserType) -> Result<()> {
+    let element = CqlType::Udt(Arc::new(ty.clone()));
+    if (CqlType::List { element: Arc::new(element), frozen: true }).is_bounded() {
+        return Ok(());
+    }
+    invalid(format!(
+        "Type {}.{} would nest too deep or have too many parts by {}: at most {TYPE_DEPTH_MAX} levels and {TYPE_PARTS_MAX} types are possible",
+        keyspace.name, ty.name, changed.name
+    ))
 }
 
 fn add_field(
@@ -134,9 +156,10 @@ fn full_text(written: &DataType<'_>, keyspace: &str) -> String {
 }
 
 fn rename_fields(names: &[(Ident<'_>, Ident<'_>)], if_exists: bool, ty: &mut UserType) -> Result<()> {
-    let before = ty.fields.clone();
+    let before: HashMap<Arc<str>, usize> =
+        ty.fields.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
     for (from, to) in names {
-        match before.iter().position(|(name, _)| &**name == from.as_str()) {
+        match before.get(from.as_str()).copied() {
             Some(index) => {
                 if let Some(field) = ty.fields.get_mut(index) {
                     field.0 = to.as_str().into();
@@ -153,10 +176,8 @@ fn rename_fields(names: &[(Ident<'_>, Ident<'_>)], if_exists: bool, ty: &mut Use
             }
         }
     }
-    for (index, (name, _)) in ty.fields.iter().enumerate() {
-        if ty.fields.iter().take(index).any(|(other, _)| other == name) {
-            return invalid(format!("Duplicate field name {name} in type {}", ty.keyspace));
-        }
+    if let Some(name) = repeated(ty.fields.iter().map(|(name, _)| &**name)) {
+        return invalid(format!("Duplicate field name {name} in type {}", ty.keyspace));
     }
     Ok(())
 }
@@ -240,7 +261,7 @@ fn replaced(ty: &CqlType, new: &Arc<UserType>) -> CqlType {
         CqlType::Udt(udt) => {
             let fields = if udt.name == new.name { &new.fields } else { &udt.fields };
             let fields = fields.iter().map(|(name, field)| (name.clone(), replaced(field, new))).collect();
-            let whole = CqlType::Udt(Arc::new(UserType { fields, ..(**udt).clone() }));
+            let whole = CqlType::Udt(Arc::new(UserType { fields, frozen: false, ..(**udt).clone() }));
             if udt.frozen { whole.freeze() } else { whole }
         }
         CqlType::List { element, frozen } => CqlType::List { element: inner(element), frozen: *frozen },

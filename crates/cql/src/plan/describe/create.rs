@@ -188,16 +188,19 @@ fn dropped(table: &Table, out: &mut String) {
     }
 }
 
-/// Whether a type is, or holds, the user-defined type of this name.
-pub(super) fn mentions(ty: &CqlType, name: &str) -> bool {
+/// Tells the user-defined types that stand in a type, not those within them.
+pub(super) fn names_within<'t>(ty: &'t CqlType, tell: &mut impl FnMut(&'t str)) {
     match ty {
-        CqlType::Udt(udt) => *udt.name == *name || udt.fields.iter().any(|(_, ty)| mentions(ty, name)),
+        CqlType::Udt(udt) => tell(&udt.name),
         CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            mentions(element, name)
+            names_within(element, tell);
         }
-        CqlType::Map { key, value, .. } => mentions(key, name) || mentions(value, name),
-        CqlType::Tuple(types) => types.iter().any(|ty| mentions(ty, name)),
-        _ => false,
+        CqlType::Map { key, value, .. } => {
+            names_within(key, tell);
+            names_within(value, tell);
+        }
+        CqlType::Tuple(types) => types.iter().for_each(|ty| names_within(ty, tell)),
+        _ => {}
     }
 }
 

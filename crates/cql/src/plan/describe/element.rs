@@ -3,6 +3,7 @@
 use super::create;
 use helenus_model::schema::{Index, Keyspace, Table};
 use helenus_model::types::{UserType, quote_identifier};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A thing of the schema.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl<'s> Element<'s> {
 /// In the order of listings: by name, whatever its case.
 pub(super) fn sorted<'s>(elements: impl Iterator<Item = Element<'s>>) -> Vec<Element<'s>> {
     let mut elements: Vec<Element<'s>> = elements.collect();
-    elements.sort_by_key(|element| element.name().to_lowercase());
+    elements.sort_by_cached_key(|element| element.name().to_lowercase());
     elements
 }
 
@@ -62,19 +63,40 @@ pub(super) fn types(keyspace: &Keyspace) -> Vec<Element<'_>> {
     sorted(keyspace.types.values().map(|ty| Element::Type(keyspace, ty)))
 }
 
-/// The types of a keyspace, each behind those it uses (`Types.sortedStream`).
+/// The types of a keyspace, each behind those it uses, otherwise by name (`Types.sortedStream`).
 fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
-    let mut done: Vec<&UserType> = Vec::new();
-    let mut left: Vec<&UserType> = keyspace.types.values().map(|ty| &**ty).collect();
-    while !left.is_empty() {
-        let uses = |ty: &UserType, other: &UserType| {
-            ty.name != other.name && ty.fields.iter().any(|(_, field)| create::mentions(field, &other.name))
-        };
-        let free = left.iter().position(|ty| !left.iter().any(|other| uses(ty, other)));
-        // Types that use each other cannot be made; should they be there, they are shown in the order of their names.
-        done.push(left.remove(free.unwrap_or(0)));
+    let types: Vec<&UserType> = keyspace.types.values().map(|ty| &**ty).collect();
+    let numbers: HashMap<&str, usize> = types.iter().enumerate().map(|(at, ty)| (&*ty.name, at)).collect();
+    // How many types each waits for, and who waits for each.
+    let mut awaited = vec![0_usize; types.len()];
+    let mut waiting = vec![Vec::new(); types.len()];
+    for (number, ty) in types.iter().enumerate() {
+        let mut used = BTreeSet::new();
+        ty.fields
+            .iter()
+            .for_each(|(_, field)| create::names_within(field, &mut |name| _ = used.insert(name)));
+        for of in used.into_iter().filter_map(|name| numbers.get(name).copied()).filter(|of| *of != number) {
+            awaited[number] += 1;
+            waiting[of].push(number);
+        }
     }
-    done.into_iter().map(|ty| Element::Type(keyspace, ty)).collect()
+    let mut free: BTreeSet<usize> = (0..types.len()).filter(|number| awaited[*number] == 0).collect();
+    let mut left: BTreeSet<usize> = (0..types.len()).collect();
+    let mut done = Vec::with_capacity(types.len());
+    // Types that use each other cannot be made; should they be there, they are shown in the order of their names.
+    while let Some(number) = free.pop_first().or_else(|| left.first().copied()) {
+        if !left.remove(&number) {
+            continue;
+        }
+        done.push(number);
+        for behind in &waiting[number] {
+            awaited[*behind] -= 1;
+            if awaited[*behind] == 0 {
+                free.insert(*behind);
+            }
+        }
+    }
+    done.into_iter().filter_map(|number| types.get(number)).map(|ty| Element::Type(keyspace, ty)).collect()
 }
 
 /// A keyspace and all it holds.
@@ -92,23 +114,19 @@ pub(crate) fn statements_of_keyspace(keyspace: &Keyspace) -> Vec<String> {
 
 /// The statements that make a table again, with the types it uses and its indexes.
 pub(crate) fn statements_of_table(keyspace: &Keyspace, table: &Table) -> Vec<String> {
-    let mut used: Vec<&str> = Vec::new();
-    let by_use = types_by_use(keyspace);
-    // A type comes behind those it uses, so going backwards every user is seen before what it uses.
-    for element in by_use.iter().rev() {
-        let Element::Type(_, ty) = *element else { continue };
-        let of_table = table.columns().any(|column| create::mentions(&column.ty, &ty.name))
-            || table.dropped.values().any(|column| create::mentions(&column.ty, &ty.name));
-        let of_types = keyspace
-            .types
-            .values()
-            .filter(|user| used.contains(&&*user.name))
-            .any(|user| user.fields.iter().any(|(_, field)| create::mentions(field, &ty.name)));
-        if of_table || of_types {
-            used.push(&ty.name);
+    let (mut used, mut unseen) = (HashSet::new(), Vec::new());
+    let columns = table.columns().map(|column| &column.ty);
+    for ty in columns.chain(table.dropped.values().map(|column| &column.ty)) {
+        create::names_within(ty, &mut |name| unseen.push(name));
+    }
+    while let Some(name) = unseen.pop() {
+        if let Some(ty) = keyspace.types.get(name).filter(|_| used.insert(name)) {
+            ty.fields
+                .iter()
+                .for_each(|(_, field)| create::names_within(field, &mut |name| unseen.push(name)));
         }
     }
-    let types = by_use.into_iter().filter(|element| used.contains(&element.name()));
+    let types = types_by_use(keyspace).into_iter().filter(|element| used.contains(element.name()));
     let elements = types.chain(with_indexes(Element::Table(keyspace, table)));
     elements.map(|element| element.statement(true)).collect()
 }

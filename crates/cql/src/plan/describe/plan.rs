@@ -124,12 +124,19 @@ impl DescribePlan {
         let shown = elements.iter().skip(first).take(page);
         let mut count = 0;
         for element in shown {
+            execution.bindings.calls.work.look()?;
             element.listed().iter().for_each(|value| out.cell(Some(value.as_bytes())));
             if self.columns.columns.len() > 3 {
                 out.cell(Some(element.statement(self.internals).as_bytes()));
             }
             out.end_row();
             count += 1;
+            if out.bytes() > execution.answer_bytes_max {
+                return Err(CqlError::Invalid(format!(
+                    "The description is longer than {} MiB; ask for pages, or for one table after another",
+                    execution.answer_bytes_max >> 20
+                )));
+            }
         }
         let is_full = count == page && first + count < elements.len();
         Ok(self.outcome(is_full.then(|| state(first + count, schema.version))))

@@ -101,8 +101,13 @@ impl Operations {
         let dropped_us = table.dropped.get(&column.name).map_or(i64::MIN, |dropped| dropped.dropped_us);
         let operation = Operation { column: column.id, ty: column.ty.clone(), action, dropped_us };
         let list = if column.kind == ColumnKind::Static { &mut self.statics } else { &mut self.regular };
-        let at = list.partition_point(|other| other.column <= operation.column);
-        list.insert(at, operation);
+        list.push(operation);
+    }
+
+    /// Brings them into the order of columns; those of one column stay as they came. Called once all are there.
+    pub(super) fn arrange(&mut self) {
+        self.regular.sort_by_key(|operation| operation.column);
+        self.statics.sort_by_key(|operation| operation.column);
     }
 }
 

@@ -10,11 +10,12 @@ use crate::plan::conditional::Conditions;
 use crate::plan::select::is_virtual_keyspace;
 use crate::super_family::{check_entry, is_super};
 use crate::syntax::ast::{
-    Comparison, Delete, Ident, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
+    Comparison, Delete, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Which statement.
@@ -106,9 +107,8 @@ impl ModifyPlan {
         if columns.len() != values.len() {
             return invalid("Unmatched column names/values");
         }
-        let repeated =
-            |(index, name): (usize, &Ident<'_>)| columns.iter().take(index).any(|other| other == name);
-        if columns.iter().enumerate().any(repeated) {
+        let mut seen = HashSet::with_capacity(columns.len());
+        if !columns.iter().all(|name| seen.insert(name.as_str())) {
             return invalid("The column names contains duplicates");
         }
         let (mut operations, mut key) = (Operations::default(), Vec::new());
@@ -128,7 +128,7 @@ impl ModifyPlan {
                 }
             }
         }
-        let is_named = |entry: &Column| columns.iter().any(|name| name.as_str() == &*entry.name);
+        let is_named = |entry: &Column| seen.contains(&*entry.name);
         check_entry(&table, !operations.regular.is_empty(), is_named)?;
         let conditions = if insert.if_not_exists { Conditions::NotExists } else { Conditions::None };
         let statics_only =
@@ -239,6 +239,7 @@ impl ModifyPlan {
     fn checked(mut self) -> Result<ModifyPlan> {
         (self.counts, self.is_compact) = (self.table.is_counter(), self.table.is_compact());
         self.complete_compact()?;
+        self.operations.arrange();
         let attributes = &self.attributes;
         self.conditions.check(&self.table, attributes.timestamp.is_some())?;
         if self.kind == ModifyKind::Delete

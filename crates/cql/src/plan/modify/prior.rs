@@ -14,7 +14,7 @@ use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Table, TableId};
 use helenus_model::token::Token;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Bytes in hand from which on a row's copy is asked for before it is made.
@@ -33,6 +33,8 @@ pub(crate) struct Statement<'a> {
 #[derive(Default)]
 pub(crate) struct Wanted {
     partitions: Vec<WantedPartition>,
+    /// Where each is.
+    places: HashMap<(TableId, Vec<u8>), usize>,
 }
 
 /// What is wanted of a partition.
@@ -50,8 +52,9 @@ pub(crate) struct WantedPartition {
 impl Wanted {
     /// What is wanted of this partition.
     pub(crate) fn partition(&mut self, table: &Arc<Table>, key: &[u8]) -> &mut WantedPartition {
-        let known = self.partitions.iter().position(|found| found.table.id == table.id && found.key == key);
-        let index = known.unwrap_or_else(|| {
+        let place = (table.id, key.to_vec());
+        let index = self.places.get(&place).copied().unwrap_or_else(|| {
+            self.places.insert(place, self.partitions.len());
             self.partitions.push(WantedPartition {
                 table: table.clone(),
                 key: key.to_vec(),
@@ -90,18 +93,13 @@ impl Wanted {
         now_s: i64,
         mut probe: Option<&mut Probe>,
     ) -> Result<Prior> {
-        let mut partitions = Vec::with_capacity(self.partitions.len());
+        let mut partitions = HashMap::with_capacity(self.partitions.len());
         for wanted in self.partitions.iter().filter(|wanted| wanted.reads()) {
             let mut sink = Keep { table: &wanted.table, statics: None, rows: BTreeMap::new() };
             let command = wanted.command(now_s);
             super_family::read(database, &command, request, &mut sink, probe.as_deref_mut())?;
             let Keep { statics, rows, .. } = sink;
-            partitions.push(PriorPartition {
-                table: wanted.table.id,
-                key: wanted.key.clone(),
-                statics,
-                rows,
-            });
+            partitions.insert((wanted.table.id, wanted.key.clone()), PriorPartition { statics, rows });
         }
         Ok(Prior { partitions })
     }
@@ -137,13 +135,11 @@ impl WantedPartition {
 /// The rows that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Prior {
-    partitions: Vec<PriorPartition>,
+    partitions: HashMap<(TableId, Vec<u8>), PriorPartition>,
 }
 
 #[derive(Debug)]
 struct PriorPartition {
-    table: TableId,
-    key: Vec<u8>,
     statics: Option<RowBuf>,
     /// By ordered clustering.
     rows: BTreeMap<Vec<u8>, RowBuf>,
@@ -151,7 +147,7 @@ struct PriorPartition {
 
 impl Prior {
     fn partition(&self, table: TableId, key: &[u8]) -> Option<&PriorPartition> {
-        self.partitions.iter().find(|found| found.table == table && found.key == key)
+        self.partitions.get(&(table, key.to_vec()))
     }
 
     /// The static row of a partition, if it has live values.
@@ -171,7 +167,7 @@ impl Prior {
 
     /// The greatest timestamp of anything in the rows, deletions included; `i64::MIN` without any.
     pub(crate) fn newest_us(&self) -> i64 {
-        let rows = self.partitions.iter().flat_map(|found| found.rows.values().chain(&found.statics));
+        let rows = self.partitions.values().flat_map(|found| found.rows.values().chain(&found.statics));
         let times = rows.flat_map(|row| {
             let cells = row.cells.iter().map(|cell| cell.timestamp_us);
             let complex = row.complex_deletions.iter().map(|(_, deletion)| deletion.timestamp_us);

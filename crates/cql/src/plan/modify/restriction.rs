@@ -79,10 +79,10 @@ pub(super) fn chosen(mut values: Vec<Values>) -> Test {
 
 /// Adds a restriction to those of one kind, in order of columns, merged with one that shares a column.
 pub(super) fn add(restrictions: &mut Vec<Restriction>, new: Restriction) -> Result<()> {
+    // They stand in order and share no column: those before this place end before the new one begins.
     let end = new.first + new.names.len();
-    let shares = |r: &Restriction| r.first < end && new.first < r.first + r.names.len();
-    let Some(found) = restrictions.iter_mut().find(|r| shares(r)) else {
-        let at = restrictions.partition_point(|r| r.first < new.first);
+    let at = restrictions.partition_point(|r| r.first + r.names.len() <= new.first);
+    let Some(found) = restrictions.get_mut(at).filter(|r| r.first < end) else {
         restrictions.insert(at, new);
         return Ok(());
     };

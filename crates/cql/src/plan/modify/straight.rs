@@ -255,6 +255,7 @@ mod tests {
     use crate::functions::CallContext;
     use crate::plan::{Analysed, Plan, analyse};
     use crate::syntax::parse;
+    use crate::work::UNBOUNDED;
     use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -281,7 +282,7 @@ mod tests {
         let keyspaces = BTreeMap::from([("ks".into(), Arc::new(keyspace))]);
         let schema = Arc::new(Schema { keyspaces, version: Uuid::nil(), epoch: 0 });
         let (statement, memo) = (parse(text).unwrap(), Memo::default());
-        let scope = Scope { schema: &schema, keyspace: Some("ks"), memo: &memo };
+        let scope = Scope { schema: &schema, keyspace: Some("ks"), memo: &memo, work: &UNBOUNDED };
         let Analysed { plan: Plan::Modify(plan), markers, .. } = analyse(&statement, &scope).unwrap() else {
             panic!("{text} is no write")
         };
@@ -296,6 +297,7 @@ mod tests {
             now_uuid: &|| [0; 16],
             random: &|_| (),
             node: 0,
+            work: &UNBOUNDED,
         };
         let values = BoundValues::ordered(&Sent::Positional(values), markers).unwrap();
         let bindings = Bindings { values, calls: &calls };

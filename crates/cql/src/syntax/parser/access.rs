@@ -54,7 +54,7 @@ fn applicable(resource: &Resource<'_>) -> (&'static str, &'static [Permission]) 
     }
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// Every statement that begins with GRANT (`to`) or REVOKE. Where role or permission may stand, a permission's
     /// word that is also a name is a permission if ON, PERMISSION or a comma follows.
     pub(super) fn grant_or_revoke(&mut self, to: bool) -> Parsed<StatementKind<'a>> {

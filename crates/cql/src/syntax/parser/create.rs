@@ -8,7 +8,7 @@ use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// Every statement that begins with CREATE.
     pub(super) fn create(&mut self) -> Parsed<StatementKind<'a>> {
         let next = self.look(1);

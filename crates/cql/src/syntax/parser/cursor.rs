@@ -4,21 +4,30 @@ use super::super::ast::{BindMarker, Marker, Pos};
 use super::super::error::{Failure, Parsed, content};
 use super::super::lexer::{LexError, Lexer};
 use super::super::token::{Kind, Token};
+use crate::work::Work;
 
 /// How deep terms, types, selectors and relations may nest.
 ///
-/// One level costs a handful of stack frames, under 4 KiB in a debug build; 128 levels stay within half a MiB, a
-/// quarter of the smallest stack that anything here runs on.
+/// It bounds the trees that are built, not only the parser: whoever walks a statement's tree may do so by recursion. A chain
+/// of operators or of steps into a value is a tree as deep as the chain is long, though the parser reads it in a loop
+/// (`link`). One level costs the parser a handful of stack frames, some 4 KiB in a debug build, and the analysis twice that: 128
+/// levels stay within the smallest stack that anything here runs on, the 2 MiB of a thread of Rust's. Cassandra has no bound
+/// of its own: its parser and its analysis end with the stack (`StackOverflowError`), and each operator of a chain multiplies
+/// the time that its analysis takes.
 pub const DEPTH_MAX: u32 = 128;
 
 /// The parser's state.
-pub(super) struct Parser<'a> {
+pub(super) struct Parser<'a, 'w> {
+    /// How long it may go on.
+    work: &'w Work<'w>,
     lexer: Lexer<'a>,
     /// The token at hand, not yet consumed.
     pub(super) token: Token,
     /// The bind markers so far.
     pub(super) markers: Vec<BindMarker<'a>>,
     depth: u32,
+    /// The deepest level of what has been read since the chain at hand began.
+    deepest: u32,
     /// The first thing met that is no token. It is reported before whatever fails later.
     pub(super) lex_error: Option<LexError>,
     /// Start of the last token looked at.
@@ -31,13 +40,23 @@ pub(super) struct Mark<'a> {
     token: Token,
     markers: usize,
     depth: u32,
+    deepest: u32,
 }
 
-impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str) -> Parsed<Parser<'a>> {
+impl<'a, 'w> Parser<'a, 'w> {
+    pub(super) fn new(text: &'a str, work: &'w Work<'w>) -> Parsed<Parser<'a, 'w>> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next_token()?;
-        Ok(Parser { lexer, token, markers: Vec::new(), depth: 0, lex_error: None, read_to: token.start })
+        Ok(Parser {
+            work,
+            lexer,
+            token,
+            markers: Vec::new(),
+            depth: 0,
+            deepest: 0,
+            lex_error: None,
+            read_to: token.start,
+        })
     }
 
     /// The kind of the token at hand.
@@ -149,9 +168,22 @@ impl<'a> Parser<'a> {
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.eat(Kind::Comma)? {
+            self.go_on()?;
             items.push(item(self)?);
         }
         Ok(items)
+    }
+
+    /// Called once for each of many.
+    ///
+    /// # Errors
+    /// The request has gone on for too long, or its client has gone.
+    #[inline]
+    pub(super) fn go_on(&self) -> Parsed<()> {
+        match self.work.step() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Box::new(Failure::Interrupted { at: self.token })),
+        }
     }
 
     /// Reads items separated by commas up to `end`, which is consumed; possibly none.
@@ -190,9 +222,33 @@ impl<'a> Parser<'a> {
             return Err(Box::new(Failure::TooDeep { at: self.token }));
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         let result = inner(self);
         self.depth -= 1;
         result
+    }
+
+    /// Begins a chain: `a + b - c`, or steps into a value. `link` is called for each part behind the first, and `end_chain` with
+    /// what this gives once all are read; where reading fails nobody looks any more.
+    #[inline]
+    pub(super) fn begin_chain(&mut self) -> u32 {
+        std::mem::replace(&mut self.deepest, self.depth)
+    }
+
+    /// Ends a chain.
+    #[inline]
+    pub(super) fn end_chain(&mut self, outer: u32) {
+        self.deepest = self.deepest.max(outer);
+    }
+
+    /// Puts a node above all that the chain at hand has read so far.
+    #[inline]
+    pub(super) fn link(&mut self) -> Parsed<()> {
+        if self.deepest >= DEPTH_MAX {
+            return Err(Box::new(Failure::TooDeep { at: self.token }));
+        }
+        self.deepest += 1;
+        Ok(())
     }
 
     /// Tries a reading: what it yields, or nothing and the old place if it does not fit.
@@ -200,8 +256,13 @@ impl<'a> Parser<'a> {
     /// # Errors
     /// Where no other reading can fit either.
     pub(super) fn attempt<T>(&mut self, reading: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Option<T>> {
-        let mark =
-            Mark { lexer: self.lexer, token: self.token, markers: self.markers.len(), depth: self.depth };
+        let mark = Mark {
+            lexer: self.lexer,
+            token: self.token,
+            markers: self.markers.len(),
+            depth: self.depth,
+            deepest: self.deepest,
+        };
         match reading(self) {
             Ok(value) => Ok(Some(value)),
             Err(failure) if failure.is_final() => Err(failure),
@@ -210,6 +271,7 @@ impl<'a> Parser<'a> {
                 self.token = mark.token;
                 self.markers.truncate(mark.markers);
                 self.depth = mark.depth;
+                self.deepest = mark.deepest;
                 Ok(None)
             }
         }

@@ -5,7 +5,7 @@ use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `describeStatement`. A word that names a kind of thing is that keyword, unless it must be a name: because
     /// nothing it could introduce follows.
     pub(super) fn describe(&mut self) -> Parsed<Describe<'a>> {

@@ -13,7 +13,7 @@ use super::cursor::Parser;
 /// Up to this many assignments, each is compared with each; beyond, a table is built.
 const COMPARED_MAX: usize = 16;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `insertStatement`
     pub(super) fn insert(&mut self) -> Parsed<Insert<'a>> {
         self.expect_all(&[Kind::Insert, Kind::Into])?;
@@ -266,6 +266,7 @@ impl<'a> Parser<'a> {
         let using = self.using()?;
         let mut items = Vec::new();
         loop {
+            self.go_on()?;
             let pos = self.pos();
             items.push(match self.kind() {
                 Kind::Insert => BatchItem::Insert(self.insert()?, pos),

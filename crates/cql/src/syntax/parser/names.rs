@@ -12,7 +12,7 @@ use super::follow;
 pub const RESERVED_TYPE_NAMES: [&str; 7] =
     ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// The name that a token spells.
     #[inline]
     pub(super) fn name_of(&self, token: Token) -> Ident<'a> {

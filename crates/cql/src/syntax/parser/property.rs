@@ -19,7 +19,7 @@ impl Names {
     }
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `properties`
     pub(super) fn properties(&mut self) -> Parsed<Vec<Property<'a>>> {
         let mut names = Names::default();

@@ -18,11 +18,12 @@ fn sign(kind: Kind) -> Option<Comparison> {
     })
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `whereClause`
     pub(super) fn where_clause(&mut self) -> Parsed<Vec<Relation<'a>>> {
         let mut relations = vec![self.relation_or_expression()?];
         while self.eat(Kind::And)? {
+            self.go_on()?;
             relations.push(self.relation_or_expression()?);
         }
         Ok(relations)

@@ -5,7 +5,7 @@ use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     fn create_or_replace(&mut self) -> Parsed<bool> {
         self.expect(Kind::Create)?;
         let or_replace = self.eat(Kind::Or)?;

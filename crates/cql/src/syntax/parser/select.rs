@@ -5,7 +5,7 @@ use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `selectStatement`
     pub(super) fn select(&mut self) -> Parsed<Select<'a>> {
         self.expect(Kind::Select)?;

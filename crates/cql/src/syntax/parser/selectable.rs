@@ -8,10 +8,21 @@ use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `unaliasedSelector`
     pub(super) fn selectable(&mut self) -> Parsed<Selectable<'a>> {
+        let outer = self.begin_chain();
         let first = self.selectable_product()?;
+        let whole = match self.kind() {
+            Kind::Plus | Kind::Minus => self.selectable_sum(first)?,
+            _ => first,
+        };
+        self.end_chain(outer);
+        Ok(whole)
+    }
+
+    #[inline(never)]
+    fn selectable_sum(&mut self, first: Selectable<'a>) -> Parsed<Selectable<'a>> {
         let mut rest = Vec::new();
         loop {
             let operator = match self.kind() {
@@ -20,13 +31,24 @@ impl<'a> Parser<'a> {
                 _ => break,
             };
             self.advance()?;
-            rest.push((operator, self.selectable_product()?));
+            self.link()?;
+            let outer = self.begin_chain();
+            rest.push((operator, self.deeper(Self::selectable_product)?));
+            self.end_chain(outer);
         }
-        Ok(if rest.is_empty() { first } else { Selectable::Arithmetic(Box::new(first), rest) })
+        Ok(Selectable::Arithmetic(Box::new(first), rest))
     }
 
     fn selectable_product(&mut self) -> Parsed<Selectable<'a>> {
         let first = self.selectable_signed()?;
+        match self.kind() {
+            Kind::Star | Kind::Slash | Kind::Percent => self.selectable_factors(first),
+            _ => Ok(first),
+        }
+    }
+
+    #[inline(never)]
+    fn selectable_factors(&mut self, first: Selectable<'a>) -> Parsed<Selectable<'a>> {
         let mut rest = Vec::new();
         loop {
             let operator = match self.kind() {
@@ -36,9 +58,12 @@ impl<'a> Parser<'a> {
                 _ => break,
             };
             self.advance()?;
-            rest.push((operator, self.selectable_signed()?));
+            self.link()?;
+            let outer = self.begin_chain();
+            rest.push((operator, self.deeper(Self::selectable_signed)?));
+            self.end_chain(outer);
         }
-        Ok(if rest.is_empty() { first } else { Selectable::Arithmetic(Box::new(first), rest) })
+        Ok(Selectable::Arithmetic(Box::new(first), rest))
     }
 
     /// `selectionGroup`
@@ -68,10 +93,12 @@ impl<'a> Parser<'a> {
             match self.kind() {
                 Kind::Dot => {
                     self.advance()?;
+                    self.link()?;
                     steps.push(PathStep::Field(self.ident()?));
                 }
                 Kind::LBracket => {
                     self.advance()?;
+                    self.link()?;
                     steps.push(self.subscript()?);
                     self.expect(Kind::RBracket)?;
                 }
@@ -254,7 +281,9 @@ impl<'a> Parser<'a> {
         self.advance()?;
         self.expect(Kind::LParen)?;
         let column = Selectable::Column(self.ident()?);
+        let outer = self.begin_chain();
         let steps = self.steps()?;
+        self.end_chain(outer);
         let column = if steps.is_empty() { column } else { Selectable::Path(Box::new(column), steps) };
         self.expect(Kind::RParen)?;
         Ok(Selectable::Time(function, Box::new(column), pos))

@@ -5,13 +5,22 @@ use super::super::error::{Failure, Parsed, SyntaxError};
 use super::super::lexer::LexError;
 use super::super::token::{Kind, Token};
 use super::cursor::Parser;
+use crate::work::{UNBOUNDED, Work};
 
 /// Parses one statement, with any number of `;` behind it.
 ///
 /// # Errors
 /// The text is no statement of CQL 3.4.7. The error has Cassandra's text and place.
 pub fn parse(text: &str) -> Result<Statement<'_>, SyntaxError> {
-    whole(text, |parser| {
+    parse_within(text, &UNBOUNDED)
+}
+
+/// The same for as long as its request may go on: whoever calls it asks `work` whether that has ended.
+///
+/// # Errors
+/// As `parse`.
+pub(crate) fn parse_within<'a>(text: &'a str, work: &Work<'_>) -> Result<Statement<'a>, SyntaxError> {
+    whole(text, work, |parser| {
         let kind = parser.statement()?;
         while parser.eat(Kind::Semicolon)? {}
         parser.end()?;
@@ -24,19 +33,23 @@ pub fn parse(text: &str) -> Result<Statement<'_>, SyntaxError> {
 /// # Errors
 /// The text is no data type.
 pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
-    whole(text, |parser| {
+    whole(text, &UNBOUNDED, |parser| {
         let data_type = parser.data_type()?;
         parser.end()?;
         Ok(data_type)
     })
 }
 
-fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut Parser<'a>) -> Parsed<T>) -> Result<T, SyntaxError> {
+fn whole<'a, 'w, T>(
+    text: &'a str,
+    work: &'w Work<'w>,
+    read: impl FnOnce(&mut Parser<'a, 'w>) -> Parsed<T>,
+) -> Result<T, SyntaxError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("a statement of {} bytes is too long; send less than 4 GiB", text.len());
         return Err(SyntaxError { line: 1, column: 0, offset: 0, message });
     }
-    let mut parser = match Parser::new(text) {
+    let mut parser = match Parser::new(text, work) {
         Ok(parser) => parser,
         Err(failure) => return Err(failure.report(text, 0)),
     };
@@ -49,7 +62,7 @@ fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut Parser<'a>) -> Parsed<T>) 
     })
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     fn end(&mut self) -> Parsed<()> {
         match self.kind() {
             Kind::Eof => Ok(()),

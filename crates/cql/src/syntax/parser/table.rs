@@ -9,7 +9,7 @@ use super::super::token::Kind;
 use super::cursor::Parser;
 use super::property::Names;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `createTableStatement` behind CREATE TABLE.
     pub(super) fn create_table(&mut self) -> Parsed<StatementKind<'a>> {
         let if_not_exists = self.if_not_exists()?;

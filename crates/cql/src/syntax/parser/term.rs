@@ -30,18 +30,23 @@ fn goes_on_behind_term(kind: Kind) -> bool {
     follow::of_term(kind) || matches!(kind, Kind::Star | Kind::Slash | Kind::Percent | Kind::As)
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `term`
     #[inline]
     pub(super) fn term(&mut self) -> Parsed<Term<'a>> {
+        let outer = self.begin_chain();
         let first = self.product()?;
-        match self.kind() {
-            Kind::Plus | Kind::Minus => self.sum(first),
-            kind if follow::of_term(kind) => Ok(first),
-            _ => Err(self.no_viable()),
-        }
+        let term = match self.kind() {
+            Kind::Plus | Kind::Minus => self.sum(first)?,
+            kind if follow::of_term(kind) => first,
+            _ => return Err(self.no_viable()),
+        };
+        self.end_chain(outer);
+        Ok(term)
     }
 
+    // What follows an operator is kept out of the frames of terms without one: those nest.
+    #[inline(never)]
     fn sum(&mut self, first: Term<'a>) -> Parsed<Term<'a>> {
         let mut rest = Vec::new();
         loop {
@@ -53,9 +58,19 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.no_viable()),
             };
             self.advance()?;
-            rest.push((operator, self.product()?));
+            self.link()?;
+            rest.push((operator, self.deeper(Self::product_alone)?));
         }
         Ok(if rest.is_empty() { first } else { Term::Arithmetic(Box::new(first), rest) })
+    }
+
+    /// A product that is no chain's first.
+    #[inline(never)]
+    fn product_alone(&mut self) -> Parsed<Term<'a>> {
+        let outer = self.begin_chain();
+        let product = self.product()?;
+        self.end_chain(outer);
+        Ok(product)
     }
 
     /// Whether the `+` at hand is that of `SET c = term + c`: a name follows that is no function's.
@@ -78,6 +93,11 @@ impl<'a> Parser<'a> {
         if !matches!(self.kind(), Kind::Star | Kind::Slash | Kind::Percent) {
             return Ok(first);
         }
+        self.factors(first)
+    }
+
+    #[inline(never)]
+    fn factors(&mut self, first: Term<'a>) -> Parsed<Term<'a>> {
         let mut rest = Vec::new();
         loop {
             let operator = match self.kind() {
@@ -87,7 +107,8 @@ impl<'a> Parser<'a> {
                 _ => break,
             };
             self.advance()?;
-            rest.push((operator, self.signed()?));
+            self.link()?;
+            rest.push((operator, self.deeper(Self::signed)?));
         }
         Ok(Term::Arithmetic(Box::new(first), rest))
     }
@@ -98,9 +119,14 @@ impl<'a> Parser<'a> {
         if self.kind() != Kind::Minus {
             return self.simple_term();
         }
+        self.negation()
+    }
+
+    #[inline(never)]
+    fn negation(&mut self) -> Parsed<Term<'a>> {
         let pos = self.pos();
         self.advance()?;
-        Ok(Term::Negation(Box::new(self.simple_term()?), pos))
+        Ok(Term::Negation(Box::new(self.deeper(Self::simple_term)?), pos))
     }
 
     /// `simpleTerm`

@@ -7,7 +7,7 @@ use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     /// `comparatorType`
     pub(super) fn data_type(&mut self) -> Parsed<DataType<'a>> {
         let pos = self.pos();

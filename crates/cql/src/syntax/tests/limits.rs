@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::super::{DEPTH_MAX, parse, print};
 
-/// Runs on a stack of half a MiB, a quarter of what the threads of the doors have.
+/// Runs on a stack of a MiB and a half, three quarters of what the threads of listeners have.
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(test).expect("a thread");
+    let thread = std::thread::Builder::new().stack_size(1536 << 10).spawn(test).expect("a thread");
     thread.join().expect("no overflow");
 }
 
@@ -57,15 +57,67 @@ fn the_deepest_statement_is_parsed_printed_and_dropped() {
 }
 
 #[test]
-fn long_chains_do_not_nest() {
+fn chains_are_as_deep_as_they_are_long() {
+    let chains = [
+        ("SELECT a", " + a", " FROM t"),
+        ("SELECT a", " * a", " FROM t"),
+        ("SELECT a", ".a", " FROM t"),
+        ("SELECT a", "[1]", " FROM t"),
+        ("SELECT a", "[1..2].a", " FROM t"),
+        ("SELECT a[1", " + 1", "] FROM t"),
+        ("SELECT ttl(a", ".a", ") FROM t"),
+        ("INSERT INTO t (a) VALUES (1", " * 1", ")"),
+        ("INSERT INTO t (a) VALUES (1", " + 1", ")"),
+        ("SELECT * FROM t WHERE k = 1", " - -(1)", ""),
+        ("UPDATE t SET a = 1", " + 1", " + a WHERE k = 1"),
+    ];
+    on_a_small_stack(move || {
+        for (before, link, after) in chains {
+            let text = |count: usize| format!("{before}{}{after}", link.repeat(count));
+            let short = text(DEPTH_MAX as usize / 4);
+            let statement = parse(&short).unwrap_or_else(|error| panic!("{before}{link}: {error}"));
+            assert_eq!(parse(&print(&statement)).as_ref(), Ok(&statement));
+            for count in [DEPTH_MAX as usize + 1, 650, 100_000] {
+                let error = parse(&text(count)).expect_err(before);
+                assert!(error.to_string().contains("nests too deep"), "{before}{link}: {error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_chain_of_chains_is_as_deep_as_its_tree() {
+    on_a_small_stack(|| {
+        // Each level of parentheses holds a chain that leans on the next: few levels, a deep tree.
+        let nested = |levels: usize, links: usize| {
+            (0..levels).fold("1".to_owned(), |inner, _| format!("({inner}{})", " + 1".repeat(links)))
+        };
+        assert!(parse(&format!("SELECT * FROM t WHERE k = {}", nested(4, 20))).is_ok());
+        for (levels, links) in [(4, 40), (64, 2), (40, 40)] {
+            for text in [
+                format!("SELECT * FROM t WHERE k = {}", nested(levels, links)),
+                format!("SELECT {} FROM t", nested(levels, links)),
+            ] {
+                assert!(
+                    parse(&text).is_err_and(|error| error.message.contains("nests too deep")),
+                    "{levels} {links}"
+                );
+            }
+        }
+        // What stands side by side is no deeper for that.
+        let chain = format!("1{}", " + 1".repeat(DEPTH_MAX as usize / 2));
+        assert!(parse(&format!("SELECT [{}] FROM t", vec![chain; 500].join(","))).is_ok());
+    });
+}
+
+#[test]
+fn long_lists_do_not_nest() {
     on_a_small_stack(|| {
         for text in [
-            format!("SELECT a{} FROM t", " + a".repeat(100_000)),
-            format!("SELECT a{} FROM t", ".a".repeat(100_000)),
-            format!("SELECT a{} FROM t", "[1]".repeat(100_000)),
             format!("SELECT * FROM t WHERE k = 1{}", " AND k = 1".repeat(100_000)),
-            format!("INSERT INTO t (a) VALUES (1{})", " * 1".repeat(100_000)),
             format!("INSERT INTO t (a) VALUES (1{})", ", ?".repeat(100_000)),
+            format!("SELECT a{} FROM t", ", a".repeat(100_000)),
+            format!("SELECT [a{}] FROM t", ", a".repeat(100_000)),
             format!(
                 "UPDATE t SET {} WHERE k = 1",
                 (0..20_000).map(|n| format!("a{n} = 1")).collect::<Vec<_>>().join(",")

@@ -11,13 +11,16 @@ use helenus_wire::thrift::{CqlPreparedResult, CqlResult, CqlResultType, Field, R
 impl Rpc {
     pub(crate) fn execute_first(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         let asked = args::CqlQuery::read(reader)?;
-        let (statement, _) = parse(&text(asked.query, asked.compression)?)?;
+        let text = text(asked.query, asked.compression)?;
+        work.manner.check_length(text.len())?;
+        let (statement, _) = parse(&text)?;
         self.run_first(&statement, &[], work)
     }
 
     pub(crate) fn prepare_first(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         let asked = args::CqlQuery::read(reader)?;
         let text = text(asked.query, asked.compression)?;
+        work.manner.check_length(text.len())?;
         let (_, markers) = parse(&text)?;
         let result = CqlPreparedResult {
             item_id: self.prepared.keep_first(&text),
@@ -38,6 +41,7 @@ impl Rpc {
         let Some(text) = self.prepared.text_of(asked.item_id) else {
             return invalid(format!("Prepared query with ID {} not found", asked.item_id));
         };
+        work.manner.check_length(text.len())?;
         let (statement, markers) = parse(&text)?;
         if markers != asked.values.len() {
             return invalid(format!(

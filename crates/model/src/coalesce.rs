@@ -1,0 +1,176 @@
+//! Many changes of one row made one, before they are logged and applied.
+//!
+//! A statement may change a row as often as it has assignments (`SET m['a'] = 1, m['b'] = 2`), a batch as often as it has
+//! statements. Whoever applies a change copies the row it changes: as many changes as the row has cells would cost the square of
+//! them. Merged two and two they cost n log n. What comes of them is the same: the merge is that of the memtable
+//! (`reconcile::merge_rows`), and timestamps alone decide in it, not the order.
+
+use crate::deletion::DeletionTime;
+use crate::mutation::{Change, Changes};
+use crate::packed::{get_value, pack, unpack};
+use crate::reconcile::merge_rows;
+use crate::row::{RowBuf, RowView};
+use crate::schema::Table;
+use std::collections::BTreeMap;
+
+/// Changes of a partition up to which they stay as they are: fewer cost little, and mostly are of different rows.
+const LEFT_MAX: usize = 64;
+
+/// Cells of a row that is merged: no more are held at a time.
+const CELLS_MAX: usize = 32_768;
+
+/// A row's place: whether it is the static one, and its clustering as it is packed.
+type Place<'a> = (bool, &'a [u8]);
+
+/// The changes with those of each row made one, or as few as their cells allow; `None` where they may stay as they are.
+/// Damaged ones stay, and so do those of counters, which count each by itself.
+pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
+    // Most writes end here: few bytes cannot be so many, and to count changes is to pass over them.
+    if changes.as_bytes().len() < LEFT_MAX * 8 || changes.iter().take(LEFT_MAX + 1).count() <= LEFT_MAX {
+        return None;
+    }
+    if table.is_counter() {
+        return None;
+    }
+    let mut rows: BTreeMap<Place<'_>, Vec<&[u8]>> = BTreeMap::new();
+    for change in changes.iter() {
+        let (is_static, packed) = match change.ok()? {
+            Change::Row(packed) => (false, packed),
+            Change::StaticRow(packed) => (true, packed),
+            Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
+        };
+        let width = if is_static { 0 } else { table.clustering.len() };
+        rows.entry((is_static, clustering_of(packed, width)?)).or_default().push(packed);
+    }
+    if rows.values().all(|changes| changes.len() == 1) {
+        return None;
+    }
+    let mut out = Changes::default();
+    out.reserve(changes.as_bytes().len());
+    for change in changes.iter().flatten() {
+        match change {
+            Change::PartitionDeletion(deletion) => out.delete_partition(deletion),
+            Change::RangeDeletion { start, end, deletion } => {
+                let (from, to): (Vec<_>, Vec<_>) = (start.values().collect(), end.values().collect());
+                out.delete_range((&from, start.before), (&to, end.before), deletion);
+            }
+            Change::Row(_) | Change::StaticRow(_) => {}
+        }
+    }
+    for ((is_static, _), changes) in rows {
+        let width = if is_static { 0 } else { table.clustering.len() };
+        for packed in merged(&changes, width, table)? {
+            out.packed_row(is_static, &packed);
+        }
+    }
+    Some(out)
+}
+
+/// The clustering of a packed row, with which it begins.
+fn clustering_of(packed: &[u8], width: usize) -> Option<&[u8]> {
+    let mut at = 0;
+    for _ in 0..width {
+        get_value(packed, &mut at).ok()?;
+    }
+    packed.get(..at)
+}
+
+/// Rows of one place, merged two and two until one is left, or until they would grow too large.
+fn merged(changes: &[&[u8]], width: usize, table: &Table) -> Option<Vec<Vec<u8>>> {
+    let (mut left, mut right, mut both) = (RowBuf::default(), RowBuf::default(), RowBuf::default());
+    let mut rows: Vec<Vec<u8>> = changes.iter().map(|packed| packed.to_vec()).collect();
+    let mut whole = Vec::new();
+    while rows.len() > 1 {
+        let mut next = Vec::with_capacity(rows.len().div_ceil(2));
+        let mut pairs = rows.chunks_exact(2);
+        for pair in &mut pairs {
+            let [a, b] = pair else { continue };
+            unpack(a, width, &mut left).ok()?;
+            unpack(b, width, &mut right).ok()?;
+            if left.cells.len() + right.cells.len() > CELLS_MAX {
+                whole.extend([a.clone(), b.clone()]);
+                continue;
+            }
+            let views = (RowView { row: &left, data: a }, RowView { row: &right, data: b });
+            merge_rows(table, views.0, views.1, DeletionTime::LIVE, &mut both);
+            let mut packed = Vec::with_capacity(a.len() + b.len());
+            pack(both.view(), &mut packed);
+            next.push(packed);
+        }
+        next.extend(pairs.remainder().iter().cloned());
+        rows = next;
+    }
+    whole.extend(rows);
+    Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, ColumnId, Span};
+    use crate::deletion::{Liveness, NO_EXPIRY};
+    use crate::schema::{Column, ColumnKind, TableId};
+    use crate::types::CqlType;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use uuid::Uuid;
+
+    fn table() -> Table {
+        let map = CqlType::Map { key: Arc::new(CqlType::Int), value: Arc::new(CqlType::Int), frozen: false };
+        let columns = [
+            Column::new("k", ColumnKind::PartitionKey, CqlType::Int),
+            Column::new("c", ColumnKind::Clustering, CqlType::Int),
+            Column::new("m", ColumnKind::Regular, map),
+        ];
+        Table::new(("ks", "t"), TableId(Uuid::from_u128(1)), columns)
+    }
+
+    /// What the rows of some changes come to, merged one after another.
+    fn rows_of(changes: &Changes, table: &Table) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for change in changes.iter() {
+            let Ok(Change::Row(packed)) = change else { continue };
+            let place = clustering_of(packed, 1).unwrap().to_vec();
+            let Some(known) = rows.get(&place) else {
+                rows.insert(place, packed.to_vec());
+                continue;
+            };
+            let (mut left, mut right, mut both) = (RowBuf::default(), RowBuf::default(), RowBuf::default());
+            unpack(known, 1, &mut left).unwrap();
+            unpack(packed, 1, &mut right).unwrap();
+            let views = (RowView { row: &left, data: known }, RowView { row: &right, data: packed });
+            merge_rows(table, views.0, views.1, DeletionTime::LIVE, &mut both);
+            let mut merged = Vec::new();
+            pack(both.view(), &mut merged);
+            rows.insert(place, merged);
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn merged_changes_come_to_the_same_rows(
+            drawn in prop::collection::vec((0_i32..4, 0_i32..40, 1_i64..4, prop::option::of(0_i32..3)), 1..300),
+        ) {
+            let table = table();
+            let mut changes = Changes::default();
+            for (clustering, key, timestamp_us, value) in drawn {
+                let clustering = clustering.to_be_bytes();
+                let local_deletion_s = if value.is_some() { NO_EXPIRY } else { 7 };
+                let cell = Cell {
+                    column: ColumnId(0), ttl_s: 0, timestamp_us, local_deletion_s, path: Span::NULL, value: Span::NULL,
+                };
+                let value = value.map(i32::to_be_bytes);
+                let value = value.as_ref().map_or(&[][..], |value| &value[..]);
+                let of = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+                changes.row([Some(&clustering[..])].into_iter(), of, &[], |row| {
+                    row.cell(&cell, Some(&key.to_be_bytes()), value);
+                });
+            }
+            if let Some(fewer) = coalesced(&changes, &table) {
+                prop_assert!(fewer.iter().count() <= 4);
+                prop_assert_eq!(rows_of(&fewer, &table), rows_of(&changes, &table));
+            }
+        }
+    }
+}
