@@ -170,7 +170,7 @@ async fn accept(
             continue;
         };
         let serving = connections.spawn(serve(stream, limits.request_timeout, Arc::clone(&asked)));
-        ages.push_back((Instant::now(), serving));
+        ages.push_back((tokio::time::Instant::now(), serving));
         if ages.len() > 2 * limits.connections_max {
             ages.retain(|(_, connection)| !connection.is_finished());
         }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
 
 use super::doors::{Door, Shared};
 use super::ledger::Seat;
@@ -77,7 +76,7 @@ impl Listener {
                 Err(error) => {
                     self.note_failure(&error);
                     // What would be accepted waits; tried at once again, the same failure would take all of a core.
-                    paused_until = Some(Instant::now() + ACCEPT_PAUSE);
+                    paused_until = Some(tokio::time::Instant::now() + ACCEPT_PAUSE);
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::Context;
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 /// What did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Deadlines {
             self.was_heard = true;
         }
         if std::mem::take(&mut self.was_heard) {
-            let due = Instant::now() + idle_max;
+            let due = tokio::time::Instant::now() + idle_max;
             match &mut self.idle {
                 Some(timer) => timer.as_mut().reset(due),
                 idle => *idle = Some(Box::pin(tokio::time::sleep_until(due))),

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use super::server::Shared;
 use super::watch::{Served, Watched};
@@ -132,7 +132,7 @@ impl Connection<'_> {
             self.wait_for_client().await?;
             self.input.reserve(READ_BYTES);
         }
-        let mut begun = Instant::now();
+        let mut begun = tokio::time::Instant::now();
         let mut reservation = None;
         loop {
             match self.stream.try_read_buf(&mut self.input) {
@@ -140,7 +140,7 @@ impl Connection<'_> {
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && self.input.is_empty() => {
                     self.wait_for_client().await?;
-                    begun = Instant::now();
+                    begun = tokio::time::Instant::now();
                     continue;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
@@ -160,7 +160,7 @@ impl Connection<'_> {
             }
             let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
             if expected > READ_BYTES && reservation.is_none() {
-                let waits_since = Instant::now();
+                let waits_since = tokio::time::Instant::now();
                 while !seat.account.has_room(expected as u64) {
                     tokio::time::sleep(ROOM_PAUSE).await;
                 }

@@ -1,3 +1,5 @@
+//! Files that are open for reading, whatever becomes of their names and descriptors: drawn, and one by one.
+
 use super::*;
 use crate::sim::Sequence;
 use std::collections::BTreeMap;
