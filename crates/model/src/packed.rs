@@ -253,19 +253,6 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// The timestamp of a row that one INSERT made: a marker, and values as old as it, of which none expires or deletes anything.
-/// `None` for any other row, and for damaged bytes: `unpack` says what is in them.
-pub fn sole_timestamp(bytes: &[u8], clustering_columns: usize) -> Option<i64> {
-    let mut cells = PlainCells::of(bytes, clustering_columns)?;
-    let liveness_us = cells.liveness_us?;
-    while let Some((_, timestamp_us)) = cells.next()? {
-        if timestamp_us != liveness_us {
-            return None;
-        }
-    }
-    Some(liveness_us)
-}
-
 /// Whether of two versions of a row nothing but the newer remains: it has every column that the older one has, all of them
 /// written later, and neither expires, deletes or has cells of a multi-cell column. Their clustering has the same bytes:
 /// values can be equal and have others (decimals 1.5 and 1.50), and a merge keeps the older ones. Not for counters,
@@ -485,36 +472,6 @@ mod tests {
         cells.iter().for_each(|cell| writer.cell(cell, None, &[5; 200]));
         writer.finish();
         out
-    }
-
-    #[test]
-    fn rows_of_one_insert_show_their_timestamp_and_others_none() {
-        let cell = |column, timestamp_us| Cell {
-            column: ColumnId(column),
-            ttl_s: 0,
-            timestamp_us,
-            local_deletion_s: NO_EXPIRY,
-            path: Span::NULL,
-            value: Span::EMPTY,
-        };
-        let (at, live) = (Liveness::at(7), DeletionTime::LIVE);
-        let plain = packed(at, live, &[cell(1, 7), cell(4, 7)]);
-        assert_eq!(sole_timestamp(&plain, 2), Some(7));
-        assert_eq!(sole_timestamp(&packed(at, live, &[]), 2), Some(7));
-        (0..plain.len()).for_each(|cut| assert_eq!(sole_timestamp(&plain[..cut], 2), None, "cut at {cut}"));
-        let deletion = DeletionTime { timestamp_us: 3, local_s: 1 };
-        let expiring = Liveness { ttl_s: 5, expires_s: 90, ..at };
-        let tombstone = Cell { local_deletion_s: 9, ..cell(1, 7) };
-        for other in [
-            packed(Liveness::NONE, live, &[cell(1, 7)]),
-            packed(at, deletion, &[cell(1, 7)]),
-            packed(expiring, live, &[cell(1, 7)]),
-            packed(at, live, &[cell(1, 7), cell(2, 8)]),
-            packed(at, live, &[tombstone]),
-        ] {
-            assert_eq!(sole_timestamp(&other, 2), None);
-            assert!(unpack(&other, 2, &mut RowBuf::default()).is_ok());
-        }
     }
 
     /// Rows of every kind in pairs: where the newer is said to replace the older, it is what their merge makes.

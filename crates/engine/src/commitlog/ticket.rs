@@ -43,7 +43,6 @@ impl Ticket {
     }
 
     /// Of two reads for one answer, the ticket that is ready last.
-    #[must_use]
     pub fn later_of(self, other: Option<Ticket>) -> Ticket {
         match other {
             Some(other) if other.position() > self.position() => other,

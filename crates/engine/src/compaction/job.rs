@@ -89,7 +89,7 @@ impl Job {
         let read = without_expired(shared, store, &claim, rule);
         let ahead = Some(ReadAhead::default());
         let mut cx = ReadContext { may_block: true, ahead, ..ReadContext::default() };
-        let inputs = match Error::contain(|| Ok(Inputs::open(&read, &mut cx)?)) {
+        let inputs = match Error::contain(|| Inputs::open(&read, &mut cx)) {
             Ok(inputs) => inputs,
             Err(error) => {
                 store.compaction.release(&claim.inputs);
