@@ -174,7 +174,7 @@ impl<'a> Flush<'a> {
     fn undo(&mut self) {
         if let Some(Part { transaction: Some(transaction), may_count: false, .. }) = self.written.take() {
             // The error that led here says more than a failure to clean up after it.
-            let _ = transaction.abort();
+            let _ = Error::contain(|| Ok(transaction.abort()?));
         }
     }
 }
