@@ -110,6 +110,7 @@ fn a_panic_costs_one_request_of_the_native_protocol_and_one_admin_verb() {
         rpc: None,
         directory: Some("/db".into()),
         sync: None,
+        warnings: Vec::new(),
         doors: Box::new(Failing),
     };
     let _admin = AdminServer::start(&host, &backend, &socket, facts).expect("a socket");
@@ -192,6 +193,8 @@ fn a_panic_costs_one_call_of_the_old_interface() {
         in_flight_bytes_max: (1 << 30, 1 << 30),
         disk_threads_max: 1,
         write_timeout: long,
+        handshake_timeout: long,
+        budget: helenus_server::connection_budget::ConnectionBudget::unbounded(),
         message_grace: long,
         reader_grace: long,
         keeps_alive: false,
