@@ -5,6 +5,7 @@
 mod cell_shapes;
 mod column;
 mod column_index;
+mod column_order;
 mod index;
 mod keyspace;
 mod mask;

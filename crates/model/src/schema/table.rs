@@ -3,6 +3,7 @@
 use super::cell_shapes::{CachedShapes, CellShapes};
 use super::column::{Column, ColumnKind, DroppedColumn};
 use super::column_index::ColumnIndex;
+use super::column_order;
 use super::index::Index;
 use super::mask::ColumnMask;
 use super::options::TableOptions;
@@ -29,9 +30,9 @@ pub struct Table {
     pub partition_key: Vec<Column>,
     /// Clustering columns by position.
     pub clustering: Vec<Column>,
-    /// Static columns in Cassandra's column order: simple before multi-cell, then by name bytes.
+    /// Static columns in storage order (`column_order`): those of one cell first, then by name.
     pub statics: Vec<Column>,
-    /// Regular columns in the same order.
+    /// Regular columns in storage order.
     pub regulars: Vec<Column>,
     /// Options.
     pub options: TableOptions,
@@ -102,9 +103,8 @@ impl Table {
     /// Puts static and regular columns into Cassandra's order and numbers those without a number (`u16::MAX`).
     pub fn arrange(&mut self) {
         self.shapes = CachedShapes::default();
-        let order = |column: &Column| (column.ty.is_multi_cell(), column.name.clone());
-        self.statics.sort_by_key(order);
-        self.regulars.sort_by_key(order);
+        self.statics.sort_by(column_order::storage_order);
+        self.regulars.sort_by(column_order::storage_order);
         for column in self.statics.iter_mut().chain(self.regulars.iter_mut()) {
             if column.id == Self::UNNUMBERED {
                 column.id = ColumnId(self.next_column_id);
@@ -127,15 +127,9 @@ impl Table {
     /// The columns of `SELECT *`: partition key, clustering, static and regular ones, the last two by name, of whatever
     /// shape; without those that only storage knows (`allColumnsInSelectOrder`).
     pub fn columns_in_select_order(&self) -> impl Iterator<Item = &Column> {
-        let by_name = |columns: &'_ [Column]| -> Vec<usize> {
-            let mut order: Vec<usize> = (0..columns.len()).collect();
-            order.sort_by(|a, b| columns[*a].name.as_bytes().cmp(columns[*b].name.as_bytes()));
-            order
-        };
-        let (statics, regulars) = (by_name(&self.statics), by_name(&self.regulars));
-        let statics = statics.into_iter().map(|index| &self.statics[index]);
-        let regulars = regulars.into_iter().map(|index| &self.regulars[index]);
-        let all = self.partition_key.iter().chain(&self.clustering).chain(statics).chain(regulars);
+        let of_rows =
+            column_order::select_order(&self.statics).chain(column_order::select_order(&self.regulars));
+        let all = self.partition_key.iter().chain(&self.clustering).chain(of_rows);
         all.filter(|column| !self.is_hidden(column))
     }
 

@@ -4,6 +4,9 @@ use super::Draw;
 use super::index::indexes;
 use super::kind::Kind;
 
+/// Characters of two, three and four bytes of UTF-8, the least and the greatest of their first bytes among them.
+const OUTSIDE_ASCII: &[&str] = &["\u{80}", "é", "ÿ", "߿", "日", "\u{ffee}", "𝄞", "\u{10fffd}"];
+
 /// A column.
 #[derive(Clone, Debug)]
 pub struct GeneratedColumn {
@@ -72,12 +75,12 @@ pub fn table(draw: &mut Draw, name: &str) -> GeneratedTable {
         types.push(Kind::Udt(type_name, fields, true));
     }
     let columns = |draw: &mut Draw, letter: char, count: usize, kind: &dyn Fn(&mut Draw) -> Kind| {
-        let name = |draw: &mut Draw, at| {
-            if draw.chance(5) {
-                format!("\"{} {at}\"", letter.to_ascii_uppercase())
-            } else {
-                format!("{letter}{at}")
-            }
+        // Names outside ASCII have an order of their own among the columns of a row.
+        let name = |draw: &mut Draw, at| match draw.below(100) {
+            0..5 => format!("\"{} {at}\"", letter.to_ascii_uppercase()),
+            5..12 => format!("\"{}{letter}{at}\"", draw.word(OUTSIDE_ASCII)),
+            12..16 => format!("\"{letter}{}{at}\"", draw.word(OUTSIDE_ASCII)),
+            _ => format!("{letter}{at}"),
         };
         let column = |at| GeneratedColumn { name: name(draw, at), kind: kind(draw) };
         (0..count).map(column).collect::<Vec<_>>()
