@@ -134,7 +134,7 @@ fn ends(command: &mut Command, what: &str) {
         .spawn()
         .expect("run helenus");
     let pid = Pid::from_child(&child);
-    let (sender, ended) = mpsc::channel();
+    let (sender, ended) = mpsc::sync_channel(1);
     let waits = std::thread::spawn(move || sender.send(child.wait()));
     let Ok(status) = ended.recv_timeout(WAIT_MAX) else {
         let _ = kill_process(pid, Signal::KILL);

@@ -76,7 +76,7 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
         session = Session::open(&server, 4);
     }
     let waits = beside.finish();
-    slowest.sort_by(|a, b| b.0.cmp(&a.0));
+    slowest.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
     for (took, attack) in slowest.iter().take(if lists { 40 } else { 5 }) {
         println!("{took:?}: {attack}");
     }

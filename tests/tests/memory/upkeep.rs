@@ -23,14 +23,13 @@ fn compaction(site: &Site) -> Tally {
             .for_each(|row| insert(&mut client, (0, row), &noise(10 * MIB, (generation * 10 + row) as u64)));
         site.server.admin(&["flush"]);
     }
-    let tally = site.clients(8, |number, client| {
+    site.clients(8, |number, client| {
         if number == 0 {
             site.server.admin(&["compact"]);
             client.tally.done += 1;
         }
         (0..6).for_each(|row| _ = client.ask(&format!("SELECT v FROM k.t WHERE k = 0 AND c = {row}"), &[]));
-    });
-    tally
+    })
 }
 
 /// Export of large rows in large chunks, and their import.

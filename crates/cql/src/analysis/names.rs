@@ -27,9 +27,12 @@ pub struct Scope<'a> {
 /// every type that the one around it may take; so each is answered once a type.
 #[derive(Debug, Default)]
 pub struct Memo {
-    functions: RefCell<HashMap<(CallId, Option<CqlType>), Option<Arc<dyn Scalar>>>>,
+    functions: RefCell<HashMap<CallOfType, Option<Arc<dyn Scalar>>>>,
     suits: RefCell<HashMap<(CallId, bool), Suits>>,
 }
+
+/// A call and the type that is wanted of it.
+type CallOfType = (CallId, Option<CqlType>);
 
 /// A call of a statement: where it begins, what it is, and of how many operators a chain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,11 +13,13 @@ pub fn cells(answer: &Answer) -> Vec<Vec<Cell>> {
 }
 
 fn cell(ty: &CqlType, value: Option<&[u8]>) -> Cell {
-    let int = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().unwrap());
+    let int = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("four bytes"));
     match (ty, value) {
         (_, None) => Cell::Null,
         (CqlType::Boolean, Some(value)) => Cell::Flag(value == [1]),
-        (CqlType::Counter, Some(value)) => Cell::Counter(i64::from_be_bytes(value.try_into().unwrap())),
+        (CqlType::Counter, Some(value)) => {
+            Cell::Counter(i64::from_be_bytes(value.try_into().expect("eight bytes")))
+        }
         (CqlType::List { .. }, Some(value)) => {
             Cell::List(value[4..].chunks(8).map(|element| int(&element[4..])).collect())
         }

@@ -125,14 +125,13 @@ pub fn figures() -> Figures {
 
 impl Pool {
     pub(super) const fn new() -> Pool {
-        const NONE: Counted = Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) };
         Pool {
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             shared: AtomicU64::new(u64::MAX),
             one_more: AtomicU64::new(0),
             patience_ms: AtomicU64::new(5000),
-            by_share: [NONE; 4],
+            by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 4],
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             state: Mutex::new(State { first: None }),

@@ -90,7 +90,7 @@ fn fill(client: &mut Client) {
 fn rows(answer: &Answer) -> usize {
     let message = answer.message();
     match message.response {
-        Response::Result(ResultMessage::Rows(rows)) => rows.row_count as usize,
+        Response::Result(ResultMessage::Rows(rows)) => rows.row_count,
         other => panic!("rows were expected, not {other:?}"),
     }
 }
