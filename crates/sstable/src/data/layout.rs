@@ -160,7 +160,7 @@ impl ColumnLayout {
         let kind = if is_static { ColumnKind::Static } else { ColumnKind::Regular };
         let dropped = table.dropped.get(name);
         let dropped_us = dropped.map(|d| d.dropped_us);
-        match table.columns_of(kind).iter().find(|c| &*c.name == name) {
+        match table.column(name).filter(|column| column.kind == kind) {
             // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035).
             Some(column) if is_user_type(&column.ty) && is_user_type(ty) => {
                 Ok(ColumnLayout::of_column(&column.ty, Some(column.id), dropped_us))

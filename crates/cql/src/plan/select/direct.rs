@@ -34,6 +34,8 @@ impl DirectColumns {
         if selection.json.is_some() || selection.combines_rows() {
             return None;
         }
+        let mut regulars: Vec<ColumnId> = table.regulars.iter().map(|column| column.id).collect();
+        regulars.sort_unstable();
         let column = |selected: &Selected| {
             let Selected::Leaf(Leaf::Column(source)) = selected else { return None };
             Some(match *source {
@@ -41,7 +43,7 @@ impl DirectColumns {
                 Source::Clustering(index) => DirectColumn::Clustering(index),
                 Source::Cell { id, is_static: true, shape: Shape::Simple } => DirectColumn::Static(id),
                 Source::Cell { id, is_static: false, shape: Shape::Simple } => {
-                    DirectColumn::Cell(id, table.regulars.iter().filter(|other| other.id < id).count())
+                    DirectColumn::Cell(id, regulars.partition_point(|other| *other < id))
                 }
                 Source::Cell { .. } => return None,
             })
