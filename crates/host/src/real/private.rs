@@ -9,8 +9,10 @@ use std::path::Path;
 
 /// What others may do with a file or folder.
 const OF_OTHERS: u32 = 0o077;
-/// Of folders such as /tmp, whose users keep each other's files from being removed.
+/// Of folders such as /tmp, whose users keep each other's files from being removed. A tmpfs that was just mounted is one too.
 const SHARED: u32 = 0o1000;
+/// Shared folders that a whole machine uses, whoever they belong to.
+const OF_THE_MACHINE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// What lets others than the owner put names into a folder.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
@@ -64,14 +66,15 @@ pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
 /// Takes the rights of others to a folder away: `true` if they had any.
 ///
 /// # Errors
-/// A folder of another user, or one that users share, into which others may put files.
+/// A folder of another user into which others may put files, or one that the whole machine shares.
 pub(super) fn claim_dir(path: &Path) -> io::Result<bool> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let about = fs::metadata(path)?;
     let (mode, owner) = (about.mode() & 0o7777, about.uid());
-    let is_ours = owner == geteuid().as_raw() && mode & SHARED == 0;
+    let is_shared = mode & SHARED != 0 && is_of_the_machine(path);
+    let is_ours = owner == geteuid().as_raw() && !is_shared;
     if is_ours && mode & OF_OTHERS != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & !OF_OTHERS))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & !OF_OTHERS & !SHARED))?;
         return Ok(true);
     }
     if !is_ours && mode & WRITTEN_BY_OTHERS != 0 {
@@ -82,4 +85,8 @@ pub(super) fn claim_dir(path: &Path) -> io::Result<bool> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(false)
+}
+
+fn is_of_the_machine(path: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|path| OF_THE_MACHINE.iter().any(|shared| path == Path::new(shared)))
 }
