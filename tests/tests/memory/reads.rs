@@ -8,7 +8,7 @@ pub const WORKLOADS: &[Workload] = &[
     short("counts", counts),
     short("unpaged", unpaged),
     long("collections", collections),
-    short("list_by_index", list_by_index),
+    long("list_by_index", list_by_index),
     short("pages", pages),
     long("aggregates", aggregates),
     long("ordered_in", ordered_in),
