@@ -13,7 +13,7 @@ use crate::commitlog::Ticket;
 use crate::error::{Error, Result};
 use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
 use helenus_model::byte_comparable::clustering_key;
-use helenus_model::cell::ColumnId;
+use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::counter_context;
 use helenus_model::deletion::Liveness;
 use helenus_model::filter::{ClusteringFilter, Limits};
@@ -21,6 +21,7 @@ use helenus_model::mutation::{Change, Changes, Mutation, PartitionUpdate};
 use helenus_model::packed::{Damaged, unpack};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of a number to be added.
@@ -71,13 +72,17 @@ impl Database {
     }
 }
 
+/// One counter of a partition: the index of its row (`None`: the static row), its column, and its place in a map of counters,
+/// which those in a super column of the old interface have.
+type Counter = (Option<usize>, ColumnId, Option<Vec<u8>>);
+
+fn counter(row: Option<usize>, cell: &Cell, data: &[u8]) -> Counter {
+    (row, cell.column, cell.path.get(data).map(<[u8]>::to_vec))
+}
+
 /// What is to be added to one counter, and what this server has counted in it so far.
+#[derive(Default)]
 struct Addition {
-    /// Index among the rows; `None` for the static row.
-    row: Option<usize>,
-    column: ColumnId,
-    /// Its place in a map of counters: those in a super column of the old interface.
-    path: Option<Vec<u8>>,
     by: i64,
     clock: i64,
     count: i64,
@@ -88,7 +93,7 @@ struct Addition {
 struct Additions {
     /// Ordered clusterings of their rows, ascending.
     rows: Vec<Vec<u8>>,
-    all: Vec<Addition>,
+    all: BTreeMap<Counter, Addition>,
 }
 
 impl Additions {
@@ -105,39 +110,17 @@ impl Additions {
         })?;
         rows.sort_unstable();
         rows.dedup();
-        let mut additions = Additions { rows, all: Vec::new() };
+        let mut additions = Additions { rows, all: BTreeMap::new() };
         each_row(update, &mut row, |key, row, _| {
             let index = key.and_then(|key| additions.rows.binary_search_by(|row| row[..].cmp(key)).ok());
             for cell in &row.row.cells {
                 let Some(by) = number(row.value(cell)).filter(|_| !cell.is_tombstone()) else { continue };
-                let path = cell.path.get(row.data);
-                match additions.find(index, (cell.column, path)) {
-                    Some(addition) => addition.by = addition.by.wrapping_add(by),
-                    None => additions.all.push(Addition {
-                        row: index,
-                        column: cell.column,
-                        path: path.map(<[u8]>::to_vec),
-                        by,
-                        clock: 0,
-                        count: 0,
-                        is_written: false,
-                    }),
-                }
+                let addition = additions.all.entry(counter(index, cell, row.data)).or_default();
+                addition.by = addition.by.wrapping_add(by);
             }
             Ok(())
         })?;
         Ok(additions)
-    }
-
-    fn find(
-        &mut self,
-        row: Option<usize>,
-        (column, path): (ColumnId, Option<&[u8]>),
-    ) -> Option<&mut Addition> {
-        let is_it = |addition: &&mut Addition| {
-            addition.row == row && addition.column == column && addition.path.as_deref() == path
-        };
-        self.all.iter_mut().find(is_it)
     }
 
     fn command(&self, update: &PartitionUpdate, now_s: i64) -> ReadCommand {
@@ -146,7 +129,7 @@ impl Additions {
             partitions: Partitions::Keys(vec![PartitionKey::new(update.key.clone())]),
             filter: Arc::new(ClusteringFilter::Names(self.rows.clone())),
             reversed: false,
-            statics: self.all.iter().any(|addition| addition.row.is_none()),
+            statics: self.all.keys().any(|(row, ..)| row.is_none()),
             columns: None,
             limits: Limits::NONE,
             now_s,
@@ -157,14 +140,9 @@ impl Additions {
 
     /// Notes what this server's shards in a row have counted.
     fn note(&mut self, row: Option<usize>, found: RowView<'_>, id: &[u8; 16]) {
-        for addition in self.all.iter_mut().filter(|addition| addition.row == row) {
-            let mut cells = found.cells_of(addition.column).iter();
-            let cell = match addition.path.as_deref() {
-                None => cells.next(),
-                path => cells.find(|cell| cell.path.get(found.data) == path),
-            };
-            let cell = cell.filter(|cell| !cell.is_tombstone());
-            if let Some(shard) = cell.and_then(|cell| counter_context::shard_of(found.value(cell), id)) {
+        for cell in found.row.cells.iter().filter(|cell| !cell.is_tombstone()) {
+            let Some(addition) = self.all.get_mut(&counter(row, cell, found.data)) else { continue };
+            if let Some(shard) = counter_context::shard_of(found.value(cell), id) {
                 (addition.clock, addition.count) = (shard.clock, shard.count);
             }
         }
@@ -213,7 +191,7 @@ impl Additions {
     ) {
         for cell in &from.row.cells {
             let addition = match number(from.value(cell)).filter(|_| !cell.is_tombstone()) {
-                Some(_) => self.find(row, (cell.column, cell.path.get(from.data))),
+                Some(_) => self.all.get_mut(&counter(row, cell, from.data)),
                 None => None,
             };
             match addition {

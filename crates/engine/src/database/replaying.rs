@@ -121,7 +121,7 @@ impl<'a> Replayer<'a> {
                 Err(problem) => return self.unappliable(found, (&table, problem), report),
             };
             let (memtable, token) = (store.view().current().clone(), Token::of_key(update.key));
-            memtable.foresee(token);
+            memtable.prefetch(token);
             let update = PartitionUpdate { table, key: update.key.to_vec(), changes };
             self.sound.push(Sound { memtable, token, update, extent });
         }

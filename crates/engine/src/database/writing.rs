@@ -13,8 +13,10 @@ use crate::memtable::{Memtable, PartitionTurn};
 use crate::storable::{Extent, check};
 use crate::table::View;
 use crate::timestamps::ServerTime;
+use arc_swap::Guard;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::token::Token;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How a write stands to the locks of its partitions (`turns.rs`).
@@ -48,6 +50,28 @@ struct Checked<'a> {
     extent: Extent,
     derived: &'a [PartitionUpdate],
     of_derived: Extent,
+}
+
+/// Where an update goes.
+struct Target<'a> {
+    update: &'a PartitionUpdate,
+    token: Token,
+    view: Guard<Arc<View>>,
+    /// Whether its table has indexes.
+    is_indexed: bool,
+}
+
+impl<'a> Target<'a> {
+    /// Finds the table of an update, and asks for the memory in which its partition is looked for: it arrives while the mutation
+    /// is checked and its record is made.
+    fn of(tables: &Tables, update: &'a PartitionUpdate) -> Result<Target<'a>> {
+        let store = tables.get(&update.table.id).filter(|store| !store.is_dropped());
+        let store = store.ok_or_else(|| Error::unknown(&update.table))?;
+        let token = Token::of_key(&update.key);
+        let view = store.view_briefly();
+        view.current().prefetch(token);
+        Ok(Target { update, token, view, is_indexed: !store.indexes().is_empty() })
+    }
 }
 
 impl Database {
@@ -163,7 +187,6 @@ impl Shared {
 
     fn write_in(&self, mutation: &Mutation, order: Order) -> Result<Ticket> {
         self.check_size(mutation)?;
-        let extent = check_storable(mutation.updates.iter())?;
         self.check_room()?;
         let ticket = {
             let _gate = self.gate.enter();
@@ -172,26 +195,30 @@ impl Shared {
             if self.closing.load(Ordering::Acquire) {
                 return Err(Error::Closed);
             }
-            let mut is_indexed = false;
-            for update in &mutation.updates {
-                let store = tables.get(&update.table.id).filter(|store| !store.is_dropped());
-                is_indexed |= store.is_some_and(|store| !store.indexes().is_empty());
-                if store.is_none() {
-                    return Err(Error::UnknownTable {
-                        keyspace: update.table.keyspace.to_string(),
-                        table: update.table.name.to_string(),
-                    });
+            let (one, several);
+            let targets: &[Target<'_>] = match &mutation.updates[..] {
+                [update] => {
+                    one = [Target::of(&tables, update)?];
+                    &one
                 }
-            }
-            let derived = match is_indexed {
+                updates => {
+                    several = updates
+                        .iter()
+                        .map(|update| Target::of(&tables, update))
+                        .collect::<Result<Vec<_>>>()?;
+                    &several
+                }
+            };
+            let extent = check_storable(mutation.updates.iter())?;
+            let derived = match targets.iter().any(|target| target.is_indexed) {
                 true => derived(&tables, mutation, self.timestamps.now_s())?,
                 false => Vec::new(),
             };
             let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
             let checked = Checked { mutation, extent, derived: &derived, of_derived };
-            match &mutation.updates[..] {
-                [update] => self.write_one(&tables, update, &checked, order)?,
-                _ => self.write_several(&tables, &checked, order)?,
+            match targets {
+                [target] => self.write_one(&tables, target, &checked, order)?,
+                _ => self.write_several(&tables, targets, &checked, order)?,
             }
         };
         if self.memory.bytes() < self.options.memory.memtables {
@@ -209,49 +236,45 @@ impl Shared {
     fn write_one(
         &self,
         tables: &Tables,
-        update: &PartitionUpdate,
+        target: &Target<'_>,
         checked: &Checked<'_>,
         order: Order,
     ) -> Result<Ticket> {
-        let token = Token::of_key(&update.key);
-        if !self.admits(update, token, order) {
+        let Target { update, token, view, .. } = target;
+        if !self.admits(target, order) {
             return Err(Error::WouldBlock);
         }
-        let store = tables.get(&update.table.id).ok_or_else(|| Error::unknown(&update.table))?;
-        let view = store.view_briefly();
         let memtable = view.current();
-        // What is applied below arrives from memory while the record is made.
-        memtable.foresee(token);
         let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
-        let partition = memtable.place(token, &update.key);
+        let partition = memtable.place(*token, &update.key);
         let turn = partition.content().turn();
         if !order.is_next(memtable, &turn) {
             return Err(Error::WouldBlock);
         }
         let (ticket, logged) = self.append(record, checked)?;
-        self.apply(&view, update, || memtable.apply_in(&turn, partition, update, (&checked.extent, logged)));
+        self.apply(view, update, || memtable.apply_in(&turn, partition, update, (&checked.extent, logged)));
         // Of an index nobody asks for an order, but its table comes first.
         self.apply_derived(tables, checked, logged);
         Ok(ticket)
     }
 
     /// Writes a mutation of any number of partitions, in the turns of all of them; the caller is within the gate.
-    fn write_several(&self, tables: &Tables, checked: &Checked<'_>, order: Order) -> Result<Ticket> {
-        let mut views = Vec::with_capacity(checked.mutation.updates.len());
-        for update in &checked.mutation.updates {
-            let token = Token::of_key(&update.key);
-            if !self.admits(update, token, order) {
-                return Err(Error::WouldBlock);
-            }
-            let store = tables.get(&update.table.id).ok_or_else(|| Error::unknown(&update.table))?;
-            let view = store.view_briefly();
-            view.current().foresee(token);
-            views.push((view, token, update));
+    fn write_several(
+        &self,
+        tables: &Tables,
+        targets: &[Target<'_>],
+        checked: &Checked<'_>,
+        order: Order,
+    ) -> Result<Ticket> {
+        if !targets.iter().all(|target| self.admits(target, order)) {
+            return Err(Error::WouldBlock);
         }
         let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
-        let places: Vec<_> = views
+        let places: Vec<_> = targets
             .iter()
-            .map(|(view, token, update)| (view, view.current().place(*token, &update.key), *update))
+            .map(|Target { view, token, update, .. }| {
+                (view, view.current().place(*token, &update.key), *update)
+            })
             .collect();
         // In one order, whatever that of the mutation, and each once.
         let address =
@@ -280,9 +303,11 @@ impl Shared {
         Ok(ticket)
     }
 
-    fn admits(&self, update: &PartitionUpdate, token: Token, order: Order) -> bool {
+    fn admits(&self, target: &Target<'_>, order: Order) -> bool {
         match order {
-            Order::Plain { stamped_us } => self.turns.admits(update.table.id, token, stamped_us),
+            Order::Plain { stamped_us } => {
+                self.turns.admits(target.update.table.id, target.token, stamped_us)
+            }
             Order::Locked => true,
         }
     }

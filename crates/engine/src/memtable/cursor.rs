@@ -161,11 +161,11 @@ impl MemtableCursor {
         let slice = &mut *self.memory;
         if self.reversed {
             row = partition.rows.before(&slice.end);
-            point = partition.points.before(&slice.end);
+            point = partition.points().and_then(|points| points.before(&slice.end));
             self.covering = partition.covering_before(&slice.end, self.sequence);
         } else {
             row = partition.rows.at_or_after(&slice.start);
-            point = partition.points.at_or_after(&slice.start);
+            point = partition.points().and_then(|points| points.at_or_after(&slice.start));
             self.covering = partition.covering_before(&slice.start, self.sequence);
         }
         self.row_at = row.map(NodeRef::as_ptr);

@@ -39,7 +39,8 @@ pub struct Partition {
     deletion: AtomicPtr<Version<DeletionTime>>,
     static_row: AtomicPtr<Version<Bytes>>,
     pub(super) rows: Versions<Bytes>,
-    pub(super) points: SkipList<Point>,
+    /// Null until a range is deleted, so that partitions without range deletions, which are nearly all, stay small.
+    points: AtomicPtr<SkipList<Point>>,
 }
 
 /// A value as of one write. In front of it in memory stands the address of the one that it replaced, if it replaced one.
@@ -226,7 +227,7 @@ impl Partition {
     /// The rows as of a sequence number, each by its ordered key and packed, if no range of them was ever deleted: then
     /// they are all there is beside static row and partition deletion.
     pub fn plain_rows(&self, sequence: u64) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
-        if self.points.first().is_some() {
+        if self.points().is_some() {
             return None;
         }
         let nodes = std::iter::successors(self.rows.first(), |node| {
@@ -239,6 +240,23 @@ impl Partition {
             let packed: Option<&[u8]> = unsafe { row_at(node, sequence) };
             packed.map(|packed| (node.key(), packed))
         }))
+    }
+
+    /// The points where the covering range deletion changes; `None` if no range was ever deleted.
+    #[inline]
+    pub(super) fn points(&self) -> Option<&SkipList<Point>> {
+        // SAFETY: null or a list in the arena that the partition lives in, published whole and never replaced.
+        unsafe { self.points.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The same, made if it is not there, by who holds the turn.
+    fn points_or_new(&self, arena: &Arena) -> &SkipList<Point> {
+        self.points().unwrap_or_else(|| {
+            let made = arena.place(SkipList::default());
+            self.points.store(made.as_ptr(), Ordering::Release);
+            // SAFETY: just placed in the arena that the partition lives in.
+            unsafe { made.as_ref() }
+        })
     }
 
     /// Asks for the memory of the first row as it is now: what was written over lies elsewhere than the partition.
@@ -358,16 +376,17 @@ impl Partition {
         if key >= end_key {
             return Ok(());
         }
+        let points = self.points_or_new(arena);
         // The end first: it keeps what covered its place before this deletion.
-        if self.points.get(end_key).is_none() {
+        if points.get(end_key).is_none() {
             let covering = self.covering_before(end_key, sequence);
-            self.add_point(arena, (end_key, &end, covering), sequence, packed);
+            add_point(points, arena, (end_key, &end, covering), sequence, packed);
         }
         let covering = self.covering_before(key, sequence);
-        if self.points.get(key).is_none() {
-            self.add_point(arena, (key, &start, covering), sequence, packed);
+        if points.get(key).is_none() {
+            add_point(points, arena, (key, &start, covering), sequence, packed);
         }
-        let mut point = self.points.at_or_after(key);
+        let mut point = points.at_or_after(key);
         while let Some(node) = point.filter(|node| node.key() < &end_key[..]) {
             if deletion.supersedes(node.value().covering(sequence)) {
                 push(arena, &node.value().covering, sequence, deletion);
@@ -377,24 +396,9 @@ impl Partition {
         Ok(())
     }
 
-    fn add_point(
-        &self,
-        arena: &Arena,
-        (key, bound, covering): (&[u8], &RangeBound<'_>, DeletionTime),
-        sequence: u64,
-        packed: &mut Vec<u8>,
-    ) {
-        packed.clear();
-        bound.values().for_each(|value| put_value(packed, value));
-        let prefix = copy(arena, packed);
-        let covering = first_version(arena, sequence, covering);
-        let point = Point { prefix, count: bound.count, before: bound.before, covering };
-        self.points.find_or_insert(arena, key, || point);
-    }
-
     /// What covers the place just before `key`.
     pub(super) fn covering_before(&self, key: &[u8], sequence: u64) -> DeletionTime {
-        let mut point = self.points.before(key);
+        let mut point = self.points().and_then(|points| points.before(key));
         while let Some(node) = point {
             if let Some(covering) = node.value().covering_at(sequence) {
                 return covering;
@@ -403,6 +407,21 @@ impl Partition {
         }
         DeletionTime::LIVE
     }
+}
+
+fn add_point(
+    points: &SkipList<Point>,
+    arena: &Arena,
+    (key, bound, covering): (&[u8], &RangeBound<'_>, DeletionTime),
+    sequence: u64,
+    packed: &mut Vec<u8>,
+) {
+    packed.clear();
+    bound.values().for_each(|value| put_value(packed, value));
+    let prefix = copy(arena, packed);
+    let covering = first_version(arena, sequence, covering);
+    let point = Point { prefix, count: bound.count, before: bound.before, covering };
+    points.find_or_insert(arena, key, || point);
 }
 
 /// A clustering value that its type cannot order: statements refuse those, so the bytes are not what was written.

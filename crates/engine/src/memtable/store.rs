@@ -166,7 +166,7 @@ impl Memtable {
     }
 
     /// Asks for the memory in which a partition of this token is looked for, which will be applied to soon.
-    pub fn foresee(&self, token: Token) {
+    pub fn prefetch(&self, token: Token) {
         self.shards[shard_of(token)].foresee(token);
     }
 

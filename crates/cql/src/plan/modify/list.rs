@@ -8,6 +8,7 @@ use crate::error::{CqlError, Result};
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::row::RowView;
 use helenus_model::types::Elements;
+use std::collections::HashSet;
 
 /// The list as it was read: its live cells, in the order of the list.
 pub(super) struct PresentList<'a> {
@@ -89,9 +90,9 @@ fn set_at(index: &Term, value: &Term, list: &PresentList<'_>, cells: &mut Cells<
 
 fn discard(values: &Term, list: &PresentList<'_>, cells: &mut Cells<'_, '_, '_>) -> Result<()> {
     let Bound::Bytes(values) = values.bind(&cells.context.bindings)? else { return Ok(()) };
-    let values: Vec<&[u8]> = Elements::of_list(&values).flatten().collect();
+    let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
     for cell in &list.cells {
-        if values.contains(&list.value(cell)) {
+        if values.contains(list.value(cell)) {
             cells.tombstone(Some(list.path(cell)));
         }
     }

@@ -14,7 +14,7 @@ use helenus_wire::thrift::{
     IndexExpression, IndexOperator, KeySlice, Map, Reader, SliceRange, Text,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Rows of an answer, and columns of a row, unless the statement says otherwise.
@@ -311,10 +311,12 @@ impl<'a> Shown<'a> {
     }
 
     fn by_name<'r>(&'r self, names: &'r [Named<'a>], row: &'r FoundRow<'r>) -> Vec<Column<'r>> {
+        let columns: HashMap<&[u8], &Column<'r>> =
+            row.columns.iter().map(|column| (column.name, column)).collect();
         let column = |(term, name): &'r Named<'a>| match name {
             None => self.key_column(term.text().as_bytes(), row),
             Some(name) => {
-                let found = row.columns.iter().find(|column| column.name == name.as_slice()).cloned();
+                let found = columns.get(name.as_slice()).copied().cloned();
                 found.unwrap_or(Column { name, value: None, timestamp: None, ttl: None })
             }
         };
