@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Helenus and Cassandra 5.0.6 under the same loads in one run, side by side, with what Helenus is to reach.
+"""Helenus and Cassandra 5.0.9 under the same loads in one run, side by side, with what Helenus is to reach.
 
     cargo build --release && cargo build --release -p bench
     bench/compare.py [--runs 5] [--seconds 5] [--rows 1000000] [--wide 1000000] [--write docs/performance.md]
@@ -272,7 +272,7 @@ class Comparison:
                 one.add(server.name, figures["latency_us"]["p50"])
 
     def table(self):
-        head = "| what | Helenus | Cassandra 5.0.6 | ratio | target | met | floor | |"
+        head = "| what | Helenus | Cassandra 5.0.9 | ratio | target | met | floor | |"
         return "\n".join([head, "|---" * 8 + "|", *(row.text() for row in self.rows)])
 
 
@@ -308,7 +308,7 @@ def page(comparison, load):
 
     {" ".join(["bench/compare.py", *sys.argv[1:]])}
 
-- Helenus and Apache Cassandra 5.0.6 (a release's JVM options, BTI SSTables, heap {options.heap}, caches off, one SSTable
+- Helenus and Apache Cassandra 5.0.9 (a release's JVM options, BTI SSTables, heap {options.heap}, caches off, one SSTable
   a wide table, warmed with each kind of load until it got no faster) ran at once and were loaded in turn by `helenus
   stress`: protocol v4, prepared statements, medians of {options.runs} runs of {options.seconds:g} s. Times drift on a shared
   machine: compare within one run, as ratios. A ratio says how many times better Helenus is.

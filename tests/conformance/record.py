@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs data.cql and queries.cql of a folder on a Cassandra 5.0.6 and writes its answers to expected.txt there.
+"""Runs data.cql and queries.cql of a folder on a Cassandra 5.0.9 and writes its answers to expected.txt there.
 
-Usage: record.py FOLDER [ADDRESS]
+Usage: record.py FOLDER [ADDRESS[:PORT]]
 
 Values are written as hex of their serialised bytes, so that nothing of the driver's reading stands between. Needs
 cassandra-driver; the node listens on 127.0.0.1:9042 unless an address is given.
@@ -56,7 +56,7 @@ def answer(session, query):
         code = message.split("code=", 1)[1][:4] if "code=" in message else "?"
         text = message.split('message="', 1)[1].rsplit('"', 1)[0] if 'message="' in message else message
         return out + [f"error {code}: {text}"]
-    columns = [f"{n}:{type_name(t)}" for n, t in zip(result.column_names, result.column_types)]
+    columns = [f"{n}:{type_name(t)}" for n, t in zip(result.column_names or [], result.column_types or [])]
     out.append("columns " + " | ".join(columns))
     for row in result.current_rows:
         out.append("row " + " | ".join("null" if value is None else "0x" + value.hex() for value in row))
@@ -65,9 +65,9 @@ def answer(session, query):
 
 
 def main():
-    address = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    address, _, port = (sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1").partition(":")
     profile = ExecutionProfile(row_factory=lambda names, rows: rows, request_timeout=60)
-    cluster = Cluster([address], protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
+    cluster = Cluster([address], port=int(port or 9042), protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
     session = cluster.connect()
     session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
     session.execute(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the statements of a file, one a line, on a Cassandra 5.0.6, and writes its answers beside it as NAME.txt.
+"""Runs the statements of a file, one a line, on a Cassandra 5.0.9, and writes its answers beside it as NAME.txt.
 
 Usage: record_statements.py FILE.cql [PORT]
 

@@ -4,7 +4,7 @@
 //! - [`Server`]: one `helenus serve` process, which can be stopped, killed and started again on its directory;
 //! - [`Client`]: a program of `tests/drivers/`, run against an address;
 //! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
-//! - [`Oracle`]: the one Cassandra 5.0.6 that all tests share, and [`offline`], its tools for files;
+//! - [`Oracle`]: the one Cassandra 5.0.9 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client of bytes made by hand, for what no driver sends;
 //! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
 //! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as a person would;

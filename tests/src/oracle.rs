@@ -1,4 +1,4 @@
-//! The one Cassandra 5.0.6 that the tests share.
+//! The one Cassandra 5.0.9 that the tests share.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

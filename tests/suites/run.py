@@ -94,7 +94,7 @@ class Python:
         if (tests / "cassandra").exists():
             (tests / "cassandra").rename(tests / "cassandra-source")
         report = work / "python.xml"
-        env = dict(os.environ, USE_CASS_EXTERNAL="1", CASSANDRA_VERSION="5.0.6", EVENT_LOOP_MANAGER="asyncore")
+        env = dict(os.environ, USE_CASS_EXTERNAL="1", CASSANDRA_VERSION="5.0.9", EVENT_LOOP_MANAGER="asyncore")
         for module in self.modules:
             report.unlink(missing_ok=True)
             command = [work / "python-venv/bin/python", "-m", "pytest", "-q", "--timeout", "120", "--show-capture=no",
@@ -130,7 +130,7 @@ class Go:
         must(["go", "vet", "-tags", "cassandra integration", "."], cwd=into)
 
     def run(self, work, only, serve):
-        flags = ["-cluster=127.0.0.1", "-proto=4", "-rf=1", "-clusterSize=1", "-autowait=0s", "-gocql.cversion=5.0.6",
+        flags = ["-cluster=127.0.0.1", "-proto=4", "-rf=1", "-clusterSize=1", "-autowait=0s", "-gocql.cversion=5.0.9",
                  "-gocql.timeout=20s"]
         command = ["go", "test", "-json", "-timeout", "20m", "-tags", "cassandra integration", "-run", only or ".",
                    ".", *flags]
@@ -168,7 +168,7 @@ class Node:
 
     def run(self, work, only, serve):
         home = work / "nodejs-driver"
-        env = dict(os.environ, CCM_VERSION="5.0.6", PATH=f"{HERE}:{os.environ['PATH']}")
+        env = dict(os.environ, CCM_VERSION="5.0.9", PATH=f"{HERE}:{os.environ['PATH']}")
         for file in sorted((home / self.folder).rglob("*-tests.js")):
             name = str(file.relative_to(home / self.folder))
             if re.search(self.left_out, name) or only and not re.search(only, name):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A real Apache Cassandra 5.0.6, from its jars on Maven Central: the judge of our answers and of our files.
+# A real Apache Cassandra 5.0.9, from its jars on Maven Central: the judge of our answers and of our files.
 #
 #   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch] [--as-released] [--settings FILE]
 #                          [--authenticator CLASS]
@@ -19,11 +19,11 @@
 # `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
 # sstableverify needs it, sstabledump and sstablemetadata do not.
 #
-# Needs a JDK 17, and once Maven. Jars are kept in ${XDG_CACHE_HOME:-~/.cache}/helenus/cassandra-5.0.6.
+# Needs a JDK 17, and once Maven. Jars are kept in ${XDG_CACHE_HOME:-~/.cache}/helenus/cassandra-5.0.9.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version=5.0.6
+version=5.0.9
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/helenus/cassandra-$version
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 sync=periodic

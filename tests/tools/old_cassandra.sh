@@ -23,7 +23,7 @@ jars() {
   (
     flock 9
     if [[ ! -f $cache/complete ]]; then
-      sed "s/5\.0\.6/$version/" "$here/cassandra.pom.xml" >"$cache/pom.xml"
+      sed "s/5\.0\.9/$version/" "$here/cassandra.pom.xml" >"$cache/pom.xml"
       mvn -q -B -f "$cache/pom.xml" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$cache/lib" >&2
       touch "$cache/complete"
     fi

@@ -1,5 +1,5 @@
 //! SELECT with bind markers: what drivers are told of them, and the same rows as with constants. Names, types, positions
-//! and texts are those of Cassandra 5.0.6.
+//! and texts are those of Cassandra 5.0.9.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

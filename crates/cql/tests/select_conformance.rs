@@ -1,5 +1,5 @@
 //! SELECT against Cassandra's own answers: `tests/conformance/select` holds a data set, statements, and what Cassandra
-//! 5.0.6 answered (`record.py` asks it again). Every statement is run from memory and from disk, whole and in pages.
+//! 5.0.9 answered (`record.py` asks it again). Every statement is run from memory and from disk, whole and in pages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

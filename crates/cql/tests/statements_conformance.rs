@@ -1,4 +1,4 @@
-//! What a Cassandra 5.0.6 answered to whole files of statements is what is answered here: rows, column names and types,
+//! What a Cassandra 5.0.9 answered to whole files of statements is what is answered here: rows, column names and types,
 //! warnings, error codes and texts. `tests/conformance/record_statements.py` writes the answers.
 
 mod support;

@@ -54,7 +54,7 @@ fn the_local_row_has_what_drivers_choose_by() {
         let mut answer = server.select(&query, None).expect("answered");
         answer.rows.pop().expect("a row").pop().expect("a cell").unwrap_or_default()
     };
-    assert_eq!(of("release_version"), b"5.0.6");
+    assert_eq!(of("release_version"), b"5.0.9");
     assert_eq!(of("partitioner"), b"org.apache.cassandra.dht.Murmur3Partitioner");
     assert_eq!(of("data_center"), b"datacenter1");
     assert_eq!(of("rack"), b"rack1");

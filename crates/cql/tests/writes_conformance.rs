@@ -1,5 +1,5 @@
 //! Writes against Cassandra's own answers: each folder of `tests/conformance` named here holds a data set, statements that
-//! write and read in turn, and what Cassandra 5.0.6 answered to each (`record.py` asks it again).
+//! write and read in turn, and what Cassandra 5.0.9 answered to each (`record.py` asks it again).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -18,6 +18,7 @@ pub(crate) struct Work {
     pub(crate) compactions: AtomicU64,
     pub(crate) compaction_failures: AtomicU64,
     pub(crate) compaction_bytes_read: AtomicU64,
+    pub(crate) compaction_data_bytes: AtomicU64,
     pub(crate) compaction_bytes_written: AtomicU64,
     pub(crate) reads_failed: AtomicU64,
 }
@@ -43,6 +44,8 @@ pub struct WorkDone {
     pub compaction_failures: u64,
     /// Bytes that compactions read from files.
     pub compaction_bytes_read: u64,
+    /// Bytes of data that those which ended well read, before compression.
+    pub compaction_data_bytes: u64,
     /// Bytes of the files that they wrote.
     pub compaction_bytes_written: u64,
     /// Reads that a damaged file ended, or one that the system did not give.
@@ -90,6 +93,7 @@ impl Work {
             compactions: get(&self.compactions),
             compaction_failures: get(&self.compaction_failures),
             compaction_bytes_read: get(&self.compaction_bytes_read),
+            compaction_data_bytes: get(&self.compaction_data_bytes),
             compaction_bytes_written: get(&self.compaction_bytes_written),
             reads_failed: get(&self.reads_failed),
         }

@@ -1,7 +1,7 @@
 //! Everything that can be wrong with bytes of the native protocol, in either direction.
 //!
-//! The texts are Cassandra 5.0.6's where it has one (drivers and their tests read some of them), taken from its
-//! `transport` package and from what a 5.0.6 node answered on the wire. Where Cassandra lets a Java exception escape
+//! The texts are Cassandra 5.0.9's where it has one (drivers and their tests read some of them), taken from its
+//! `transport` package and from what a 5.0.9 node answered on the wire. Where Cassandra lets a Java exception escape
 //! (an index out of bounds becomes a server error 0x0000 with a Java text) there is a protocol error of our own.
 
 use thiserror::Error;
@@ -85,7 +85,9 @@ pub enum WireError {
     ShortOfString { prefix: u8 },
     #[error("Not enough bytes to read a byte array preceded by its 2 bytes length")]
     ShortOfBytes,
-    /// Ours: a number, a value or a list that ends after its message.
+    #[error("Cannot read value of length {length}, only {left} bytes remaining in the message")]
+    ValueTooLong { length: u64, left: u64 },
+    /// Ours: a number or a list that ends after its message.
     #[error("Message ends too early: {needed} bytes needed, {left} left")]
     Truncated { needed: u64, left: u64 },
     /// `rest` is what follows from the first bad byte, at most 32 bytes.

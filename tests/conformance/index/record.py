@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs script.cql on a Cassandra 5.0.6, statement by statement, and writes its answers to expected.txt beside it.
+"""Runs script.cql on a Cassandra 5.0.9, statement by statement, and writes its answers to expected.txt beside it.
 
 Usage: record.py [ADDRESS]
 

@@ -1,4 +1,4 @@
-//! The differential test runner: the same statements to Cassandra 5.0.6 and to Helenus, every answer compared.
+//! The differential test runner: the same statements to Cassandra 5.0.9 and to Helenus, every answer compared.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -54,7 +54,7 @@ def session_case(address):
 
 (2 rows)
 """, " count\n-------\n     2\n\n(1 rows)")
-    within(cqlsh(address, "SHOW VERSION"), "[cqlsh 6.2.2 | Cassandra 5.0.6 | CQL spec 3.4.7 | Native protocol v5]")
+    within(cqlsh(address, "SHOW VERSION"), "[cqlsh 6.2.2 | Cassandra 5.0.9 | CQL spec 3.4.7 | Native protocol v5]")
     within(cqlsh(address, f"SELECT event FROM {KEYSPACE}.timeline WHERE user = 'none'"), "(0 rows)")
 
 

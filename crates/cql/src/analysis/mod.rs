@@ -15,7 +15,7 @@ mod term;
 mod term_text;
 mod values;
 
-pub(crate) use assignment::{Operand, assignable, combine, common_type, compatible_type};
+pub(crate) use assignment::{Operand, assignable, combine, common_type, compatible, compatible_type};
 pub use assignment::{exact_type, test_assignment};
 pub use data_type::resolve_type;
 pub(crate) use data_type::{Resolver, native_type, resolve_type_in};

@@ -33,7 +33,7 @@ pub struct LocalOptions {
 }
 
 impl Default for LocalOptions {
-    /// Datacenter `datacenter1`, tables as a stock Cassandra 5.0.6 makes them, 32 MiB and 8 MiB of statements.
+    /// Datacenter `datacenter1`, tables as a stock Cassandra 5.0.9 makes them, 32 MiB and 8 MiB of statements.
     fn default() -> LocalOptions {
         let compaction = [
             ("class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"),

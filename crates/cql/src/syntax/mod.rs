@@ -1,4 +1,4 @@
-//! The syntax of CQL 3.4.7, as Cassandra 5.0.6 reads it, and of `EXPLAIN`, which is our own.
+//! The syntax of CQL 3.4.7, as Cassandra 5.0.9 reads it, and of `EXPLAIN`, which is our own.
 //!
 //! [`parse`] turns a text into a [`ast::Statement`] that borrows from it; [`print()`] turns it back into canonical CQL.
 //! Nothing here knows a schema: names are not resolved, types not checked. What Cassandra's own parser refuses beyond

@@ -1,7 +1,7 @@
 //! The kinds of token and what is known of each: its name in error texts, its spellings, its class as a word.
 //!
 //! One table drives the lexer's keyword search, the parser's questions ("may this word be a column name?") and the
-//! error texts. The words and their classes are those of Cassandra 5.0.6's grammar (the `K_` tokens, and the rules
+//! error texts. The words and their classes are those of Cassandra 5.0.9's grammar (the `K_` tokens, and the rules
 //! `basic_unreserved_keyword`, `unreserved_function_keyword` and `unreserved_keyword`).
 
 /// How far a word is reserved.

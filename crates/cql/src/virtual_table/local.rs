@@ -33,7 +33,7 @@ impl Default for NodeInfo {
 }
 
 /// The release whose features and messages this server has: drivers choose their schema parser by it.
-pub const RELEASE_VERSION: &str = "5.0.6";
+pub const RELEASE_VERSION: &str = "5.0.9";
 const CQL_VERSION: &str = "3.4.7";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";

@@ -153,6 +153,7 @@ fn tasks() -> EngineTable {
         ("sstables", CqlType::Int),
         ("target_directory", CqlType::Text),
         ("total", CqlType::BigInt),
+        ("total_compressed", CqlType::BigInt),
         ("unit", CqlType::Text),
     ];
     let rows = |status: &Status, rows: &mut VirtualRows| {
@@ -169,6 +170,7 @@ fn tasks() -> EngineTable {
                 ("progress", long(task.bytes_done)),
                 ("sstables", int(task.sstables)),
                 ("total", long(task.bytes_total)),
+                ("total_compressed", long(task.stored_bytes_total)),
                 ("unit", text("bytes")),
             ]);
         }

@@ -304,6 +304,7 @@ fn note_done(shared: &Shared, job: &Job, now_ns: u64) {
     let size = |sstables: &[Arc<SsTable>]| sstables.iter().map(|sstable| sstable.size_on_disk()).sum::<u64>();
     let (sources, written) = (job.sources(), job.written());
     let bytes_after = size(written);
+    shared.work.compaction_data_bytes.fetch_add(job.progress.status().bytes_total, Ordering::Relaxed);
     shared.work.compacted(bytes_after);
     job.store().view().figures.compacted(bytes_after);
     shared.options.journal.note(&Event::Compacted {

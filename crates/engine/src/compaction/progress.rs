@@ -15,6 +15,7 @@ pub(super) struct Progress {
     reason: Reason,
     sstables: u64,
     bytes_total: u64,
+    stored_bytes_total: u64,
     bytes_done: AtomicU64,
 }
 
@@ -33,6 +34,8 @@ pub struct CompactionStatus {
     pub sstables: u64,
     /// Bytes of data to read, before compression.
     pub bytes_total: u64,
+    /// Bytes of the files that hold them; 0 of an index's build.
+    pub stored_bytes_total: u64,
     /// Bytes read so far.
     pub bytes_done: u64,
 }
@@ -53,6 +56,7 @@ impl Progress {
             reason,
             sstables: inputs.len() as u64,
             bytes_total: read.iter().map(|input| input.uncompressed_bytes()).sum(),
+            stored_bytes_total: read.iter().map(|input| input.size_on_disk()).sum(),
             bytes_done: AtomicU64::new(0),
         }
     }
@@ -73,6 +77,7 @@ impl Progress {
             },
             sstables: self.sstables,
             bytes_total: self.bytes_total,
+            stored_bytes_total: self.stored_bytes_total,
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
         }
     }

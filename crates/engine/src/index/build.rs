@@ -66,6 +66,7 @@ impl IndexBuildStatus {
             kind: "secondary index build",
             sstables: 0,
             bytes_total: self.bytes,
+            stored_bytes_total: 0,
             bytes_done: (self.bytes as f64 * part) as u64,
         }
     }

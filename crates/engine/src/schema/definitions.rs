@@ -1,4 +1,4 @@
-//! The tables of the system keyspaces, as Cassandra 5.0.6 defines them.
+//! The tables of the system keyspaces, as Cassandra 5.0.9 defines them.
 //!
 //! Names, types, order and comments were read off a running node. Ids are its rule too: the name-based (MD5) UUID of
 //! keyspace and table name.

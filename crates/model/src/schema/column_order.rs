@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(names(table.regulars.iter()), ["é", "日", "", "a", "az", "aé", "z"]);
     }
 
-    // The orders that Cassandra 5.0.6 answers with.
+    // The orders that Cassandra 5.0.9 answers with.
     #[test]
     fn columns_of_several_cells_are_merged_in_by_signed_bytes() {
         let selected = |simple: &[&str], complex: &[&str]| {

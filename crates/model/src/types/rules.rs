@@ -170,6 +170,28 @@ impl CqlType {
             other => other.clone(),
         }
     }
+
+    /// The type with a tuple in the place of each user-defined type, which may be altered or dropped later
+    /// (`AbstractType.expandUserTypes`).
+    #[must_use]
+    pub fn expand_user_types(&self) -> CqlType {
+        let expand = |ty: &CqlType| std::sync::Arc::from(ty.expand_user_types());
+        match self {
+            CqlType::List { element, frozen } => CqlType::List { element: expand(element), frozen: *frozen },
+            CqlType::Set { element, frozen } => CqlType::Set { element: expand(element), frozen: *frozen },
+            CqlType::Map { key, value, frozen } => {
+                CqlType::Map { key: expand(key), value: expand(value), frozen: *frozen }
+            }
+            CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::expand_user_types).collect()),
+            CqlType::Udt(udt) => {
+                CqlType::Tuple(udt.fields.iter().map(|(_, ty)| ty.expand_user_types().freeze()).collect())
+            }
+            CqlType::Vector { element, dimension } => {
+                CqlType::Vector { element: expand(element), dimension: *dimension }
+            }
+            other => other.clone(),
+        }
+    }
 }
 
 fn length(bytes: &[u8], allowed: &[usize], expected: &'static str) -> Result<(), TypeError> {

@@ -252,8 +252,10 @@ pub struct CompactionFigures {
     pub completed: u64,
     /// Failed since the start.
     pub discarded: u64,
-    /// Bytes that the completed ones read.
+    /// Bytes that they read from files.
     pub bytes_read: u64,
+    /// Bytes of data that the completed ones read, before compression.
+    pub data_bytes: u64,
     /// Completed in the last 15 minutes.
     pub completed_lately: u64,
     /// Seconds since the start.

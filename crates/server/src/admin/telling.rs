@@ -255,6 +255,7 @@ pub(super) fn compactions(desk: &Desk) -> CompactionFigures {
         completed: status.work.compactions,
         discarded: status.work.compaction_failures,
         bytes_read: status.work.compaction_bytes_read,
+        data_bytes: status.work.compaction_data_bytes,
         completed_lately: lately as u64,
         uptime_s: uptime_s(desk),
         failure: status.compaction_failure,

@@ -1,4 +1,4 @@
-//! What becomes of each key of Cassandra 5.0.6's `cassandra.yaml` (`org.apache.cassandra.config.Config`, all 405 of them).
+//! What becomes of each key of Cassandra 5.0.9's `cassandra.yaml` (`org.apache.cassandra.config.Config`, all 409 of them).
 //!
 //! A key is an option of ours (`options`), or is refused because its absence would change safety or access (`GUARDED`), or has
 //! no effect. Those are named when they are found in a file, once: either nothing on one machine could have that effect
@@ -66,7 +66,8 @@ const NOTHING_HERE: &str = "\
     commitlog_sync_group_window commitlog_max_compression_buffers_in_pool periodic_commitlog_sync_lag_block \
     gc_warn_threshold client_error_reporting_exclusions default_keyspace_rf \
     sstable_preemptive_open_interval memtable_allocation_type cql_start_time \
-    enforce_native_deadline_for_hints truncate_request_timeout";
+    enforce_native_deadline_for_hints truncate_request_timeout auto_repair materialized_views_on_repair_enabled \
+    repair_disk_headroom_reject_ratio force_optimized_index_status_format";
 
 /// Keys whose effect one machine could have, and Helenus does not have yet.
 const NOT_BUILT: &str = "\

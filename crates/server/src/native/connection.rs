@@ -450,6 +450,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.requests.closing = true;
                 received
             }
+            Then::CloseUnanswered => {
+                self.requests.closing = true;
+                received
+            }
         }
     }
 
@@ -549,7 +553,7 @@ fn serve_payload(
                         used = used.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
                     }
                     Then::DiscardReceived => used = payload.len(),
-                    Then::Close => requests.closing = true,
+                    Then::Close | Then::CloseUnanswered => requests.closing = true,
                 }
             }
         }

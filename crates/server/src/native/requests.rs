@@ -132,9 +132,8 @@ impl Requests {
         let mut head = ResponseHead::new(header.version, header.stream);
         if self.session.stage == Stage::Initial {
             if let Err(message) = self.session.admit(header.opcode) {
-                // Cassandra has not looked at the stream yet.
-                head.stream = 0;
                 self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
+                self.closing = true;
                 return Handled::Answered;
             }
         } else if self.session.throws_on_overload

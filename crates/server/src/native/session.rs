@@ -11,13 +11,13 @@ use helenus_wire::native::{
     Compression, ErrorCode, ErrorMessage, EventTypes, Opcode, Outgoing, Startup, Version,
 };
 
-/// The CQL version that Cassandra 5.0.6 names (`QueryProcessor.CQL_VERSION`).
+/// The CQL version that Cassandra 5.0.9 names (`QueryProcessor.CQL_VERSION`).
 pub(super) const CQL_VERSION: &str = "3.4.7";
 
 /// How far a connection has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// No STARTUP has come yet: anything but it and OPTIONS is refused on stream 0.
+    /// No STARTUP has come yet: anything but it and OPTIONS is refused, and ends the connection.
     Initial,
     /// A STARTUP came and was refused; another may follow.
     Established,

@@ -7,7 +7,7 @@ use helenus_wire::native::*;
 use crate::canned::Server;
 use crate::client::Client;
 
-/// Every code of the protocol, when a Cassandra 5.0.6 sends it, and how one comes by it here: the canned error that makes
+/// Every code of the protocol, when a Cassandra 5.0.9 sends it, and how one comes by it here: the canned error that makes
 /// the door send it, or why nothing does.
 const CODES: &[(ErrorCode, &str, Result<&str, &str>)] = &[
     (ErrorCode::Server, "whatever is no other: bugs, a failed schema change", Ok("error server")),

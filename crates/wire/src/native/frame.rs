@@ -8,8 +8,8 @@
 //!  bytes 5..9    length of the body
 //! ```
 //! v3 and v4 send envelopes bare; v5 does so until STARTUP is answered, then inside segments (`segment`). What follows a
-//! refusal was measured on Cassandra 5.0.6: it answers and keeps the connection open for all but checksums and negative
-//! lengths; clients close it themselves.
+//! refusal was measured on Cassandra 5.0.9: it answers and keeps the connection open for all but checksums, negative
+//! lengths and versions whose stream is not there to be answered on; clients close it themselves.
 
 use super::primitives::{Put, patch_int};
 use super::{BodyCodec, Direction, ErrorCode, Flags, Opcode, Version};
@@ -18,7 +18,7 @@ use crate::{WireError, error_text};
 /// Bytes of a header, v3 and later.
 pub const HEADER_LENGTH: usize = 9;
 
-/// `native_transport_max_frame_size` of Cassandra 5.0.6: 16 MiB, header included.
+/// `native_transport_max_frame_size` of Cassandra 5.0.9: 16 MiB, header included.
 pub const DEFAULT_MAX_FRAME: u64 = 16 << 20;
 
 /// A decoded header.
@@ -62,6 +62,8 @@ pub enum Then {
     DiscardReceived,
     /// Answer and close: nothing after this point can be told apart.
     Close,
+    /// Close without an answer: the stream that it would have to carry is not known.
+    CloseUnanswered,
 }
 
 /// A message that was not taken, and how to answer.
@@ -126,12 +128,15 @@ impl EnvelopeReader {
     /// version from the first byte alone, since versions 1 and 2 have a shorter header.
     pub fn read<'a>(&self, input: &'a [u8]) -> Result<Option<Envelope<'a>>, Refusal> {
         let Some(&first) = input.first() else { return Ok(None) };
-        let flags = input.get(1).copied();
-        if first & 0x7F == 6 && flags.is_none() {
+        let raw = RawHeader::read(input);
+        if first & 0x7F == 6 && raw.is_none() {
             return Ok(None); // the flag decides the text
         }
-        let version = version_of(first, flags.unwrap_or_default(), Then::DiscardReceived)?;
-        let Some(raw) = RawHeader::read(input) else { return Ok(None) };
+        let (flags, then) =
+            raw.as_ref().map_or((0, Then::CloseUnanswered), |raw| (raw.flags, Then::DiscardReceived));
+        let version = version_of(first, flags, then)
+            .map_err(|refusal| Refusal { stream: stream_of_any_version(input), ..refusal })?;
+        let Some(raw) = raw else { return Ok(None) };
         let skip = |length: u64| Then::Skip(HEADER_LENGTH as u64 + length);
         let refuse = |error, then| Refusal { error, stream: raw.stream, answer_in: None, then };
 
@@ -207,6 +212,15 @@ fn version_of(first: u8, flags: u8, then: Then) -> Result<Version, Refusal> {
         let answer_in = matches!(number, 1 | 2 | 6).then_some(number);
         Refusal { error, stream: 0, answer_in, then }
     })
+}
+
+/// The stream of a header of any version: one byte in versions 1 and 2, two from then on.
+fn stream_of_any_version(input: &[u8]) -> i16 {
+    match *input {
+        [first, _, stream, ..] if first & 0x7F < 3 => i16::from(stream as i8),
+        [_, _, s0, s1, ..] => i16::from_be_bytes([s0, s1]),
+        _ => 0,
+    }
 }
 
 fn body_of(input: &[u8], length: u32) -> Option<&[u8]> {

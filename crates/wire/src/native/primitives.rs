@@ -150,9 +150,15 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn bytes(&mut self) -> Result<Option<&'a [u8]>, WireError> {
         match usize::try_from(self.int()?) {
-            Ok(length) => self.take(length).map(Some),
+            Ok(length) => self.take_value(length).map(Some),
             Err(_) => Ok(None),
         }
+    }
+
+    #[inline]
+    fn take_value(&mut self, length: usize) -> Result<&'a [u8], WireError> {
+        let left = self.left.len() as u64;
+        self.take(length).map_err(|_| WireError::ValueTooLong { length: length as u64, left })
     }
 
     /// `[value]`: before v4 every negative length is null, from v4 on -2 is "unset" and less is an error.
@@ -160,7 +166,7 @@ impl<'a> Reader<'a> {
     pub fn value(&mut self, version: Version) -> Result<Value<'a>, WireError> {
         let length = self.int()?;
         match usize::try_from(length) {
-            Ok(length) => self.take(length).map(Value::Bytes),
+            Ok(length) => self.take_value(length).map(Value::Bytes),
             Err(_) if length == -1 || version < Version::V4 => Ok(Value::Null),
             Err(_) if length == -2 => Ok(Value::Unset),
             Err(_) => Err(WireError::InvalidValueLength { length }),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::WireError;
 
-/// The versions that Cassandra 5.0.6 names in refusals and in SUPPORTED (its `ProtocolVersion`), version 6 included
+/// The versions that Cassandra 5.0.9 names in refusals and in SUPPORTED (its `ProtocolVersion`), version 6 included
 /// although it is refused here: drivers read the list.
 pub const SUPPORTED_VERSIONS: [&str; 4] = ["3/v3", "4/v4", "5/v5", "6/v6-beta"];
 

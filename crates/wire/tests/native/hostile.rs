@@ -136,7 +136,11 @@ fn counts_without_bytes_behind_them_cost_nothing() {
     for columns in [b"\x7f\xff\xff\xff", b"\0\0\0\0"] {
         let rows = [b"\0\0\0\x02\0\0\0\x04".as_slice(), columns, b"\x7f\xff\xff\xff"].concat();
         let error = decode_response(Version::V4, Opcode::Result, Flags(0), &rows).unwrap_err();
-        assert!(error.to_string().starts_with("Message ends too early"), "{error}");
+        assert!(
+            error.to_string().contains("remaining in the message")
+                || error.to_string().starts_with("Message ends too early"),
+            "{error}"
+        );
     }
     for body in [b"\x7f\xff\xff\xffSELECT".as_slice(), b"\0\0\0\x01q\0\x01\x01\xff\xff\x7f\xff\xff\xff"] {
         assert!(decode_request(Version::V4, Opcode::Query, Flags(0), body).is_err());

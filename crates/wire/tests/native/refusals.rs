@@ -1,4 +1,4 @@
-//! What is refused is refused in Cassandra's words. The bytes and texts were recorded from a 5.0.6 node.
+//! What is refused is refused in Cassandra's words. The bytes and texts were recorded from a 5.0.9 node.
 
 use helenus_wire::native::*;
 
@@ -26,7 +26,7 @@ fn a_version_from_the_future_is_refused_in_a_frame_of_version_5() {
     let (refusal, answer) = refusal(None, &header(66, 0, 5, 5, 0));
     assert_eq!(
         answer,
-        b"\x85\x00\x00\x00\x00\x00\x00\x00h\x00\x00\x00\n\x00bInvalid or unsupported protocol version (66); \
+        b"\x85\x00\x00\x05\x00\x00\x00\x00h\x00\x00\x00\n\x00bInvalid or unsupported protocol version (66); \
         supported versions are (3/v3, 4/v4, 5/v5, 6/v6-beta)"
     );
     assert_eq!(refusal.then, Then::DiscardReceived);
@@ -34,13 +34,21 @@ fn a_version_from_the_future_is_refused_in_a_frame_of_version_5() {
 
 #[test]
 fn version_2_is_refused_in_its_own_shorter_frame() {
-    let (_, answer) = refusal(None, b"\x02\x00\x05\x05\x00\x00\x00\x00");
+    let (refused, answer) = refusal(None, b"\x02\x00\x05\x01\x00\x00\x00\x02\x00\x00");
+    assert_eq!(refused.then, Then::DiscardReceived);
     assert_eq!(
         answer,
-        b"\x82\x00\x00\x00\x00\x00\x00g\x00\x00\x00\n\x00aInvalid or unsupported protocol version (2); \
+        b"\x82\x00\x05\x00\x00\x00\x00g\x00\x00\x00\n\x00aInvalid or unsupported protocol version (2); \
         supported versions are (3/v3, 4/v4, 5/v5, 6/v6-beta)"
     );
-    assert!(server(None).read(b"\x02").is_err(), "the first byte is enough");
+    for (short, name) in [
+        (&b"\x02"[..], "byte"),
+        (b"\x02\x00\x05\x05\x00\x00\x00\x00", "shorter header"),
+        (b"\x42\x00", "part"),
+    ] {
+        let refused = server(None).read(short).unwrap_err();
+        assert_eq!(refused.then, Then::CloseUnanswered, "a {name} has no stream to answer on");
+    }
 }
 
 #[test]
@@ -48,7 +56,7 @@ fn the_beta_version_is_refused_as_such() {
     let (_, answer) = refusal(None, &header(6, 0, 5, 5, 0));
     assert_eq!(
         answer,
-        b"\x86\x10\x00\x00\x00\x00\x00\x00O\x00\x00\x00\n\x00IBeta version of the protocol used \
+        b"\x86\x10\x00\x05\x00\x00\x00\x00O\x00\x00\x00\n\x00IBeta version of the protocol used \
         (6/v6-beta), but USE_BETA flag is unset"
     );
     assert_eq!(server(None).read(b"\x06"), Ok(None));

@@ -1,4 +1,4 @@
-//! Schema statements leave the same `system_schema` behind as on a Cassandra 5.0.6, and listeners hear of them.
+//! Schema statements leave the same `system_schema` behind as on a Cassandra 5.0.9, and listeners hear of them.
 
 use super::harness::{Session, code, request};
 use crate::backend::{Backend, Identity, Outcome};

@@ -206,7 +206,7 @@ fn a_batch_too_large_is_refused_and_nothing_of_it_written() {
     assert_eq!(session.rows("SELECT k FROM o"), "1");
 }
 
-/// Sizes as a Cassandra 5.0.6 counts them: 8 bytes of deletions, 21 of an empty static row, 21 of a row, 20 a cell, values.
+/// Sizes as a Cassandra 5.0.9 counts them: 8 bytes of deletions, 21 of an empty static row, 21 of a row, 20 a cell, values.
 #[test]
 fn batches_are_warned_of_as_cassandra_warns() {
     let mut session = Session::with(&[

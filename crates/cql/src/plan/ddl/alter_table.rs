@@ -6,6 +6,7 @@ use super::index::dependents;
 use super::mask;
 use super::options::{check_names, table_options};
 use super::properties::Properties;
+use super::readded::reads_cells_of;
 use crate::analysis::{Resolver, undefined_column};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{AlterTable, ColumnDef, Ident, Mask, TableChange};
@@ -165,9 +166,10 @@ fn add(
     }
     let kind = if def.is_static { ColumnKind::Static } else { ColumnKind::Regular };
     if let Some(dropped) = table.dropped.get(name) {
-        if ty.freeze() != dropped.ty.freeze() || ty.is_multi_cell() != dropped.ty.is_multi_cell() {
+        if !reads_cells_of(&ty, &dropped.ty) {
             return invalid(format!(
-                "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
+                "Cannot add a column '{name}' of type {ty}, incompatible with previously dropped column '{name}' of \
+                 type {}",
                 dropped.ty
             ));
         }
@@ -235,7 +237,8 @@ fn drop(
     }
     gone.insert(column.name.clone());
     table.masks.remove(&column.name);
-    let dropped = DroppedColumn { name: column.name.clone(), ty: column.ty, kind: column.kind, dropped_us };
+    let (name, ty) = (column.name.clone(), column.ty.expand_user_types());
+    let dropped = DroppedColumn { name, ty, kind: column.kind, dropped_us };
     table.dropped.insert(column.name, dropped);
     Ok(())
 }

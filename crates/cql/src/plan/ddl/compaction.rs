@@ -1,6 +1,7 @@
 //! The `compaction` option (`CompactionParams` and the strategies' `validateOptions`).
 
 use super::compression::java_double;
+use super::java_class;
 use crate::error::{CqlError, Result};
 use helenus_engine::{parse_percent, parse_scaling_parameters, parse_size};
 use std::collections::BTreeMap;
@@ -28,7 +29,8 @@ pub(super) fn compaction(given: &Options) -> Result<Options> {
             | "TimeWindowCompactionStrategy"
             | "UnifiedCompactionStrategy"
     ) {
-        return config(format!("Unable to find compaction strategy class '{full}'"));
+        let base = "db.compaction.AbstractCompactionStrategy";
+        return Err(java_class::refused(&full, "compaction strategy", base));
     }
     let overlapping =
         options.get("provide_overlapping_tombstones").map_or("NONE".into(), |v| v.to_uppercase());

@@ -1,5 +1,6 @@
 //! The `compression` option (`CompressionParams` and the compressors' own checks).
 
+use super::java_class;
 use crate::error::{CqlError, Result};
 use std::collections::BTreeMap;
 
@@ -85,7 +86,7 @@ fn check_compressor(class: &str, options: &BTreeMap<String, String>) -> Result<(
         Some("LZ4Compressor") => &["lz4_high_compressor_level", "lz4_compressor_type"],
         Some("ZstdCompressor") => &["compression_level"],
         Some("SnappyCompressor" | "DeflateCompressor" | "NoopCompressor") => &[],
-        _ => return config(format!("Could not create Compression for type {class}")),
+        _ => return Err(java_class::refused_compressor(class)),
     };
     if let Some(kind) = options.get("lz4_compressor_type").filter(|kind| *kind != "fast" && *kind != "high")
         && known.contains(&"lz4_compressor_type")

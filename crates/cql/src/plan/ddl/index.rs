@@ -1,6 +1,7 @@
 //! CREATE INDEX and DROP INDEX, with Cassandra's rules and words (`CreateIndexStatement`, `StorageAttachedIndex`).
 
 use super::create_table::invalid;
+use super::java_class;
 use super::properties::Properties;
 use crate::analysis::undefined_column;
 use crate::error::{CqlError, Result};
@@ -268,7 +269,7 @@ fn generated_name(keyspace: &Keyspace, table: &str, targets: &[Target<'_>]) -> S
 fn check_class(index: &Index, table: &Table, targets: &[Target<'_>]) -> Result<()> {
     let class = index.options.get(CLASS_OPTION).map_or("", String::as_str);
     if index_class(class) != SAI_CLASS {
-        return Err(CqlError::Config(format!("Unable to find custom indexer class '{class}'")));
+        return Err(java_class::refused(class, "custom indexer", "index.Index"));
     }
     let known =
         ["similarity_function", "optimize_for", "maximum_node_connections", "construction_beam_width"];

@@ -1,7 +1,8 @@
 //! CREATE, ALTER and DROP: each turns the present schema into the next.
 //!
 //! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` a part of those of tables; `properties`
-//! reads WITH, `options`, `compaction`, `compression`, `replication` and `retry` check what it gives.
+//! reads WITH, `options`, `compaction`, `compression`, `replication`, `retry` and `java_class` check what it gives; `readded` compares a
+//! new column with a dropped one of its name.
 
 mod alter_table;
 mod change;
@@ -9,10 +10,12 @@ mod compaction;
 mod compression;
 mod create_table;
 mod index;
+mod java_class;
 mod keyspace;
 mod mask;
 mod options;
 mod properties;
+mod readded;
 mod replication;
 mod retry;
 mod user_type;

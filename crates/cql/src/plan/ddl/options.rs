@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub(super) const NAMES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
+    "auto_repair",
     "bloom_filter_fp_chance",
     "caching",
     "cdc",
@@ -43,6 +44,13 @@ fn config<T>(message: String) -> Result<T> {
 
 /// The options that follow from `base` and what a statement gives.
 pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Result<TableOptions> {
+    if properties.has("auto_repair") {
+        return config(
+            "auto_repair option is not supported unless auto-repair is enabled with \
+             -Dcassandra.autorepair.enable=true"
+                .into(),
+        );
+    }
     let mut options = base.clone();
     if let Some(value) = properties.boolean("allow_auto_snapshot")? {
         options.allow_auto_snapshot = value;

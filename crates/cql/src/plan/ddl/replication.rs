@@ -2,6 +2,7 @@
 //! `NetworkTopologyStrategy`). One server holds every replica; what is said here matters to drivers and to a later move to
 //! a cluster.
 
+use super::java_class;
 use crate::error::{CqlError, Result};
 use std::collections::BTreeMap;
 
@@ -50,7 +51,10 @@ pub(super) fn replication(
                     .into(),
             );
         }
-        _ => return config(format!("Unable to find replication strategy class '{class}'")),
+        _ => {
+            let base = "locator.AbstractReplicationStrategy";
+            return Err(java_class::refused(&class, "replication strategy", base));
+        }
     }
     options.insert(CLASS.into(), class);
     Ok(options)

@@ -1,4 +1,4 @@
-//! Tests of the whole module. The `.txt` files are Cassandra 5.0.6's own answers, one statement a line, with `\n`, `\r`,
+//! Tests of the whole module. The `.txt` files are Cassandra 5.0.9's own answers, one statement a line, with `\n`, `\r`,
 //! `\t` and `\\` escaped: its parser was asked, and what it said was written down.
 
 mod against_cassandra;

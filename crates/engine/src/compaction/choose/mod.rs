@@ -1,7 +1,7 @@
 //! Which SSTables to compact next, and into what. Pure: a description of the SSTables, options and the time in, a
 //! choice out; one file a strategy.
 //!
-//! The rules are Cassandra 5.0.6's; where this departs from them, docs/decisions says so. `compaction::background` asks,
+//! The rules are Cassandra 5.0.9's; where this departs from them, docs/decisions says so. `compaction::background` asks,
 //! `compaction::job` does what was chosen.
 
 mod expired;

@@ -1,4 +1,4 @@
-//! The `compaction` option of a table as strategies use it, with Cassandra 5.0.6's names and defaults.
+//! The `compaction` option of a table as strategies use it, with Cassandra 5.0.9's names and defaults.
 //!
 //! Statements check the map before it is stored (cql's DDL); here what cannot be read counts as its default, as in
 //! `AbstractCompactionStrategy`. Sources: `CompactionParams`, `Controller.fromOptions`, `SizeTieredCompactionStrategyOptions`,

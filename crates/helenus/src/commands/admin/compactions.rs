@@ -49,7 +49,8 @@ pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
     let hours = found.uptime_s.max(1) as f64 / 3600.0;
     let lately_minutes = (found.uptime_s.max(60) as f64 / 60.0).min(15.0);
     columns.row(["compactions completed".to_owned(), completed.to_string()]);
-    columns.row(["data compacted".to_owned(), bytes_text(found.bytes_read, human)]);
+    columns.row(["data compacted".to_owned(), bytes_text(found.data_bytes, human)]);
+    columns.row(["compressed data compacted".to_owned(), bytes_text(found.bytes_read, human)]);
     columns.row(["compactions aborted".to_owned(), discarded.to_string()]);
     columns.row(["compactions reduced", "0"]);
     columns.row(["sstables dropped from compaction", "0"]);

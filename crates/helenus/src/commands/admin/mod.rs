@@ -5,7 +5,7 @@
 //! changes files), `clocks`, `overview` (everything at a glance). `absent` answers for the verbs that mean nothing on one machine.
 //! `asking` talks to the server, `layout` prints as nodetool does.
 //!
-//! Layouts are those that Cassandra 5.0.6's nodetool printed, and its `TableBuilder`, `TableStatsPrinter` and their kin.
+//! Layouts are those that Cassandra 5.0.9's nodetool printed, and its `TableBuilder`, `TableStatsPrinter` and their kin.
 
 mod absent;
 mod asking;

@@ -1,7 +1,7 @@
 //! The figures under the names that dashboards for Cassandra ask for.
 //!
 //! Names, labels and kinds are those of K8ssandra's agent (`management-api-for-apache-cassandra`, its
-//! `CassandraMetricNameParser` and `default-metric-settings.yaml`) for the metrics of Cassandra 5.0.6 (`TableMetrics`,
+//! `CassandraMetricNameParser` and `default-metric-settings.yaml`) for the metrics of Cassandra 5.0.9 (`TableMetrics`,
 //! `ClientRequestMetrics`, `CacheMetrics`, `CompactionMetrics`, `CommitLogMetrics`, `CQLMetrics`, `ClientMetrics`,
 //! `StorageMetrics`): latencies and histograms are summaries with six quantiles and a count, meters end in `_total`, Cassandra's
 //! counters are gauges. A figure is true or it is not there. One node coordinates what it stores, so that requests of clients

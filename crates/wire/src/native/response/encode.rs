@@ -151,7 +151,7 @@ pub(super) fn finish(
     }
 }
 
-/// In the order a 5.0.6 node sends it.
+/// In the order a 5.0.9 node sends it.
 fn put_supported(out: &mut Vec<u8>, cql_version: &str) {
     out.put_short(3);
     out.put_string(PROTOCOL_VERSIONS);
