@@ -25,6 +25,8 @@ pub struct Work<'a> {
     /// Monotonic, nanoseconds; 0 until the first look.
     deadline_ns: AtomicU64,
     steps: AtomicU32,
+    /// Whether it runs on a thread where it may take long.
+    may_block: bool,
 }
 
 /// What is nobody's request.
@@ -33,7 +35,13 @@ pub(crate) static UNBOUNDED: Work<'static> = Work::unbounded();
 impl Work<'static> {
     /// Work that nothing ends: of a text that nobody sent.
     pub(crate) const fn unbounded() -> Work<'static> {
-        Work { database: None, cancelled: None, deadline_ns: AtomicU64::new(0), steps: AtomicU32::new(0) }
+        Work {
+            database: None,
+            cancelled: None,
+            deadline_ns: AtomicU64::new(0),
+            steps: AtomicU32::new(0),
+            may_block: true,
+        }
     }
 }
 
@@ -45,6 +53,7 @@ impl<'a> Work<'a> {
             cancelled: request.cancelled,
             deadline_ns: AtomicU64::new(request.deadline_ns.unwrap_or(0)),
             steps: AtomicU32::new(0),
+            may_block: request.may_block,
         }
     }
 
@@ -63,6 +72,14 @@ impl<'a> Work<'a> {
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
         if steps.is_multiple_of(STEPS) { self.look() } else { Ok(()) }
+    }
+
+    /// Takes a step that may take milliseconds.
+    ///
+    /// # Errors
+    /// As `step`; `WouldBlock` where other clients would wait for it.
+    pub(crate) fn long_step(&self) -> Result<()> {
+        if self.may_block { self.look() } else { Err(CqlError::WouldBlock) }
     }
 
     /// Looks at once.

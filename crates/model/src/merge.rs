@@ -22,7 +22,7 @@ pub struct Merge<S> {
     spare: RowBuf,
     marker: MarkerBuf,
     current: Current,
-    /// Whether a source was parked since all were unparked.
+    /// Whether a source was parked since the merge began.
     has_parked: bool,
 }
 
@@ -30,6 +30,8 @@ struct Input<S> {
     source: S,
     state: State,
     open: DeletionTime,
+    /// Bytes that its source let go of (`Source::park`).
+    parked: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl<S> Merge<S> {
     ) -> Merge<S> {
         let inputs = sources
             .into_iter()
-            .map(|source| Input { source, state: State::Due, open: DeletionTime::LIVE })
+            .map(|source| Input { source, state: State::Due, open: DeletionTime::LIVE, parked: 0 })
             .collect();
         Merge {
             table,
@@ -99,7 +101,7 @@ impl<S> Merge<S> {
             (reversed, partition_deletion, DeletionTime::LIVE);
         self.inputs.clear();
         self.has_parked = false;
-        let input = |source| Input { source, state: State::Due, open: DeletionTime::LIVE };
+        let input = |source| Input { source, state: State::Due, open: DeletionTime::LIVE, parked: 0 };
         self.inputs.extend(sources.drain(..).map(input));
     }
 
@@ -153,11 +155,13 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
                     State::Due => {
                         let has_element = input.source.advance(cx)?;
                         input.state = if has_element { State::Ready } else { State::Ended };
-                        self.has_parked |= has_element && input.source.park();
+                        input.parked = if has_element { input.source.park() } else { 0 };
+                        self.has_parked |= input.parked > 0;
                     }
                     State::Begun => {
                         input.state = State::Ready;
-                        self.has_parked |= input.source.park();
+                        input.parked = input.source.park();
+                        self.has_parked |= input.parked > 0;
                     }
                     State::Ready | State::Ended => {}
                 }
@@ -220,7 +224,7 @@ impl<S> Merge<S> {
         }
     }
 
-    /// Has everything of the elements again that stand where that of input `first` does.
+    /// Reads again what was let go of the elements that stand where that of input `first` does.
     #[cold]
     fn unpark<Cx>(&mut self, first: usize, cx: &mut Cx) -> Result<(), S::Error>
     where
@@ -229,8 +233,15 @@ impl<S> Merge<S> {
         let is_here =
             |input: &Input<S>, key: &[u8]| input.state == State::Ready && input.source.current().key() == key;
         let key = self.inputs[first].source.current().key().to_vec();
+        let here = || self.inputs.iter().filter(|input| is_here(input, &key));
+        let parked: usize = here().map(|input| input.parked).sum();
+        // Rows that are merged stand beside the merged one.
+        let mut expected = if here().count() > 1 { 2 * parked } else { parked };
         for input in self.inputs.iter_mut().filter(|input| is_here(input, &key)) {
-            input.source.unpark(cx)?;
+            if input.parked > 0 {
+                input.source.unpark(expected, cx)?;
+                (expected, input.parked) = (0, 0);
+            }
         }
         Ok(())
     }

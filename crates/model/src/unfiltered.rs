@@ -33,17 +33,18 @@ pub trait Source<Cx> {
     /// Moves to the next element; `Ok(false)` at the end, and from then on.
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, Self::Error>;
 
-    /// Lets go of the bytes of the element in hand, if they are many and can be had again; whether it did. Until `unpark` the
-    /// element has its position and nothing else. A merge of many sources has large rows in memory one after another so.
-    fn park(&mut self) -> bool {
-        false
+    /// Lets go of the bytes of the element in hand, if they are many and can be read again; returns how many it let go of. Until
+    /// `unpark` the element has its position and nothing else. So a merge of many sources has one large row in memory at a time.
+    fn park(&mut self) -> usize {
+        0
     }
 
-    /// Has the bytes again that `park` let go of.
+    /// Reads the bytes again that `park` let go of. `expected` bytes are about to be allocated, these among them: all of them
+    /// are charged to the account of memory first.
     ///
     /// # Errors
     /// As `advance`.
-    fn unpark(&mut self, _cx: &mut Cx) -> Result<(), Self::Error> {
+    fn unpark(&mut self, _expected: usize, _cx: &mut Cx) -> Result<(), Self::Error> {
         Ok(())
     }
 

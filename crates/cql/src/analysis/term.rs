@@ -220,7 +220,7 @@ fn bind_call<'a>(function: &dyn Scalar, parts: &'a [Term], bindings: &Bindings<'
         }
     }
     let arguments: Vec<Option<&[u8]>> = arguments.iter().map(Option::as_deref).collect();
-    bindings.calls.calls(&arguments)?;
+    bindings.calls.calls(function, &arguments)?;
     let value = bindings.calls.made(function, function.call(&arguments, bindings.calls)?)?;
     Ok(Bound::of(value.map(Cow::Owned)))
 }

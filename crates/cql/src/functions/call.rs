@@ -29,6 +29,10 @@ pub trait Scalar: fmt::Debug + Send + Sync {
     /// Whether the same arguments always give the same value: such a call is computed once, at prepare, if its
     /// arguments are constants.
     fn is_pure(&self) -> bool;
+    /// Bytes of arguments from which on a call may take milliseconds.
+    fn slow_from_bytes(&self) -> usize {
+        1024
+    }
     /// Whether a greater first argument never gives a lesser value, the others being the same.
     fn is_monotonic(&self) -> bool {
         false
@@ -58,9 +62,6 @@ pub struct CallContext<'a> {
     pub work: &'a Work<'a>,
 }
 
-/// Bytes of arguments from which on each call is worth a look at the time: the arithmetic of long numbers is slow.
-const LONG_ARGUMENTS: usize = 1024;
-
 /// Longest value that a function may make: twice what a mutation may have (`max_mutation_size`).
 const RESULT_BYTES_MAX: usize = 32 << 20;
 
@@ -68,10 +69,11 @@ impl CallContext<'_> {
     /// Notes that a function is called.
     ///
     /// # Errors
-    /// The statement has gone on for too long, or its client has gone.
-    pub(crate) fn calls(&self, arguments: &[Option<&[u8]>]) -> Result<()> {
+    /// The statement has gone on for too long, or its client has gone; `WouldBlock` where other clients would wait for a call
+    /// that may take long.
+    pub(crate) fn calls(&self, function: &dyn Scalar, arguments: &[Option<&[u8]>]) -> Result<()> {
         let bytes: usize = arguments.iter().flatten().map(|argument| argument.len()).sum();
-        if bytes >= LONG_ARGUMENTS { self.work.look() } else { self.work.step() }
+        if bytes >= function.slow_from_bytes() { self.work.long_step() } else { self.work.step() }
     }
 
     /// What a function has made, unless it is too long to go on with: `to_json` of `to_json` doubles with each call.

@@ -103,9 +103,9 @@ impl Math {
             Math::Round => value.round(),
             Math::Exp => logarithm::exp(value)?,
             Math::Log if !is_positive => return Err("Natural log of number zero or less"),
-            Math::Log => logarithm::log(value),
+            Math::Log => logarithm::log(value)?,
             Math::Log10 if !is_positive => return Err("Log10 of number zero or less"),
-            Math::Log10 => logarithm::log10(value),
+            Math::Log10 => logarithm::log10(value)?,
         })
     }
 }

@@ -93,6 +93,14 @@ impl Scalar for Native {
         !matches!(self.does, Does::Now | Does::Uuid)
     }
 
+    fn slow_from_bytes(&self) -> usize {
+        // The digits of these cost the third power of their number.
+        match self.does {
+            Does::Math(Math::Exp | Math::Log | Math::Log10) => 64,
+            _ => 1024,
+        }
+    }
+
     fn is_monotonic(&self) -> bool {
         matches!(self.does, Does::Time | Does::Floor)
     }

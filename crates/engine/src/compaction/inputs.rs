@@ -41,12 +41,16 @@ impl Source<ReadContext> for Lent {
         self.scan.advance(cx)
     }
 
-    fn park(&mut self) -> bool {
+    fn park(&mut self) -> usize {
         self.scan.park()
     }
 
-    fn unpark(&mut self, cx: &mut ReadContext) -> std::result::Result<(), helenus_sstable::Error> {
-        self.scan.unpark(cx)
+    fn unpark(
+        &mut self,
+        expected: usize,
+        cx: &mut ReadContext,
+    ) -> std::result::Result<(), helenus_sstable::Error> {
+        self.scan.unpark(expected, cx)
     }
 
     fn current(&self) -> Unfiltered<'_> {

@@ -14,6 +14,7 @@ use crate::storable::{Extent, check};
 use crate::table::View;
 use crate::timestamps::ServerTime;
 use arc_swap::Guard;
+use helenus_host::account;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::token::Token;
 use std::sync::Arc;
@@ -318,6 +319,7 @@ impl Shared {
             Some((log, record)) => log.append(record, (checked.mutation, checked.derived))?,
             None => Ticket::ready(),
         };
+        account::commit();
         let logged = ticket.position().unwrap_or(LogPosition::START);
         Ok((ticket, logged))
     }

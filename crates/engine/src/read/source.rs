@@ -86,19 +86,23 @@ impl Source<ReadContext> for AnySource {
     }
 
     #[inline]
-    fn park(&mut self) -> bool {
+    fn park(&mut self) -> usize {
         match self {
-            AnySource::Memtable(_) => false,
+            AnySource::Memtable(_) => 0,
             AnySource::Table(reader) => reader.park(),
             AnySource::Scan(scan) => scan.park(),
         }
     }
 
-    fn unpark(&mut self, cx: &mut ReadContext) -> std::result::Result<(), helenus_sstable::Error> {
+    fn unpark(
+        &mut self,
+        expected: usize,
+        cx: &mut ReadContext,
+    ) -> std::result::Result<(), helenus_sstable::Error> {
         match self {
             AnySource::Memtable(_) => Ok(()),
-            AnySource::Table(reader) => reader.unpark(cx),
-            AnySource::Scan(scan) => scan.unpark(cx),
+            AnySource::Table(reader) => reader.unpark(expected, cx),
+            AnySource::Scan(scan) => scan.unpark(expected, cx),
         }
     }
 

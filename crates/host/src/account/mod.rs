@@ -8,6 +8,8 @@
 //! account::grow(bytes)?        before a row is joined, an answer grows, a body is decompressed
 //!   held + bytes <= granted    the common case: two numbers of the thread are compared
 //!   else                       the pool grants more, the thread waits for it, or the request is refused
+//! account::commit()            once a write is logged: from here on nothing is refused
+//! scope.begins_again()         after a refusal: whether to serve the request once more, now that there is room
 //! ```
 //!
 //! A scope begins with an allowance, so that small requests never touch the pool. On a listener's thread nothing waits:
@@ -23,7 +25,7 @@ mod split;
 
 pub use meter::{held, uncounted};
 pub use pool::{Charge, Figures, Share, ShareFigures, figures, set_limits};
-pub use scope::{Refusal, Scope, Waits, grow, reserve, settle};
+pub use scope::{Refusal, Scope, Waits, commit, grow, reserve, settle};
 pub use split::{Split, split};
 
 #[cfg(feature = "allocator")]

@@ -1,11 +1,14 @@
 //! The bytes that requests hold, in all and by what for, and the threads that wait for some.
 //!
 //! Grants are taken in steps and given back when a request ends. Waiters that each hold a part cannot keep each other
-//! waiting for ever: the first that finds no room becomes the one that may go beyond the shared bytes (`one_more`), until
-//! its request is over. It needs nobody to come to its end, and whatever it gives back serves the next.
+//! waiting for ever. The first that finds no room may go beyond the shared bytes (`one_more`) until its request is over.
+//! Where that is not enough, and all bytes are held by requests that wait, the others are told to give theirs back and to
+//! begin again later (`Taken::BackOff`): nobody sits on memory until a deadline while the machine is idle. Only a request that
+//! does not fit alone is refused before its deadline.
 
 use super::split::Split;
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -92,10 +95,32 @@ struct Counted {
     peak: AtomicU64,
 }
 
-#[derive(Default)]
 struct State {
-    /// Who may go beyond the shared bytes.
+    /// The request that may go beyond the shared bytes.
     first: Option<u64>,
+    /// The requests that wait, by number.
+    waiters: BTreeMap<u64, Waiter>,
+}
+
+/// A request that waits for bytes.
+struct Waiter {
+    /// Bytes that it asks for.
+    bytes: u64,
+    /// Bytes that it holds.
+    taken: u64,
+    /// How its wait ends, once that is decided.
+    verdict: Option<Taken>,
+}
+
+/// How a request for bytes ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// They were taken.
+    Yes,
+    /// There is no room, or none in time.
+    NoRoom,
+    /// There may be room later, once the request has given back what it holds.
+    BackOff,
 }
 
 /// Sets what requests may hold, and how long one waits for room.
@@ -134,7 +159,7 @@ impl Pool {
             by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 4],
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            state: Mutex::new(State { first: None }),
+            state: Mutex::new(State { first: None, waiters: BTreeMap::new() }),
             freed: Condvar::new(),
             waiting: AtomicU64::new(0),
             first: AtomicU64::new(0),
@@ -199,42 +224,84 @@ impl Pool {
         self.note_taken(share, bytes);
     }
 
-    /// Takes bytes for the request of this number, and waits for them until `due`; false if there are none by then.
-    pub(super) fn take(&self, (share, request): (Share, u64), bytes: u64, due: Instant) -> bool {
-        let shared = self.shared.load(Ordering::Relaxed);
-        let all = self.limit();
+    /// Takes bytes for the request of this number, which holds `taken` already, and waits for them until `due`.
+    pub(super) fn take(
+        &self,
+        (share, request): (Share, u64),
+        (bytes, taken): (u64, u64),
+        due: Instant,
+    ) -> Taken {
         if self.try_take(share, bytes) {
-            return true;
+            return Taken::Yes;
         }
         let mut state = self.state.lock();
         let mut has_waited = false;
         // Before the look at `used` below: who gives back changes `used` first and then looks here.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let taken = loop {
+        let verdict = loop {
             let is_first = *state.first.get_or_insert(request) == request;
             if is_first {
                 self.first.store(request, Ordering::Relaxed);
             }
-            let most = if is_first { all } else { shared };
-            if self.try_take_within(bytes, most) {
+            if self.try_take_within(bytes, self.most(is_first)) {
                 self.note_taken(share, bytes);
-                break true;
+                break Taken::Yes;
             }
-            if bytes > all {
-                break false;
+            if bytes.saturating_add(taken) > self.limit() {
+                break Taken::NoRoom;
             }
             if !std::mem::replace(&mut has_waited, true) {
                 self.waited.fetch_add(1, Ordering::Relaxed);
+                state.waiters.insert(request, Waiter { bytes, taken, verdict: None });
+            }
+            self.decide(&mut state);
+            if let Some(verdict) = state.waiters.get(&request).and_then(|waiter| waiter.verdict) {
+                break verdict;
             }
             if self.freed.wait_until(&mut state, due).timed_out() {
-                break false;
+                break Taken::NoRoom;
             }
         };
+        state.waiters.remove(&request);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        if !taken {
+        if verdict == Taken::NoRoom {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
-        taken
+        verdict
+    }
+
+    /// What all may hold when a request asks: more if it is the first.
+    fn most(&self, is_first: bool) -> u64 {
+        if is_first { self.limit() } else { self.shared.load(Ordering::Relaxed) }
+    }
+
+    /// Where all bytes are held by requests that wait, nobody will give any back: decides who does.
+    fn decide(&self, state: &mut State) {
+        let used = self.used();
+        let first = state.first;
+        let fits = |(request, waiter): (&u64, &Waiter)| {
+            waiter.verdict.is_some()
+                || used.saturating_add(waiter.bytes) <= self.most(first == Some(*request))
+        };
+        // Messages on their way in are no more than what they will ask for when they are served.
+        let arriving = self.by_share[Share::Arriving as usize].used.load(Ordering::Relaxed);
+        let held: u64 = state.waiters.values().map(|waiter| waiter.taken).sum();
+        if used.saturating_sub(arriving) > held || state.waiters.iter().any(fits) {
+            return;
+        }
+        let mut others = 0;
+        for (_, waiter) in state.waiters.iter_mut().filter(|(request, _)| first != Some(**request)) {
+            if waiter.taken > 0 {
+                waiter.verdict = Some(Taken::BackOff);
+                others += 1;
+            }
+        }
+        if others == 0
+            && let Some(alone) = first.and_then(|first| state.waiters.get_mut(&first))
+        {
+            alone.verdict = Some(Taken::NoRoom);
+        }
+        self.freed.notify_all();
     }
 
     /// Gives bytes back.

@@ -1,7 +1,7 @@
 //! A request on its thread: what it has been granted, and how it gets more.
 
 use super::meter::{held, set_held};
-use super::pool::{Charge, POOL, Share};
+use super::pool::{Charge, POOL, Share, Taken};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -70,6 +70,8 @@ struct State {
     due: Option<Instant>,
     /// Bytes taken from the pool.
     taken: u64,
+    /// Bytes that it would hold now, if it has been told to begin again later.
+    backs_off: Option<u64>,
 }
 
 /// The time in which a thread serves one request. Scopes of a thread nest; the inner one counts alone.
@@ -89,7 +91,7 @@ impl Scope {
             Waits::Never => 0,
             _ => REQUESTS.fetch_add(1, Ordering::Relaxed),
         };
-        STATE.set(Some(State { waits, share, request, due: None, taken: 0 }));
+        STATE.set(Some(State { waits, share, request, due: None, taken: 0, backs_off: None }));
         set_held(0);
         GRANTED.set(if waits == Waits::Never { INLINE_BYTES } else { ALLOWANCE_BYTES });
         Scope { outer, is_open: true }
@@ -106,6 +108,26 @@ impl Scope {
         let charge = Charge::of_grant(from, share, bytes);
         self.close(left.saturating_sub(bytes));
         charge
+    }
+
+    /// Whether the request, whose answer is a refusal, is to be served once more from its start. Others needed what it held:
+    /// it has given that back, and has waited for all that it will need, if there was room in time.
+    #[must_use]
+    pub fn begins_again(&mut self) -> bool {
+        let Some(mut state) = STATE.get() else { return false };
+        let Some(wanted) = state.backs_off.take() else { return false };
+        if state.taken > COLLECTED_BYTES {
+            release_freed_memory();
+        }
+        POOL.give_back(state.share, std::mem::take(&mut state.taken));
+        let due = *state.due.get_or_insert_with(|| Instant::now() + POOL.patience());
+        let has_room = POOL.take((state.share, state.request), (wanted, 0), due) == Taken::Yes;
+        if has_room {
+            state.taken = wanted;
+        }
+        GRANTED.set(ALLOWANCE_BYTES.saturating_add_unsigned(usize::try_from(state.taken).unwrap_or(0)));
+        STATE.set(Some(state));
+        has_room
     }
 
     fn close(&mut self, bytes: u64) {
@@ -160,6 +182,21 @@ pub fn settle() -> Result<(), Refusal> {
     grow(0)
 }
 
+/// Says that the request has changed what others see: it is not refused any more for want of memory, and not begun again.
+#[inline]
+pub fn commit() {
+    if GRANTED.get() != isize::MAX {
+        committed();
+    }
+}
+
+#[cold]
+fn committed() {
+    if STATE.get().is_some_and(|state| !matches!(state.waits, Waits::ThenGoesOn(_))) {
+        GRANTED.set(isize::MAX);
+    }
+}
+
 /// Makes room in a vector for so many more, a quarter more than there are if it has to move; asked for first.
 ///
 /// # Errors
@@ -187,7 +224,9 @@ fn grow_to(wanted: isize, bytes: usize) -> Result<(), Refusal> {
         Waits::Never => return Err(Refusal::WouldBlock),
         Waits::ForRoom => {
             let due = *state.due.get_or_insert_with(|| Instant::now() + POOL.patience());
-            if !POOL.take((state.share, state.request), step, due) {
+            let taken = POOL.take((state.share, state.request), (step, state.taken), due);
+            if taken != Taken::Yes {
+                state.backs_off = (taken == Taken::BackOff).then_some(state.taken + step);
                 STATE.set(Some(state));
                 let held = u64::try_from(held()).unwrap_or(0);
                 let (used, limit) = (POOL.used(), POOL.limit());
@@ -196,7 +235,7 @@ fn grow_to(wanted: isize, bytes: usize) -> Result<(), Refusal> {
         }
         Waits::ThenGoesOn(time) => {
             let due = *state.due.get_or_insert_with(|| Instant::now() + time);
-            if !POOL.take((state.share, state.request), step, due) {
+            if POOL.take((state.share, state.request), (step, state.taken), due) != Taken::Yes {
                 POOL.force(state.share, step);
             }
         }

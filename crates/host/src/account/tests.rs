@@ -1,6 +1,6 @@
 //! The pool under many threads, and how the limit is divided.
 
-use super::pool::Pool;
+use super::pool::{Pool, Taken};
 use super::{Share, Split, split};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +37,13 @@ fn many_that_each_hold_a_part_all_come_to_their_end_and_all_stay_within_the_limi
                         if held + step > 30 {
                             break;
                         }
-                        assert!(pool.take((Share::Requests, request), step, later()), "a minute is enough");
-                        held += step;
+                        match pool.take((Share::Requests, request), (step, held), later()) {
+                            Taken::Yes => held += step,
+                            Taken::NoRoom => panic!("a minute is enough"),
+                            Taken::BackOff => {
+                                pool.give_back(Share::Requests, std::mem::take(&mut held));
+                            }
+                        }
                         highest.fetch_max(pool.used(), Ordering::Relaxed);
                     }
                     pool.give_back(Share::Requests, held);
@@ -54,14 +59,38 @@ fn many_that_each_hold_a_part_all_come_to_their_end_and_all_stay_within_the_limi
 #[test]
 fn what_can_never_fit_is_refused_at_once_and_what_does_not_in_time_then() {
     let pool = pool(10, 10);
-    assert!(!pool.take((Share::Requests, 1), 21, later()), "more than there is at all");
+    let take = |request, sizes, due| pool.take((Share::Requests, request), sizes, due);
+    assert_eq!(take(1, (21, 0), later()), Taken::NoRoom, "more than there is at all");
     pool.end(1);
-    assert!(pool.take((Share::Requests, 2), 20, later()), "alone it may have everything");
-    assert!(!pool.take((Share::Requests, 3), 1, Instant::now()), "there is nothing left");
+    assert_eq!(take(2, (20, 0), later()), Taken::Yes, "alone it may have everything");
+    assert_eq!(take(3, (1, 0), Instant::now()), Taken::NoRoom, "there is nothing left");
+    assert_eq!(take(2, (1, 20), later()), Taken::NoRoom, "alone, and it does not fit");
     pool.give_back(Share::Requests, 20);
     pool.end(2);
-    assert!(pool.take((Share::Requests, 4), 5, Instant::now()));
+    assert_eq!(take(4, (5, 0), Instant::now()), Taken::Yes);
     assert!(pool.try_take(Share::Answers, 5) && !pool.try_take(Share::Answers, 1));
+}
+
+#[test]
+fn who_waits_with_a_part_gives_it_back_to_one_that_can_come_to_its_end() {
+    let pool = pool(10, 10);
+    let take = |request, sizes| pool.take((Share::Requests, request), sizes, later());
+    assert_eq!((take(1, (8, 0)), take(2, (2, 0))), (Taken::Yes, Taken::Yes));
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| take(1, (12, 8)));
+        let other = scope.spawn(|| take(2, (5, 2)));
+        // One of the two is first, and can only have what it asks for once the other has let go of what it holds.
+        let other = other.join().expect("a thread");
+        if other == Taken::BackOff {
+            pool.give_back(Share::Requests, 2);
+            assert_eq!(first.join().expect("a thread"), Taken::Yes);
+        } else {
+            assert_eq!(other, Taken::Yes);
+            pool.give_back(Share::Requests, 7);
+            pool.end(2);
+            assert_eq!(first.join().expect("a thread"), Taken::Yes);
+        }
+    });
 }
 
 #[test]

@@ -216,33 +216,16 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         slow: shared.slow.as_deref(),
         began_ns: job.began_ns,
     };
-    let scope = Scope::begin(Share::Requests, Waits::ForRoom);
+    let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
     let mut envelope = Vec::new();
-    let (mut held, mut keyspace, mut failed) = (None, None, None);
-    let mut unfolding = job.is_raw.then_some(job.compression).flatten().map(BodyCodec::new);
-    let header = job.header;
-    let decoded = unfold(&mut unfolding, &job, shared.frame_bytes_max).and_then(|body| {
-        // A write packs its values, and the log has a record of them.
-        let grown = if body.len() >= LARGE_BODY_BYTES { account::grow(2 * body.len()) } else { Ok(()) };
-        grown.map_err(overloaded)?;
-        decode_request(header.version, header.opcode, header.flags, body)
-            .map_err(|error| ErrorMessage::from(&error))
-    });
-    match decoded {
-        Ok(message) => match answer(&caller, job.head, &message.request, tools, &mut envelope) {
-            Reply::Written | Reply::WouldBlock | Reply::Cancelled => {}
-            Reply::Refused(code) => failed = Some(code),
-            Reply::UsedKeyspace(used) => keyspace = Some(used),
-            Reply::Held(waiting) => held = Some(waiting),
-        },
-        Err(message) => {
-            let codec = tools.codec(job.compression.filter(|_| job.head.version < Version::V5));
-            let _fits = Outgoing::Error(&message).encode(&job.head, codec, &mut envelope);
-            failed = Some(message.detail.code());
+    let (held, keyspace, failed) = loop {
+        let done = serve(shared, (&job, &caller), tools, &mut envelope);
+        tools.trim();
+        if !scope.begins_again() {
+            break done;
         }
-    }
-    drop(unfolding);
-    tools.trim();
+        envelope = Vec::new();
+    };
     let Job { body, reservation, .. } = job;
     drop(body);
     let of_held = held.as_ref().and_then(|held: &Held| held.envelope.as_ref()).map_or(0, Vec::capacity);
@@ -250,6 +233,40 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let charge =
         (answer_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, answer_bytes as u64));
     Finished { envelope, held, charge, keyspace, reservation: Some(reservation), error: failed }
+}
+
+/// How a job ended, besides its envelope: what waits for the log, the keyspace that is used from now on, the code of an error.
+type Served = (Option<Held>, Option<Arc<str>>, Option<ErrorCode>);
+
+/// Serves a job once: its answer is in `envelope`.
+fn serve(
+    shared: &Shared,
+    (job, caller): (&Job, &Caller<'_>),
+    tools: &mut Tools,
+    envelope: &mut Vec<u8>,
+) -> Served {
+    let mut unfolding = job.is_raw.then_some(job.compression).flatten().map(BodyCodec::new);
+    let header = job.header;
+    let decoded = unfold(&mut unfolding, job, shared.frame_bytes_max).and_then(|body| {
+        // A write packs its values, and the log has a record of them.
+        let grown = if body.len() >= LARGE_BODY_BYTES { account::grow(2 * body.len()) } else { Ok(()) };
+        grown.map_err(overloaded)?;
+        decode_request(header.version, header.opcode, header.flags, body)
+            .map_err(|error| ErrorMessage::from(&error))
+    });
+    match decoded {
+        Ok(message) => match answer(caller, job.head, &message.request, tools, envelope) {
+            Reply::Written | Reply::WouldBlock | Reply::Cancelled => (None, None, None),
+            Reply::Refused(code) => (None, None, Some(code)),
+            Reply::UsedKeyspace(used) => (None, Some(used), None),
+            Reply::Held(waiting) => (Some(waiting), None, None),
+        },
+        Err(message) => {
+            let codec = tools.codec(job.compression.filter(|_| job.head.version < Version::V5));
+            let _fits = Outgoing::Error(&message).encode(&job.head, codec, envelope);
+            (None, None, Some(message.detail.code()))
+        }
+    }
 }
 
 /// The body of a job, decompressed.

@@ -248,12 +248,18 @@ impl Connection<'_> {
         let gone = Arc::<AtomicBool>::default();
         let cancelled = Arc::clone(&gone);
         let mut called = tokio::task::spawn_blocking(move || {
-            let scope = Scope::begin(Share::Requests, Waits::ForRoom);
+            let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
             let manner = Manner { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
-            let done = shared.rpc.call(&message, &mut session, manner, &mut out);
+            let done = loop {
+                let done = shared.rpc.call(&message, &mut session, manner, &mut out);
+                if !scope.begins_again() {
+                    break done;
+                }
+                out = Vec::new();
+            };
             if let Ok(done) = &done {
                 let words = || shared.rpc.words(&message, &session);
                 let probe = probe.map(Mutex::into_inner);

@@ -91,7 +91,7 @@ impl Cursor {
 
     /// See `Window::park`.
     #[inline]
-    pub(super) fn park(&mut self) -> bool {
+    pub(super) fn park(&mut self) -> usize {
         self.window.park()
     }
 
@@ -101,8 +101,8 @@ impl Cursor {
     }
 
     /// See `Window::unpark`. The row in hand points into the same bytes again.
-    pub(super) fn unpark(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<()> {
-        self.window.unpark(rows.data, cx)
+    pub(super) fn unpark(&mut self, rows: Rows<'_>, expected: usize, cx: &mut ReadContext) -> Result<()> {
+        self.window.unpark(rows.data, expected, cx)
     }
 
     /// Decodes kind, position and sizes of the element at `position`.

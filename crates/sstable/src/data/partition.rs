@@ -559,14 +559,15 @@ impl Source<ReadContext> for PartitionReader {
     }
 
     #[inline]
-    fn park(&mut self) -> bool {
+    fn park(&mut self) -> usize {
         // Backwards, other rows may lie in the bytes in hand.
-        self.state.walk == Walk::Forward && self.state.current == Step::Row && self.state.cursor.park()
+        let is_alone = self.state.walk == Walk::Forward && self.state.current == Step::Row;
+        if is_alone { self.state.cursor.park() } else { 0 }
     }
 
-    fn unpark(&mut self, cx: &mut ReadContext) -> Result<()> {
+    fn unpark(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
         let rows = Rows { data: self.table.data(), layout: self.table.layout() };
-        self.state.cursor.unpark(rows, cx)
+        self.state.cursor.unpark(rows, expected, cx)
     }
 
     #[inline]

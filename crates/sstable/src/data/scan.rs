@@ -233,12 +233,12 @@ impl Source<ReadContext> for Scan {
     }
 
     #[inline]
-    fn park(&mut self) -> bool {
+    fn park(&mut self) -> usize {
         self.reader.park()
     }
 
-    fn unpark(&mut self, cx: &mut ReadContext) -> Result<()> {
-        self.reader.unpark(cx)
+    fn unpark(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
+        self.reader.unpark(expected, cx)
     }
 
     #[inline]

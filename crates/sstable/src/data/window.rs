@@ -146,20 +146,21 @@ impl Window {
         Ok(())
     }
 
-    /// Lets go of the bytes in hand if they are many and were joined; whether it did.
+    /// Lets go of the bytes in hand if they are many and were joined; returns how many it let go of.
     #[inline]
-    pub(super) fn park(&mut self) -> bool {
+    pub(super) fn park(&mut self) -> usize {
         if !self.in_joined || self.joined.len() < PARKED_BYTES_MIN {
-            return false;
+            return 0;
         }
         self.parked = self.joined.len();
         self.joined = Vec::new();
-        true
+        self.parked
     }
 
-    /// Joins the bytes again that `park` let go of.
-    pub(super) fn unpark(&mut self, data: &DataBlocks, cx: &mut ReadContext) -> Result<()> {
+    /// Joins the bytes again that `park` let go of, once there is room for `expected` bytes.
+    pub(super) fn unpark(&mut self, data: &DataBlocks, expected: usize, cx: &mut ReadContext) -> Result<()> {
         if self.in_joined && self.parked > 0 {
+            account::grow(expected)?;
             let place = (self.joined_start, self.parked);
             self.join(data, place, cx)?;
         }

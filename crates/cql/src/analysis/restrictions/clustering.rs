@@ -2,7 +2,7 @@
 //! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
 
 use super::restriction::{
-    Candidates, End, Operand, Restriction, Test, Value, check_product, invalid, marked,
+    Candidates, End, Operand, PRODUCT_BYTES, Restriction, Test, Value, check_product, invalid, marked,
 };
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::Bindings;
@@ -75,7 +75,7 @@ impl Restrictions {
                 Test::In(Candidates::Marker(term)) if left == 0 && !restriction.multi => {
                     let column = restriction.first();
                     let values = marked(term, bindings, column)?;
-                    check_product(1, values.len(), "clustering key")?;
+                    check_product((1, values.len()), PRODUCT_BYTES, "clustering key")?;
                     let mut names = Vec::with_capacity(values.len());
                     for value in values {
                         if value.is_none() {
@@ -268,7 +268,7 @@ fn missing(values: &[Value<'_>], restriction: &Restriction) -> Option<usize> {
 
 /// Each prefix followed by each of the values.
 fn extended<'a>(prefixes: &[Prefix<'a>], values: &[Vec<Value<'a>>]) -> Result<Vec<Prefix<'a>>> {
-    check_product(prefixes.len(), values.len(), "clustering key")?;
+    check_product((prefixes.len(), values.len()), PRODUCT_BYTES, "clustering key")?;
     let mut longer = Vec::with_capacity(prefixes.len() * values.len());
     for prefix in prefixes {
         longer.extend(values.iter().map(|values| [&prefix[..], values].concat()));

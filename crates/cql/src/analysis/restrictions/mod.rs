@@ -18,6 +18,7 @@ mod words;
 
 pub(crate) use clustering::RowSelection;
 pub(crate) use partition::PartitionSelection;
+pub(crate) use restriction::check_product;
 pub(crate) use row_filter::{BoundFilter, Found};
 pub(crate) use statement::{NearestTo, Restrictions, WhereClause};
 pub(crate) use words::Words;

@@ -1,6 +1,6 @@
 //! Which partitions a WHERE clause means: keys, or a range of tokens.
 
-use super::restriction::{End, Operand, Test, Value, check_product, invalid};
+use super::restriction::{End, Operand, PRODUCT_BYTES, Test, Value, check_product, invalid};
 use super::statement::Restrictions;
 use crate::analysis::Bindings;
 use crate::error::Result;
@@ -104,7 +104,7 @@ impl Restrictions {
             // Of values that are equal though their bytes differ, such as 1.0 and 1, the first counts.
             values.sort_by(|a, b| column.ty.compare(a, b));
             values.dedup_by(|a, b| column.ty.compare(a, b).is_eq());
-            check_product(keys.len(), values.len(), "partition key")?;
+            check_product((keys.len(), values.len()), PRODUCT_BYTES, "partition key")?;
             let mut longer = Vec::with_capacity(keys.len() * values.len());
             for key in &keys {
                 for value in &values {

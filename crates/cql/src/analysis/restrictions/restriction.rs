@@ -3,6 +3,7 @@
 use crate::analysis::{Bindings, Bound, Term};
 use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
+use helenus_engine::account;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
 use std::borrow::Cow;
@@ -326,10 +327,14 @@ impl Restriction {
 /// memory.
 const PRODUCT_MAX: usize = 1 << 20;
 
-/// Refuses INs whose values make too many combinations.
-pub(super) fn check_product(one: usize, other: usize, of: &str) -> Result<()> {
+/// Memory that a combination of values takes in a SELECT.
+pub(super) const PRODUCT_BYTES: usize = 64;
+
+/// Refuses INs whose values make too many combinations, or more than there is memory for: `bytes_each` is what one of them
+/// takes, about.
+pub(crate) fn check_product((one, other): (usize, usize), bytes_each: usize, of: &str) -> Result<()> {
     match one.checked_mul(other) {
-        Some(product) if product <= PRODUCT_MAX => Ok(()),
+        Some(product) if product <= PRODUCT_MAX => Ok(account::grow(product * bytes_each)?),
         _ => invalid(format!(
             "The cartesian product of the IN restrictions on {of} has more than {PRODUCT_MAX} values; split the statement"
         )),

@@ -4,14 +4,16 @@ use super::attributes::{check_timestamp, expires_s, timestamp_of};
 use super::cells::{changes_nothing, complex_deletions, rounds, write};
 use super::collector::Collector;
 use super::operation::Operation;
-use super::position::{Clustering, RowRange, null_text};
+use super::position::{COMBINATION_BYTES, Clustering, RowRange, null_text};
 use super::prepare::{ModifyKind, ModifyPlan};
 use super::prior::{Prior, Wanted};
 use super::restriction::Restriction;
 use crate::analysis::Bindings;
+use crate::analysis::restrictions::check_product;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::CasRequest;
 use crate::super_family::{is_of_entries, is_super};
+use helenus_engine::account;
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
@@ -104,7 +106,7 @@ impl ModifyPlan {
             }
             targets => targets?,
         };
-        if targets.are_none() {
+        if targets.len() == 0 {
             return Ok(());
         }
         let Moment { now_s, is_conditional, .. } = moment;
@@ -131,13 +133,17 @@ impl ModifyPlan {
             prior,
             table: &self.table,
         };
+        check_product((keys.len(), targets.len()), COMBINATION_BYTES, "the columns of the primary key")?;
         for key in keys {
+            bindings.calls.work.step()?;
+            account::settle()?;
             let present = context.prior.map(|prior| Present { prior, table: &self.table, key: key.clone() });
             let changes = collector.changes(&self.table, key);
             match &targets {
                 Targets::Ranges(ranges) => self.delete_ranges(ranges, &context, changes)?,
                 Targets::Rows(rows) => {
                     for row in rows {
+                        bindings.calls.work.step()?;
                         self.change_row((row, present.as_ref()), &context, changes)?;
                     }
                 }
@@ -165,6 +171,7 @@ impl ModifyPlan {
             partition.statics |= self.reads.statics;
             if self.reads.regulars {
                 for row in self.filter.rows(bindings)? {
+                    account::settle()?;
                     partition.rows.insert(row_key(&self.table, &row)?);
                 }
             }
@@ -368,10 +375,10 @@ enum Targets<'a> {
 }
 
 impl Targets<'_> {
-    fn are_none(&self) -> bool {
+    fn len(&self) -> usize {
         match self {
-            Targets::Rows(rows) => rows.is_empty(),
-            Targets::Ranges(ranges) => ranges.is_empty(),
+            Targets::Rows(rows) => rows.len(),
+            Targets::Ranges(ranges) => ranges.len(),
         }
     }
 }

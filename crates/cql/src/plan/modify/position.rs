@@ -2,6 +2,7 @@
 
 use super::filter::Filter;
 use super::restriction::{Choices, Restriction, Test, Values};
+use crate::analysis::restrictions::check_product;
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
 use helenus_model::byte_comparable::clustering_bound;
@@ -243,7 +244,6 @@ fn bound<'a>(
     Ok(Some((all, *included)))
 }
 
-/// Every combination of values that restrictions leave.
 fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Ordering {
     let parts = table.partition_key.iter().zip(a.iter().zip(b));
     parts
@@ -252,6 +252,10 @@ fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Orderi
         .unwrap_or(Ordering::Equal)
 }
 
+/// Memory that a row or partition of a write takes besides its values: its key, its change, its place in the lists of both.
+pub(super) const COMBINATION_BYTES: usize = 256;
+
+/// Every combination of values that restrictions leave.
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
     let mut rows: Vec<Clustering<'a>> = vec![Vec::with_capacity(restrictions.len())];
     for restriction in restrictions {
@@ -268,6 +272,9 @@ fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Resu
             }
             Test::In(choices) => {
                 let choices = chosen(choices, names, bindings)?;
+                let bytes = COMBINATION_BYTES + size_of::<Cow<'_, [u8]>>() * restrictions.len();
+                check_product((rows.len(), choices.len()), bytes, "the columns of the primary key")?;
+                bindings.calls.work.look()?;
                 rows = rows
                     .iter()
                     .flat_map(|row| choices.iter().map(|choice| row.iter().chain(choice).cloned().collect()))

@@ -300,7 +300,7 @@ impl<'a> RowAt<'a> {
                     values.push(self.selected(argument, computing, scratch)?.map(Cow::into_owned));
                 }
                 let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
-                computing.calls.calls(&values)?;
+                computing.calls.calls(&**function, &values)?;
                 let made = function.call(&values, computing.calls)?;
                 computing.calls.made(&**function, made)?.map(Cow::Owned)
             }
