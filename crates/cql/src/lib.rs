@@ -19,3 +19,4 @@ pub use local::{
     RestoreRequest, seal_schema, unseal_schema,
 };
 pub use plan::batch::BatchLimits;
+pub use plan::ddl::check_index;

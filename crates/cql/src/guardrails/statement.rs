@@ -4,7 +4,8 @@ use super::feature::Feature;
 use super::limits::Guardrails;
 use crate::backend::Request;
 use crate::error::Result;
-use crate::syntax::ast::{BatchItem, Property, StatementKind, TableChange};
+use crate::syntax::ast::{BatchItem, Property, PropertyValue, StatementKind, TableChange, TableOptions};
+use helenus_model::schema::FLAGS_EXTENSION;
 use std::collections::BTreeSet;
 
 /// Consistency levels by the protocol's numbers.
@@ -68,7 +69,7 @@ impl Guardrails {
                 self.ensure(Feature::AlterTable)
             }
             StatementKind::CreateIndex(_) => self.ensure(Feature::SecondaryIndexes),
-            StatementKind::CreateTable(create) if create.options.compact_storage => {
+            StatementKind::CreateTable(create) if makes_compact(&create.options) => {
                 self.ensure(Feature::CompactTables)
             }
             StatementKind::Explain(explain) => self.statement(&explain.statement),
@@ -183,6 +184,15 @@ impl Guardrails {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a CREATE TABLE may make a compact table: its columns are not looked at.
+fn makes_compact(options: &TableOptions<'_>) -> bool {
+    let gives_flags = |property: &Property<'_>| match &property.value {
+        PropertyValue::Map(pairs, _) => pairs.iter().any(|(name, _)| name.text == FLAGS_EXTENSION),
+        _ => false,
+    };
+    options.compact_storage || options.properties.iter().any(gives_flags)
 }
 
 /// The names of options that a statement gives.

@@ -217,7 +217,19 @@ impl LocalBackend {
 fn differences(wanted: &Table, here: &Table) -> Vec<String> {
     let name = format!("{}.{}", here.keyspace, here.name);
     let mut found = Vec::new();
-    for column in wanted.columns().filter(|column| !wanted.is_hidden(column)) {
+    let flags = |table: &Table| {
+        let mut flags = table.flags.clone();
+        flags.sort_unstable();
+        flags.join(", ")
+    };
+    if flags(wanted) != flags(here) {
+        found.push(format!(
+            "{name} has the flags [{}] here and [{}] in the backup, so its rows are stored in another way: drop the table first",
+            flags(here),
+            flags(wanted)
+        ));
+    }
+    for column in wanted.columns() {
         match here.column(&column.name) {
             None => found.push(format!("{name} has no column {}, which the backup has", column.name)),
             Some(own) if own.ty != column.ty || own.kind != column.kind => {

@@ -8,7 +8,7 @@ use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table};
-use helenus_model::types;
+use helenus_model::types::{self, CqlType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Writer {
                 let texts = |texts: Vec<String>| pack_texts(texts.iter().map(String::as_str));
                 let values = vec![
                     ("field_names", texts(ty.fields.iter().map(|(name, _)| name.to_string()).collect())),
-                    ("field_types", texts(ty.fields.iter().map(|(_, ty)| ty.to_string()).collect())),
+                    ("field_types", texts(ty.fields.iter().map(|(_, ty)| type_text(ty, after)).collect())),
                 ];
                 self.put("types", &after.name, &[name], values);
                 self.tell(types.contains_key(name), &after.name, Some(name), true);
@@ -110,11 +110,11 @@ impl Writer {
                 Some(before) if before == table => {}
                 // A table dropped and made again within one change: nothing of the old one may remain.
                 Some(before) if before.id != table.id => {
-                    self.table(None, table);
+                    self.table(None, table, after);
                     self.tell(true, &after.name, Some(name), false);
                 }
                 before => {
-                    self.table(before.map(|b| &**b), table);
+                    self.table(before.map(|b| &**b), table, after);
                     self.tell(before.is_some(), &after.name, Some(name), false);
                 }
             }
@@ -134,11 +134,11 @@ impl Writer {
         self.dropped(&keyspace.name, None, false);
     }
 
-    fn table(&mut self, before: Option<&Table>, table: &Table) {
+    fn table(&mut self, before: Option<&Table>, table: &Table, keyspace: &Keyspace) {
         self.put("tables", &table.keyspace, &[&table.name], table_values(table));
         for column in table.columns() {
             if before.and_then(|b| b.column(&column.name)) != Some(column) {
-                let values = column_values(column);
+                let values = column_values(column, keyspace);
                 self.put("columns", &table.keyspace, &[&table.name, &column.name], values);
             }
         }
@@ -168,7 +168,7 @@ impl Writer {
                 let values = vec![
                     ("dropped_time", (dropped.dropped_us / 1000).to_be_bytes().to_vec()),
                     ("kind", kind_text(dropped.kind).as_bytes().to_vec()),
-                    ("type", dropped.ty.to_string().into_bytes()),
+                    ("type", type_text(&dropped.ty, keyspace).into_bytes()),
                 ];
                 self.put("dropped_columns", &table.keyspace, &[&table.name, name], values);
             }
@@ -335,7 +335,11 @@ fn table_values(table: &Table) -> Values<'_> {
     values
 }
 
-fn column_values(column: &Column) -> Values<'_> {
+fn type_text(ty: &CqlType, keyspace: &Keyspace) -> String {
+    super::type_text::type_text(ty, &keyspace.name, &keyspace.types)
+}
+
+fn column_values<'c>(column: &'c Column, keyspace: &Keyspace) -> Values<'c> {
     let position: i32 = match column.kind {
         ColumnKind::PartitionKey | ColumnKind::Clustering => column.position as i32,
         ColumnKind::Static | ColumnKind::Regular => -1,
@@ -350,7 +354,7 @@ fn column_values(column: &Column) -> Values<'_> {
         ("column_name_bytes", column.name.as_bytes().to_vec()),
         ("kind", kind_text(column.kind).as_bytes().to_vec()),
         ("position", position.to_be_bytes().to_vec()),
-        ("type", column.ty.to_string().into_bytes()),
+        ("type", type_text(&column.ty, keyspace).into_bytes()),
     ]
 }
 

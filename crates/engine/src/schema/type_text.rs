@@ -4,6 +4,16 @@ use helenus_model::types::{CqlType, UserType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A type's text in `system_schema`: by its class in quotes, where what CQL calls it would be read as another type. Cassandra writes
+/// a `DateType` as `timestamp`, and takes it for one from its next start on; the two sort times before 1970 differently.
+pub fn type_text(ty: &CqlType, keyspace: &str, types: &BTreeMap<Arc<str>, Arc<UserType>>) -> String {
+    let text = ty.to_string();
+    match parse_type(&text, keyspace, types) {
+        Some(read) if read.is_stored_as(ty) => text,
+        _ => format!("'{}'", ty.class_name()),
+    }
+}
+
 /// Reads a type's text. `types` are the user-defined types of `keyspace`. `None` if it is no type.
 pub fn parse_type(text: &str, keyspace: &str, types: &BTreeMap<Arc<str>, Arc<UserType>>) -> Option<CqlType> {
     let mut parser = Parser { rest: text, keyspace, types };
@@ -23,7 +33,7 @@ impl Parser<'_> {
         if let Some(rest) = self.rest.strip_prefix('\'') {
             let (class, after) = rest.split_once('\'')?;
             self.rest = after;
-            return Some(CqlType::Custom(class.into()));
+            return Some(CqlType::from_class_name(class).unwrap_or_else(|_| CqlType::Custom(class.into())));
         }
         let name = self.name()?;
         if !self.take('<') {
@@ -63,7 +73,8 @@ impl Parser<'_> {
     fn user_type(&self, name: &str, frozen: bool) -> Option<CqlType> {
         let found = self.types.get(name)?;
         debug_assert_eq!(&*found.keyspace, self.keyspace);
-        Some(CqlType::Udt(Arc::new(UserType { frozen, ..(**found).clone() })))
+        let ty = CqlType::Udt(Arc::new(UserType { frozen: false, ..(**found).clone() }));
+        Some(if frozen { ty.freeze() } else { ty })
     }
 
     fn name(&mut self) -> Option<String> {

@@ -21,7 +21,7 @@ pub use index::{
 pub use keyspace::{Keyspace, Schema};
 pub use mask::{ColumnMask, MaskArgument};
 pub use options::{
-    CompressionParams, NoGranularity, ROW_INDEX_GRANULARITY, ROW_INDEX_GRANULARITY_BYTES, TableOptions,
-    row_index_granularity,
+    CompressionParams, DROPPED_COLUMN_EXTENSION, FLAGS_EXTENSION, NoGranularity, ROW_INDEX_GRANULARITY,
+    ROW_INDEX_GRANULARITY_BYTES, TableOptions, UNNAMED_COLUMN_EXTENSION, row_index_granularity,
 };
 pub use table::{Table, TableId};

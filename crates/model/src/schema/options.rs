@@ -125,6 +125,18 @@ impl TableOptions {
 /// extensions of others as they are, so a schema that has it loads there unchanged.
 pub const ROW_INDEX_GRANULARITY: &str = "helenus.row_index_granularity";
 
+/// Name of the extension of CREATE TABLE that gives the `flags` of `system_schema.tables`, with commas between, where the
+/// statement's columns and COMPACT STORAGE do not tell them. Nothing keeps it: it is in the flags then. Cassandra makes a table
+/// without COMPACT STORAGE of the same statement, whose files have the same rows.
+pub const FLAGS_EXTENSION: &str = "helenus.flags";
+
+/// Name of the extension of CREATE TABLE that says which of its columns has the empty name, which CQL cannot declare.
+pub const UNNAMED_COLUMN_EXTENSION: &str = "helenus.unnamed_column";
+
+/// Begins the name of an extension of CREATE TABLE that tells of a dropped column, whose name follows. The value is when it was
+/// dropped in microseconds, `static` or `regular`, and its type.
+pub const DROPPED_COLUMN_EXTENSION: &str = "helenus.dropped_column.";
+
 /// Smallest and largest granularity. Under a kibibyte the index outgrows what it saves; Cassandra's own
 /// `column_index_size` ends far above the largest, where an index is of no use any more.
 pub const ROW_INDEX_GRANULARITY_BYTES: (u64, u64) = (1 << 10, 16 << 20);

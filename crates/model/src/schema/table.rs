@@ -175,18 +175,28 @@ impl Table {
     /// Whether the table is one of `WITH COMPACT STORAGE`: a row has one value and no marker of its own
     /// (`TableMetadata.isCompactTable`).
     pub fn is_compact(&self) -> bool {
-        self.has_flag("super") || self.has_flag("dense") || !self.has_flag("compound")
+        self.is_super() || self.has_flag("dense") || !self.has_flag("compound")
     }
 
     /// Whether it is a compact one without clustering: its columns are static, and those that Cassandra adds for names that
     /// nobody declared are hidden.
     pub fn is_static_compact(&self) -> bool {
-        self.is_compact() && !self.has_flag("super") && !self.has_flag("dense")
+        self.is_compact() && !self.is_super() && !self.has_flag("dense")
     }
 
-    /// The one regular column of a compact table.
+    /// Whether it is a super column family, as it is stored or as statements see it.
+    pub fn is_super(&self) -> bool {
+        self.has_flag("super")
+    }
+
+    /// The regular column of a compact table that holds what was not declared: the only one, but in a super family with
+    /// declared columns, where it has no name.
     pub fn compact_value(&self) -> Option<&Column> {
-        self.regulars.first().filter(|_| self.is_compact())
+        let mut regulars = self.regulars.iter().filter(|_| self.is_compact());
+        match self.is_super() && self.regulars.len() > 1 {
+            true => regulars.find(|column| column.name.is_empty()),
+            false => regulars.next(),
+        }
     }
 
     /// Whether statements do not see a column: those that a compact table has without having been told

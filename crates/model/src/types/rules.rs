@@ -147,6 +147,11 @@ impl CqlType {
         }
     }
 
+    /// Whether values of the two are stored and sorted the same way: what is frozen within a value makes no difference.
+    pub fn is_stored_as(&self, other: &CqlType) -> bool {
+        self.is_multi_cell() == other.is_multi_cell() && self.freeze() == other.freeze()
+    }
+
     /// The type with this value and all collections and user-defined types within it frozen.
     pub fn freeze(&self) -> CqlType {
         let frozen = true;

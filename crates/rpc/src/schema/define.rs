@@ -30,23 +30,44 @@ struct Types {
 
 fn class(name: Option<&str>) -> Result<ParsedClass> {
     let found = parse_class_name(name.unwrap_or_default())?;
-    let is_bounded = match &found {
-        ParsedClass::Plain { ty, .. } => ty.is_bounded(),
-        ParsedClass::Composite(components) => components.iter().all(|(ty, _)| ty.is_bounded()),
-    };
-    if is_bounded {
-        Ok(found)
-    } else {
-        invalid("the class nests too deep or has too many parts; write it flatter")
+    match &found {
+        ParsedClass::Plain { ty, .. } => check_type(ty)?,
+        ParsedClass::Composite(components) => components.iter().try_for_each(|(ty, _)| check_type(ty))?,
     }
+    Ok(found)
+}
+
+/// Refuses a type that a name, key or value cannot have: each is one cell.
+fn check_type(ty: &CqlType) -> Result<()> {
+    if !ty.is_bounded() {
+        return invalid("the class nests too deep or has too many parts; write it flatter");
+    }
+    if ty.is_multi_cell() {
+        let class = ty.class_name();
+        return invalid(format!("{class} would be stored as several columns; write FrozenType({class})"));
+    }
+    Ok(())
 }
 
 /// A type that cannot be turned round or composed.
 fn plain(name: Option<&str>) -> Result<CqlType> {
     let found = CqlType::from_class_name(name.unwrap_or_default())?;
-    match found.is_bounded() {
-        true => Ok(found),
-        false => invalid("the class nests too deep or has too many parts; write it flatter"),
+    check_type(&found)?;
+    Ok(found)
+}
+
+/// Counters are values alone (`CFMetaData.validate`).
+fn check_counters(keys: &[CqlType], comparator: &Comparator) -> Result<()> {
+    let is_counter = |ty: &CqlType| *ty == CqlType::Counter;
+    if keys.iter().any(is_counter) {
+        return invalid("CounterColumnType is not a valid key validator");
+    }
+    match comparator {
+        Comparator::Plain(ty, _) if is_counter(ty) => invalid("CounterColumnType is not a valid comparator"),
+        Comparator::Composite(types) if types.iter().any(|(ty, _)| is_counter(ty)) => {
+            invalid("CounterColumnType is not a valid comparator")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -72,6 +93,7 @@ impl Types {
             }
             ParsedClass::Composite(components) => Comparator::Composite(components),
         };
+        check_counters(&keys, &comparator)?;
         let components = match &comparator {
             Comparator::Plain(..) => 1,
             Comparator::Composite(components) => components.len(),
@@ -120,7 +142,7 @@ pub(super) fn new_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> R
         flags.push("counter".to_owned());
     }
     let mut names = Names { taken: declared.iter().map(|column| column.name.to_string()).collect() };
-    let partition_key = key_columns(definition, &types, &mut names);
+    let partition_key = key_columns(definition, &types, &mut names)?;
     let components = match &types.comparator {
         Comparator::Plain(ty, reversed) => vec![(ty.clone(), *reversed)],
         Comparator::Composite(components) => components.clone(),
@@ -310,18 +332,20 @@ fn declared(definition: &CfDef<'_>, types: &Types) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Vec<Column> {
+fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Result<Vec<Column>> {
     let alias = definition.key_alias.as_deref().filter(|alias| !alias.is_empty());
     if let ([only], Some(alias)) = (&types.keys[..], alias) {
         let name = value_text(&CqlType::Text, alias);
-        names.taken.insert(name.clone());
-        return vec![column(&name, ColumnKind::PartitionKey, only.clone())];
+        if !names.taken.insert(name.clone()) {
+            return invalid(format!("Column {name} cannot be declared: the key's alias is the same name"));
+        }
+        return Ok(vec![column(&name, ColumnKind::PartitionKey, only.clone())]);
     }
     let columns = types.keys.iter().enumerate().map(|(position, ty)| {
         let name = if position == 0 { names.first("key") } else { names.next("key", position + 1) };
         Column { position, ..column(&name, ColumnKind::PartitionKey, ty.clone()) }
     });
-    columns.collect()
+    Ok(columns.collect())
 }
 
 /// Names that nobody gave (`CompactTables.DefaultNames`).
@@ -388,6 +412,7 @@ fn set_indexes(table: &mut Table, definition: &CfDef<'_>, types: &Types, made_us
             IndexType::Composites => IndexKind::Composites,
         };
         let made = Index { name: name.clone(), id: index_id(table.id, &name, made_us), kind, options };
+        helenus_cql::check_index(table, &made)?;
         let known = table.indexes.get(&name).filter(|known| known.is_same_but_for_name(&made));
         let index = known.cloned().unwrap_or_else(|| Arc::new(made));
         if indexes.insert(name.clone(), index).is_some() {

@@ -79,6 +79,78 @@ fn a_compact_table_that_is_let_go_shows_what_it_hid() {
 }
 
 #[test]
+fn changes_of_compact_tables_refuse_what_cassandra_refuses_in_its_words() {
+    let mut session = with(
+        LocalOptions { drops_compact_storage: true, ..LocalOptions::default() },
+        &[
+            "CREATE TABLE declared (k int PRIMARY KEY, a int, b int) WITH COMPACT STORAGE",
+            "CREATE TABLE dense (k int, c int, v int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE",
+            "CREATE TABLE keys (k int, c int, d int, PRIMARY KEY (k, c, d)) WITH COMPACT STORAGE",
+            "CREATE INDEX ON declared (a)",
+        ],
+    );
+    let (key, value) = (
+        "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables",
+        "Secondary indexes are not supported on compact value column of COMPACT STORAGE tables",
+    );
+    let keyspace = session
+        .rows("SELECT keyspace_name FROM system_schema.tables WHERE table_name = 'dense' ALLOW FILTERING");
+    let unknown = |name: &str, table: &str| {
+        format!("Undefined column name {name} in table {}.{table}", keyspace.trim_matches('\''))
+    };
+    for (statement, refusal) in [
+        ("CREATE INDEX ON dense (k)", key.to_owned()),
+        ("CREATE INDEX ON dense (c)", key.to_owned()),
+        ("CREATE INDEX ON dense (v)", value.to_owned()),
+        ("CREATE INDEX ON dense (v) USING 'sai'", value.to_owned()),
+        ("CREATE INDEX ON declared (k)", key.to_owned()),
+        ("CREATE INDEX ON declared (value)", unknown("value", "declared")),
+        ("CREATE INDEX ON declared (column1)", unknown("column1", "declared")),
+        ("CREATE INDEX ON keys (value)", unknown("value", "keys")),
+        ("ALTER TABLE declared RENAME column1 TO x", unknown("column1", "declared")),
+        ("ALTER TABLE declared RENAME a TO x", "Cannot rename non PRIMARY KEY column a".into()),
+        ("ALTER TABLE keys RENAME value TO x", unknown("value", "keys")),
+        ("ALTER TABLE dense ADD x int", "Cannot add new column to a COMPACT STORAGE table".into()),
+        ("ALTER TABLE dense DROP c", "Cannot drop PRIMARY KEY column c".into()),
+        ("ALTER TABLE declared DROP column1", "Cannot drop PRIMARY KEY column column1".into()),
+        (
+            "ALTER TABLE declared DROP a",
+            "Cannot drop column a because it has dependent secondary indexes (declared_a_idx)".into(),
+        ),
+        (
+            "ALTER TABLE dense WITH extensions = {'helenus.flags': ''}",
+            "Extension 'helenus.flags' says how a table is made: only CREATE TABLE can have it".into(),
+        ),
+        (
+            "CREATE TABLE x (k int, c int, v int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE AND extensions = {'helenus.flags': 'dense'}",
+            "COMPACT STORAGE and extension 'helenus.flags' both say how rows are stored; leave one of them out".into(),
+        ),
+        (
+            "CREATE TABLE x (k int, v int, PRIMARY KEY (k)) WITH extensions = {'helenus.flags': 'dense'}",
+            "Extension 'helenus.flags' = 'dense' does not fit the columns of the table: a compact table has clustering columns"
+                .into(),
+        ),
+    ] {
+        assert_eq!(session.error(statement), refusal, "{statement}");
+    }
+    session.ok("ALTER TABLE dense RENAME c TO x AND k TO y");
+    session.ok("ALTER TABLE declared DROP b");
+    let described = session.rows("DESCRIBE TABLE dense");
+    assert!(
+        described
+            .contains("PRIMARY KEY (y, x)\n) WITH COMPACT STORAGE\n    AND CLUSTERING ORDER BY (x ASC)\n"),
+        "{described}"
+    );
+    let described = session.rows("DESCRIBE TABLE declared");
+    assert!(
+        described
+            .contains("(\n    k int PRIMARY KEY,\n    a int\n) WITH COMPACT STORAGE\n    AND additional"),
+        "{described}"
+    );
+    assert!(!session.rows("DESCRIBE TABLE keys").contains("value"));
+}
+
+#[test]
 fn a_read_that_passes_many_tombstones_is_warned_of() {
     let mut session = with(LocalOptions { tombstones_warn: 5, ..LocalOptions::default() }, &[T]);
     for c in 0..10 {

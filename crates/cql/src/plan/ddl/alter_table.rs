@@ -246,7 +246,8 @@ fn drop(
 fn rename(from: &Ident<'_>, to: &Ident<'_>, _if_exists: bool, table: &mut Table) -> Result<()> {
     let (from, to) = (from.as_str(), to.as_str());
     // Cassandra looks the column up in a way that fails before IF EXISTS is asked for.
-    let Some(column) = table.column(from) else { return Err(undefined_column(table, from)) };
+    let column = table.column(from).filter(|column| !table.is_hidden(column));
+    let Some(column) = column else { return Err(undefined_column(table, from)) };
     if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
         return invalid(format!("Cannot rename non PRIMARY KEY column {from}"));
     }

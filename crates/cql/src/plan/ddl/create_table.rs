@@ -1,6 +1,7 @@
 //! CREATE TABLE and DROP TABLE.
 
 use super::change::DdlSettings;
+use super::layout::Layout;
 use super::mask;
 use super::options::{check_names, new_table_options};
 use super::properties::Properties;
@@ -8,7 +9,9 @@ use crate::analysis::Resolver;
 use crate::analysis::references_duration;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{CreateTable, Ident, PrimaryKey};
-use helenus_model::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableId};
+use helenus_model::schema::{
+    Column, ColumnKind, ColumnMask, FLAGS_EXTENSION, Keyspace, Schema, Table, TableId,
+};
 use helenus_model::types::CqlType;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -132,8 +135,14 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn table(&self) -> Result<Table> {
         let statement = self.statement;
-        let properties = Properties::new(&statement.options.properties);
+        let mut properties = Properties::new(&statement.options.properties);
         check_names(&properties)?;
+        let layout = Layout::take(&mut properties, &Resolver::new(self.keyspace))?;
+        if statement.options.compact_storage && layout.flags.is_some() {
+            return invalid(format!(
+                "COMPACT STORAGE and extension '{FLAGS_EXTENSION}' both say how rows are stored; leave one of them out"
+            ));
+        }
         let options = new_table_options(&properties, &self.settings.table_options)?;
         let types = self.column_types()?;
         let Some(key) = statement.primary_keys.first() else {
@@ -142,26 +151,21 @@ impl Builder<'_> {
                 name_text(statement)
             ));
         };
-        self.check_key(key, &types)?;
+        self.check_key(key, &types, layout.flags.is_some())?;
         self.check_order(key)?;
         if statement.options.compact_storage {
             self.check_compact(key, &types)?;
         }
         let has_counters = types.values().any(|ty| *ty == CqlType::Counter);
-        self.check_others(key, &types, has_counters, options.default_time_to_live_s)?;
+        if layout.flags.is_none() {
+            self.check_others(key, &types, has_counters, options.default_time_to_live_s)?;
+        }
         let id = match properties.text("id")? {
             None => (self.settings.new_id)(),
             Some(text) => Uuid::try_parse(text).map_err(|_| CqlError::Config("Invalid table id".into()))?,
         };
-        let mut flags = match (statement.options.compact_storage, key.clustering.len()) {
-            (false, _) => vec!["compound".to_owned()],
-            (true, 0) => Vec::new(),
-            (true, 1) => vec!["dense".to_owned()],
-            (true, _) => vec!["compound".to_owned(), "dense".to_owned()],
-        };
-        if has_counters {
-            flags.push("counter".to_owned());
-        }
+        let flags = layout.flags.clone();
+        let flags = flags.unwrap_or_else(|| self.flags(key.clustering.len(), has_counters));
         let mut table = Table {
             options,
             flags,
@@ -169,11 +173,20 @@ impl Builder<'_> {
             ..Table::new((&self.keyspace.name, statement.name.name.as_str()), TableId(id), [])
         };
         self.add_columns(key, types, &mut table);
-        if table.is_compact() {
+        if statement.options.compact_storage {
             complete_compact(&mut table);
         }
+        layout.apply(&mut table)?;
         table.arrange();
         Ok(table)
+    }
+
+    fn flags(&self, clustering: usize, has_counters: bool) -> Vec<String> {
+        if self.statement.options.compact_storage {
+            return compact_flags(clustering, has_counters);
+        }
+        let words = std::iter::once("compound").chain(has_counters.then_some("counter"));
+        words.map(str::to_owned).collect()
     }
 
     fn masks(&self, types: &BTreeMap<String, CqlType>) -> Result<BTreeMap<Arc<str>, ColumnMask>> {
@@ -203,7 +216,13 @@ impl Builder<'_> {
         Ok(types)
     }
 
-    fn check_key(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
+    /// `is_family`: the old interface made such a table, and compares durations as bytes.
+    fn check_key(
+        &self,
+        key: &PrimaryKey<'_>,
+        types: &BTreeMap<String, CqlType>,
+        is_family: bool,
+    ) -> Result<()> {
         let table = self.statement.name.name.as_str();
         let mut seen = HashSet::new();
         let statics: HashSet<&str> =
@@ -233,7 +252,7 @@ impl Builder<'_> {
             if *ty == CqlType::Counter {
                 return invalid(format!("counter type is not supported for PRIMARY KEY column '{column}'"));
             }
-            if references_duration(ty) {
+            if references_duration(ty) && !is_family {
                 return invalid(format!("duration type is not supported for PRIMARY KEY column '{column}'"));
             }
             if statics.contains(column) {
@@ -351,7 +370,7 @@ impl Builder<'_> {
         for def in &self.statement.columns {
             let name = def.name.as_str();
             let Some(ty) = types.remove(name) else { continue };
-            if def.is_static || table.is_static_compact() {
+            if def.is_static || self.statement.options.compact_storage && table.is_static_compact() {
                 table.statics.push(column(name, ColumnKind::Static, 0, ty));
             } else {
                 table.regulars.push(column(name, ColumnKind::Regular, 0, ty));
@@ -365,9 +384,15 @@ fn names_of<'k>(key: &'k PrimaryKey<'_>) -> HashSet<&'k str> {
     key.partition.iter().chain(&key.clustering).map(Ident::as_str).collect()
 }
 
+/// The flags of a table WITH COMPACT STORAGE (`fixupCompactTable`).
+pub(crate) fn compact_flags(clustering: usize, has_counters: bool) -> Vec<String> {
+    let words = [("compound", clustering > 1), ("dense", clustering > 0), ("counter", has_counters)];
+    words.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()).collect()
+}
+
 /// Adds the columns that a compact table has without having been told: a clustering and a value for names that nobody
 /// declared, or the value that a row of keys alone has (`fixupCompactTable`, `DefaultNames`).
-fn complete_compact(table: &mut Table) {
+pub(crate) fn complete_compact(table: &mut Table) {
     let free = |table: &Table, first: &str, rest: &dyn Fn(u32) -> String| {
         let mut names = std::iter::once(first.to_owned()).chain((1_u32..).map(rest));
         names.find(|name| table.column(name).is_none()).unwrap_or_default()

@@ -18,6 +18,9 @@ use std::sync::Arc;
 
 /// The default of `default_secondary_index`, as a name for USING.
 const LEGACY: &str = "legacy_local_table";
+/// The name for USING of an index of the kind that the old interface makes, so that its statement makes it again. Cassandra knows
+/// no such name: there only that interface made them.
+pub(crate) const KEYS: &str = "KEYS";
 /// Longest name of a column that a custom index may be of (`SchemaConstants.NAME_LENGTH`).
 const NAME_LENGTH: usize = 48;
 
@@ -85,6 +88,18 @@ pub(super) fn create(
     Ok(())
 }
 
+/// Refuses an index that CREATE INDEX would not make: one of one column, which a definition of the old interface asks for. No copy of
+/// the table could have it.
+///
+/// # Errors
+/// As CREATE INDEX has them.
+pub fn check_index(table: &Table, index: &Index) -> Result<()> {
+    let (part, name) = index.part();
+    let column = table.column(&name).ok_or_else(|| undefined_column(table, &name))?;
+    check_target(table, index.kind, part, column)?;
+    if index.kind == IndexKind::Custom { check_class(index, table, &[(part, column)]) } else { Ok(()) }
+}
+
 /// What Cassandra warns of when it looks at a table's indexes, one by one: when one is made, and when columns are added.
 pub(super) fn vector_warnings(table: &Table) -> Vec<String> {
     let is_vector = |column: &Column| matches!(column.ty, CqlType::Vector { .. });
@@ -136,6 +151,9 @@ fn attributes(statement: &CreateIndex<'_>) -> Result<(IndexKind, BTreeMap<String
             return invalid(format!("Cannot specify {own} as a CUSTOM option"));
         }
     }
+    if !statement.custom && class.eq_ignore_ascii_case(KEYS) {
+        return Ok((IndexKind::Keys, options));
+    }
     options.insert(CLASS_OPTION.to_owned(), class.to_owned());
     Ok((IndexKind::Custom, options))
 }
@@ -170,7 +188,8 @@ fn targets<'t>(statement: &CreateIndex<'_>, kind: IndexKind, table: &'t Table) -
 /// A target's part and column; of a collection the values, if it does not say.
 fn target_of<'t>(target: &IndexTarget<'_>, table: &'t Table) -> Result<Target<'t>> {
     let name = target.column.as_str();
-    let column = table.column(name).ok_or_else(|| undefined_column(table, name))?;
+    let column = table.column(name).filter(|column| !table.is_hidden(column));
+    let column = column.ok_or_else(|| undefined_column(table, name))?;
     let part = match target.kind {
         IndexTargetKind::Simple if is_collection(&column.ty) => IndexPart::Values,
         IndexTargetKind::Simple => IndexPart::Simple,
@@ -221,6 +240,16 @@ fn check_target(table: &Table, kind: IndexKind, part: IndexPart, column: &Column
             CqlType::Udt(_) => "Secondary indexes are not supported on UDTs containing durations",
             _ => "Secondary indexes are not supported on duration columns",
         });
+    }
+    if table.is_compact() && matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+        return invalid(
+            "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables",
+        );
+    }
+    if table.compact_value().is_some_and(|value| value.name == *name) {
+        return invalid(
+            "Secondary indexes are not supported on compact value column of COMPACT STORAGE tables",
+        );
     }
     if column.kind == ColumnKind::PartitionKey && table.partition_key.len() == 1 {
         return invalid(format!("Cannot create secondary index on the only partition key column {name}"));

@@ -1,8 +1,8 @@
 //! CREATE, ALTER and DROP: each turns the present schema into the next.
 //!
-//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` a part of those of tables; `properties`
-//! reads WITH, `options`, `compaction`, `compression`, `replication`, `retry` and `java_class` check what it gives; `readded` compares a
-//! new column with a dropped one of its name.
+//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` and
+//! `layout` parts of those of tables; `properties` reads WITH, `options`, `compaction`, `compression`, `replication`, `retry` and
+//! `java_class` check what it gives; `readded` compares a new column with a dropped one of its name.
 
 mod alter_table;
 mod change;
@@ -12,6 +12,7 @@ mod create_table;
 mod index;
 mod java_class;
 mod keyspace;
+mod layout;
 mod mask;
 mod options;
 mod properties;
@@ -21,3 +22,7 @@ mod retry;
 mod user_type;
 
 pub(crate) use change::{DdlPlan, DdlSettings, SchemaEdit};
+pub(crate) use create_table::{compact_flags, complete_compact};
+pub(crate) use index::KEYS;
+pub use index::check_index;
+pub(crate) use readded::reads_cells_of;

@@ -3,6 +3,7 @@
 
 use super::compaction::compaction;
 use super::compression::{compression, java_double};
+use super::layout::is_layout;
 use super::properties::{Properties, syntax_error};
 use super::retry::retry_policy;
 use crate::error::{CqlError, Result};
@@ -140,6 +141,11 @@ fn read_repair(text: &str) -> Result<String> {
 /// Refuses extensions of Helenus itself that it does not know or cannot read; those of others are kept as they are.
 fn check_own_extensions(extensions: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     for (name, value) in extensions.iter().filter(|(name, _)| name.starts_with("helenus.")) {
+        if is_layout(name) {
+            return config(format!(
+                "Extension '{name}' says how a table is made: only CREATE TABLE can have it"
+            ));
+        }
         if name != ROW_INDEX_GRANULARITY {
             return config(format!("Unknown extension '{name}'; Helenus has only '{ROW_INDEX_GRANULARITY}'"));
         }
@@ -154,7 +160,7 @@ fn check_own_extensions(extensions: &BTreeMap<String, Vec<u8>>) -> Result<()> {
 }
 
 /// The bytes of an extension: written as a blob, or as text.
-fn extension(text: &str) -> Vec<u8> {
+pub(super) fn extension(text: &str) -> Vec<u8> {
     let hex = text.strip_prefix("0x").filter(|hex| hex.len().is_multiple_of(2) && hex.is_ascii());
     let bytes = hex.and_then(|hex| {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect()

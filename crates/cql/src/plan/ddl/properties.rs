@@ -34,6 +34,22 @@ impl Properties {
         Properties { values }
     }
 
+    /// Takes entries out of a property that is a map; the property as well, if nothing is left of it.
+    pub(super) fn take_from_map(
+        &mut self,
+        name: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Vec<(String, String)> {
+        let Some(Value::Map(map)) = self.values.get_mut(name) else { return Vec::new() };
+        let (taken, left): (Vec<_>, Vec<_>) =
+            std::mem::take(map).into_iter().partition(|(key, _)| wanted(key));
+        *map = left.into_iter().collect();
+        if map.is_empty() && !taken.is_empty() {
+            self.values.remove(name);
+        }
+        taken
+    }
+
     /// Refuses names that are not among `known`.
     pub(super) fn check_names(&self, known: &[&str]) -> Result<()> {
         match self.values.keys().find(|name| !known.contains(&name.as_str())) {

@@ -6,7 +6,7 @@ use crate::analysis::compatible;
 use helenus_model::types::{Assignment, CqlType};
 
 /// Whether cells of a column of type `old` can be read as those of a column of type `new`.
-pub(super) fn reads_cells_of(new: &CqlType, old: &CqlType) -> bool {
+pub(crate) fn reads_cells_of(new: &CqlType, old: &CqlType) -> bool {
     match (new, old) {
         (CqlType::List { element: new_element, .. }, CqlType::List { element: old_element, .. }) => {
             reads_values_of(new, old) && reads_cells_of(new_element, old_element)

@@ -39,7 +39,7 @@ impl<'s> Element<'s> {
     pub(super) fn statement(self, internals: bool) -> String {
         match self {
             Element::Keyspace(keyspace) => create::keyspace(keyspace),
-            Element::Table(_, table) => create::table(table, internals),
+            Element::Table(keyspace, table) => create::table(keyspace, table, internals),
             Element::Type(_, ty) => create::user_type(ty),
             Element::Index(table, index) => create::index(table, index),
         }

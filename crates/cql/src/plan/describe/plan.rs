@@ -109,7 +109,7 @@ impl DescribePlan {
     /// # Errors
     /// What is to be described does not exist; a paging state that is of no use.
     pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
-        let (schema, request) = (execution.schema(), execution.request);
+        let (schema, request) = (described(execution), execution.request);
         out.columns(&self.columns);
         if let What::Cluster { with_ranges } = self.what {
             for value in cluster::row(&execution.virtuals.node(), with_ranges) {
@@ -218,6 +218,21 @@ impl DescribePlan {
             None => Err(CqlError::Invalid("No keyspace specified and no current keyspace".to_owned())),
         }
     }
+}
+
+/// The present schema with virtual tables, and with super families as they are stored: what statements see of them makes none.
+fn described(execution: &Execution<'_>) -> Arc<Schema> {
+    let stored = execution.database.schema();
+    let shown = execution.virtuals.shown_in(&stored);
+    let has_super = |keyspace: &Keyspace| keyspace.tables.values().any(|table| table.is_super());
+    if !stored.keyspaces.values().any(|keyspace| has_super(keyspace)) {
+        return shown;
+    }
+    let mut described = Schema::clone(&shown);
+    for (name, keyspace) in stored.keyspaces.iter().filter(|(_, keyspace)| has_super(keyspace)) {
+        described.keyspaces.insert(name.clone(), keyspace.clone());
+    }
+    Arc::new(described)
 }
 
 fn find_keyspace<'s>(schema: &'s Schema, name: &str) -> Result<&'s Keyspace> {
