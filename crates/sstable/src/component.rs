@@ -86,6 +86,24 @@ impl Component {
         }
     }
 
+    /// Whether an SSTable that had it cannot be read without it. What other programs have beside an SSTable is not needed either.
+    pub fn is_needed(self) -> bool {
+        match self {
+            Component::Data
+            | Component::Partitions
+            | Component::Rows
+            | Component::Index
+            | Component::Statistics
+            | Component::CompressionInfo => true,
+            Component::Summary
+            | Component::Filter
+            | Component::Digest
+            | Component::Crc
+            | Component::Toc
+            | Component::PageChecksums => false,
+        }
+    }
+
     /// Whether our page checksums cover it in tables of this version: it has no checksum of its own.
     pub fn is_page_checksummed(self, version: Version) -> bool {
         match self {

@@ -5,7 +5,7 @@
 //! TOC.txt, to which Cassandra appends, and Statistics.db, which may be changed on the way. Those two are copies.
 
 use crate::block::PAGE_BYTES;
-use crate::component::{Component, is_of_an_index};
+use crate::component::Component;
 use crate::error::{Error, Result};
 use crate::names::Descriptor;
 use crate::page_checksums::PageChecksumTable;
@@ -48,7 +48,8 @@ pub struct Intake {
     pub without_page_checksums: bool,
 }
 
-/// The components that TOC.txt lists and that are not there, those of indexes aside. Without TOC.txt none is missing by its word.
+/// The components that cannot be made again or done without, that TOC.txt lists, and that are not there. Without TOC.txt none is
+/// missing by its word.
 pub fn missing_components(place: Place<'_>) -> Result<Vec<String>> {
     let path = place.path(Component::Toc);
     if !place.disk.exists(&path) {
@@ -57,7 +58,7 @@ pub fn missing_components(place: Place<'_>) -> Result<Vec<String>> {
     let toc = Toc::parse(&read_whole(place.disk, &path)?, &path)?;
     let is_missing = |name: &String| {
         let path = place.folder.join(format!("{}-{name}", place.descriptor));
-        !is_of_an_index(name) && !place.disk.exists(&path)
+        Component::parse(name).is_some_and(Component::is_needed) && !place.disk.exists(&path)
     };
     Ok(toc.names.into_iter().filter(is_missing).collect())
 }

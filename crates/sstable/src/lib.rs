@@ -16,6 +16,7 @@ pub mod index_bti;
 pub mod intake;
 pub mod names;
 pub mod page_checksums;
+pub mod partitioner;
 pub mod read_ahead;
 pub mod recent_blocks;
 pub mod scrub;

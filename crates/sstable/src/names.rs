@@ -165,7 +165,7 @@ impl Descriptor {
         let id = SsTableId::parse(parts.next()?)?;
         let format = parts.next()?;
         let component = parts.next()?;
-        if format != version.format().name() || component.is_empty() || is_temporary(component) {
+        if format != version.format().name() || component.is_empty() || component.ends_with(TEMPORARY) {
             return None;
         }
         Some((Descriptor { version, id }, component))
@@ -181,7 +181,8 @@ impl fmt::Display for Descriptor {
 /// Why the SSTable of this file cannot be read; `None` if it can, or if the name is not that of an SSTable's Data.db.
 ///
 /// A name that `Descriptor::parse` does not know may still be an SSTable's: of a version that is not in the ledger. Whoever
-/// looks for SSTables in a folder must ask, or rows would be missing without a word.
+/// looks for SSTables in a folder must ask, or rows would be missing without a word. A name without a version is none's: an
+/// editor, an operating system or a copying program has made it (`._nb-1-big-Data.db`, `Copy of nb-1-big-Data.db`).
 pub fn refusal(file: &Path) -> Option<Error> {
     let name = file.file_name()?.to_str()?;
     let stem = name.strip_suffix("-Data.db")?;
@@ -196,17 +197,16 @@ pub fn refusal(file: &Path) -> Option<Error> {
         [_, _, .., version, _] => Some(version),
         _ => None,
     };
-    let what = match letters.filter(is_version) {
-        Some(letters) if *letters < "ma" && parts.last() != Some(&"bti") => format!(
+    let letters = letters.filter(is_version)?;
+    let what = match letters {
+        letters if *letters < "ma" && parts.last() != Some(&"bti") => format!(
             "SSTable version {letters} is of Cassandra 2.2 or before, whose files hold cells instead of rows: run \
              sstableupgrade of Cassandra 3.0 or 3.11 on the table first, then take the files that it writes"
         ),
         letters => {
             let known = Version::all().map(Version::letters).collect::<Vec<_>>().join(", ");
-            let named =
-                letters.map_or_else(|| "this name".to_owned(), |letters| format!("version {letters}"));
             format!(
-                "{named} is no SSTable version that is known here ({known}): use a later Helenus, or have the table \
+                "version {letters} is no SSTable version that is known here ({known}): use a later Helenus, or have the table \
                      written anew in one of these"
             )
         }
@@ -214,9 +214,10 @@ pub fn refusal(file: &Path) -> Option<Error> {
     Some(Error::Unsupported { file: file.to_owned(), what })
 }
 
-/// Whether a file name is that of a file left by a cut while another was being replaced; to be removed on start.
+/// Whether a file name is that of a file of an SSTable left by a cut while another was being replaced; to be removed on start. Other
+/// programs' temporary files are theirs.
 pub fn is_temporary(file_name: &str) -> bool {
-    file_name.ends_with(TEMPORARY)
+    file_name.strip_suffix(TEMPORARY).is_some_and(|name| Descriptor::parse(name).is_some())
 }
 
 /// Name of a table's folder: `<table>-<id in hex without dashes>`.
@@ -233,6 +234,14 @@ pub fn parse_table_folder(name: &str) -> Option<(&str, TableId)> {
 
 /// Folders in a table's that hold SSTables of before: not the table's own.
 pub const FOLDERS_ASIDE: [&str; 2] = ["snapshots", "backups"];
+
+/// Whether a folder is one that operating systems and file servers make, often with no right for others to look into it.
+pub fn is_of_the_system(folder: &str) -> bool {
+    const FOLDERS: [&str; 6] =
+        ["lost+found", "$RECYCLE.BIN", "System Volume Information", "@eaDir", "#recycle", "__MACOSX"];
+    const HIDDEN: [&str; 5] = [".Trash", ".Spotlight-V100", ".fseventsd", ".snapshot", ".zfs"];
+    FOLDERS.contains(&folder) || HIDDEN.iter().any(|name| folder.starts_with(name))
+}
 
 /// Whose SSTables a folder holds, as far as its path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -337,6 +346,11 @@ mod tests {
     #[test]
     fn a_version_that_cannot_be_read_is_refused_by_name() {
         let refused = |name: &str| refusal(&Path::new("/d").join(name)).map(|error| error.to_string());
+        for junk in
+            ["._nb-1-big-Data.db", "Copy of nb-1-big-Data.db", ".nb-1-big-Data.db.Xa81-Data.db", "-Data.db"]
+        {
+            assert_eq!(refused(junk), None, "{junk}");
+        }
         for readable in
             ["ma-1-big-Data.db", "da-3h5p_0vip_3x8vk2v0t1uhvdwlxj-bti-Data.db", "la-1-big-Index.db", "x.txt"]
         {
@@ -349,7 +363,7 @@ mod tests {
             assert!(text.contains(&format!("version {letters} is of Cassandra 2.2")), "{text}");
             assert!(text.contains("sstableupgrade"), "{text}");
         }
-        for new in ["pa-1-big-Data.db", "db-1-bti-Data.db", "ca-1-bti-Data.db"] {
+        for new in ["qa-1-big-Data.db", "fa-1-bti-Data.db", "ca-1-bti-Data.db"] {
             assert!(refused(new).unwrap().contains("no SSTable version that is known here"), "{new}");
         }
     }

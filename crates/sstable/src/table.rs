@@ -20,7 +20,8 @@ use crate::data::{KeyRange, RowLayout, Scan};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::names::Descriptor;
-use crate::statistics::{ClusteringBound, MURMUR3_PARTITIONER, Statistics, Stats};
+use crate::partitioner::Partitioner;
+use crate::statistics::{ClusteringBound, Statistics, Stats};
 pub use alone::{Compression, compression_of, read_statistics, read_whole};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
@@ -51,6 +52,7 @@ pub struct OpenOptions {
 /// An open table.
 pub struct SsTable {
     descriptor: Descriptor,
+    partitioner: Partitioner,
     schema: Arc<Table>,
     layout: RowLayout,
     data: DataBlocks,
@@ -73,6 +75,16 @@ impl SsTable {
         descriptor: Descriptor,
         options: OpenOptions,
     ) -> Result<Arc<SsTable>> {
+        SsTable::open_in_order(disk, (folder, descriptor), options, false)
+    }
+
+    /// The same; a table of another partitioner too if `any`, which can be scanned from front to back and verified, no more.
+    fn open_in_order(
+        disk: &dyn Disk,
+        (folder, descriptor): (&Path, Descriptor),
+        options: OpenOptions,
+        any: bool,
+    ) -> Result<Arc<SsTable>> {
         let version = descriptor.version;
         let mut opener = Opener::new(disk, folder, descriptor, &options.cache)?;
         let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
@@ -80,7 +92,10 @@ impl SsTable {
 
         let (statistics_path, bytes) = opener.whole(Component::Statistics)?;
         let statistics = Statistics::read(&bytes, version, &statistics_path)?;
-        check_partitioner(&statistics, &statistics_path)?;
+        if !any {
+            check_partitioner(&statistics, &statistics_path)?;
+        }
+        let partitioner = Partitioner::of(&statistics.validation.partitioner);
         let layout = RowLayout::of_header(&statistics.header, &options.schema, (version, &statistics_path))?;
         let filter = if opener.exists(Component::Filter) {
             let (path, bytes) = opener.whole(Component::Filter)?;
@@ -89,7 +104,8 @@ impl SsTable {
             Filter::always_present()
         };
         let index_numbers = [partitions_number, rows_number];
-        let index = Index::open(&mut opener, (version, &statistics.stats), index_numbers, &mut cx)?;
+        let index =
+            Index::open(&mut opener, (version, &statistics.stats, partitioner), index_numbers, &mut cx)?;
         let data = opener.data(data_number)?;
         let size_on_disk = opener.size_on_disk;
 
@@ -104,6 +120,7 @@ impl SsTable {
         let places = Places::new(index.key_count(), options.cache);
         Ok(Arc::new(SsTable {
             descriptor,
+            partitioner,
             schema: options.schema,
             layout,
             data,
@@ -127,6 +144,11 @@ impl SsTable {
     /// The schema it was opened with.
     pub fn schema(&self) -> &Arc<Table> {
         &self.schema
+    }
+
+    /// The order that its partitions are in: Murmur3's, but for one that `open_alone` has opened.
+    pub fn partitioner(&self) -> Partitioner {
+        self.partitioner
     }
 
     /// Whether the partition of this hash may be here; false is certain.
@@ -231,7 +253,7 @@ impl SsTable {
         (hash, decorated): (&KeyHash, &[u8]),
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionPosition>> {
-        if !self.covers(decorated) {
+        if !self.covers(decorated) || self.partitioner != Partitioner::Murmur3 {
             return Ok(None);
         }
         self.index.candidate(key, (hash, decorated), cx)
@@ -296,14 +318,19 @@ impl Drop for SsTable {
 /// Refuses a table whose partitions are not in the order that reads look for them in.
 fn check_partitioner(statistics: &Statistics, file: &Path) -> Result<()> {
     let partitioner = statistics.validation.partitioner.as_str();
-    if partitioner == MURMUR3_PARTITIONER {
+    if Partitioner::of(partitioner) == Partitioner::Murmur3 {
         return Ok(());
     }
-    let what = format!(
-        "its partitions are in the order of {partitioner}; only that of Murmur3Partitioner is read: export the rows with \
-         the cluster that has it (COPY, or a bulk loader) and insert them here"
-    );
+    let what = other_partitioner(partitioner);
     Err(Error::Unsupported { file: file.to_owned(), what })
+}
+
+/// What to do with a table of another partitioner where only Murmur3's order will do.
+pub fn other_partitioner(class: &str) -> String {
+    format!(
+        "its partitions are in the order of {class}: `helenus sstable scrub --output DIR` writes them into DIR in that of \
+         Murmur3Partitioner, the one that is taken here"
+    )
 }
 
 /// The slice of clusterings in the statistics as ordered bounds.

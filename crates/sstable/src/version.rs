@@ -41,10 +41,16 @@ pub enum Version {
     Na,
     /// 4.0-rc2 to 4.1, and 5.0 as installed: host id of the writer.
     Nb,
+    /// Between 4.1 and 5.0, never released: the covered clustering as a slice too. Read as `nb`, as Cassandra 5.0 does.
+    Nc,
     /// 5.0: covered clustering as a slice, key range, deletion times to 2106, mark of partition deletions.
     Oa,
     /// 5.0, BTI: the content of `oa` behind tries.
     Da,
+    /// 6.0: a dictionary behind the chunks in CompressionInfo.db.
+    Pa,
+    /// 6.0, BTI: the content of `pa` behind tries.
+    Ea,
 }
 
 /// What a version is; one line a version.
@@ -66,7 +72,7 @@ const fn entry(
     Entry { version, letters, format, written_by, is_written }
 }
 
-const LEDGER: [Entry; 9] = [
+const LEDGER: [Entry; 12] = [
     entry(Version::Ma, "ma", Format::Big, "Cassandra 3.0.0 to 3.0.6", false),
     entry(Version::Mb, "mb", Format::Big, "Cassandra 3.0.7", false),
     entry(Version::Mc, "mc", Format::Big, "Cassandra 3.0.8 to 3.0.17 and 3.11.0 to 3.11.3", false),
@@ -74,8 +80,11 @@ const LEDGER: [Entry; 9] = [
     entry(Version::Me, "me", Format::Big, "Cassandra 3.0.25 and 3.11.11 on, ScyllaDB", true),
     entry(Version::Na, "na", Format::Big, "Cassandra 4.0-rc1", false),
     entry(Version::Nb, "nb", Format::Big, "Cassandra 4.0, 4.1, and 5.0 in compatibility mode", true),
+    entry(Version::Nc, "nc", Format::Big, "Cassandra between 4.1 and 5.0, unreleased", false),
     entry(Version::Oa, "oa", Format::Big, "Cassandra 5.0, format big", true),
     entry(Version::Da, "da", Format::Bti, "Cassandra 5.0, format bti", true),
+    entry(Version::Pa, "pa", Format::Big, "Cassandra 6.0, format big", false),
+    entry(Version::Ea, "ea", Format::Bti, "Cassandra 6.0, format bti", false),
 ];
 
 impl Version {
@@ -165,6 +174,11 @@ impl Version {
         self >= Version::Oa
     }
 
+    /// CompressionInfo.db may end with the dictionary of the chunks (`CompressionMetadata.open` of 6.0).
+    pub fn may_have_dictionary(self) -> bool {
+        self >= Version::Pa
+    }
+
     /// Statistics.db says whether a partition was deleted whole, the first and the last key, and the part of the ring
     /// (`hasPartitionLevelDeletionPresenceMarker`, `hasKeyRange`, `hasTokenSpaceCoverage`).
     pub fn has_key_range(self) -> bool {
@@ -173,7 +187,7 @@ impl Version {
 
     fn entry(self) -> &'static Entry {
         // The ledger stands in the enum's order: see the test.
-        let [ma, mb, mc, md, me, na, nb, oa, da] = &LEDGER;
+        let [ma, mb, mc, md, me, na, nb, nc, oa, da, pa, ea] = &LEDGER;
         match self {
             Version::Ma => ma,
             Version::Mb => mb,
@@ -182,8 +196,11 @@ impl Version {
             Version::Me => me,
             Version::Na => na,
             Version::Nb => nb,
+            Version::Nc => nc,
             Version::Oa => oa,
             Version::Da => da,
+            Version::Pa => pa,
+            Version::Ea => ea,
         }
     }
 }
@@ -237,7 +254,9 @@ mod tests {
             ("me", "11111000100"),
             ("na", "11110111000"),
             ("nb", "11111111000"),
+            ("nc", "11111111000"),
             ("oa", "11101111011"),
+            ("pa", "11101111011"),
         ];
         for (letters, expected) in expected {
             assert_eq!(flags(Version::parse(letters).unwrap()), expected, "{letters}");

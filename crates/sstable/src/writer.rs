@@ -192,9 +192,10 @@ impl SsTableWriter {
         disk: Arc<dyn Disk>,
         folder: &Path,
         descriptor: Descriptor,
-        options: WriterOptions,
+        mut options: WriterOptions,
     ) -> Result<SsTableWriter> {
         let version = descriptor.version;
+        options.encoding = options.encoding.for_version(version);
         if !version.is_written() {
             let written = Version::all().filter(|version| version.is_written()).map(Version::letters);
             let written = written.collect::<Vec<_>>().join(", ");
@@ -441,7 +442,7 @@ impl SsTableWriter {
             partitioner: MURMUR3_PARTITIONER.to_owned(),
             bloom_filter_fp_chance: options.table.options.bloom_filter_fp_chance,
         };
-        let statistics = Statistics { validation, partitions, stats, header };
+        let statistics = Statistics { validation, partitions: Some(partitions), stats, header };
         files.small(Component::Statistics, &statistics.to_bytes(descriptor.version))?;
         let (components, size_on_disk, unsynced) = files.finish()?;
         let times_capped = self.times.capped;

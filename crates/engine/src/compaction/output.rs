@@ -9,6 +9,7 @@ use helenus_model::schema::{Column, Table};
 use helenus_model::token::Token;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::Descriptor;
+use helenus_sstable::statistics::Cardinality;
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::transaction_log::TransactionLog;
@@ -184,12 +185,13 @@ fn with_columns(table: &Arc<Table>, names: &BTreeSet<Vec<u8>>) -> Arc<Table> {
 
 /// About how many partitions the inputs have, each counted once.
 fn keys(inputs: &[Arc<SsTable>]) -> u64 {
-    let Some((first, others)) = inputs.split_first() else { return 1 };
-    let mut counted = first.statistics().partitions.clone();
-    others.iter().for_each(|input| counted.merge(&input.statistics().partitions));
+    if inputs.is_empty() {
+        return 1;
+    }
+    let counted = Cardinality::of_all(inputs.iter().map(|input| input.statistics().partitions.as_ref()));
     let most: u64 = inputs.iter().map(|input| input.partition_count()).sum();
     let least = inputs.iter().map(|input| input.partition_count()).max().unwrap_or(1);
-    counted.estimate().clamp(least, most)
+    counted.map_or(most, |counted| counted.estimate().clamp(least, most))
 }
 
 /// Into how many SSTables the inputs go, about.

@@ -269,11 +269,10 @@ fn partitions(view: &View) -> u64 {
     match view.sstables.as_slice() {
         [] => 0,
         [one] => one.partition_count(),
-        [first, others @ ..] => {
-            let mut all: Cardinality = first.statistics().partitions.clone();
-            others.iter().for_each(|other| all.merge(&other.statistics().partitions));
-            all.estimate()
-        }
+        all => match Cardinality::of_all(all.iter().map(|one| one.statistics().partitions.as_ref())) {
+            Some(counted) => counted.estimate(),
+            None => all.iter().map(|one| one.partition_count()).sum(),
+        },
     }
 }
 

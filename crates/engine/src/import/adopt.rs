@@ -16,7 +16,7 @@ use helenus_host::{Disk, Host};
 use helenus_model::schema::{Index, Keyspace, Schema, Table};
 use helenus_sstable::component::Component;
 use helenus_sstable::intake::{Place, add_page_checksums};
-use helenus_sstable::names::{Descriptor, table_folder};
+use helenus_sstable::names::{Descriptor, refusal, table_folder};
 use helenus_sstable::transaction_log::useless_prefixes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,9 +145,7 @@ fn sstables_of(
             }
             match Descriptor::parse(name) {
                 Some((descriptor, _)) => found.push((table.clone(), folder.clone(), descriptor)),
-                None => {
-                    problems.push(format!("{}: not an SSTable of a known version", path.display()));
-                }
+                None => problems.extend(refusal(path).map(|error| error.to_string())),
             }
         }
     }

@@ -7,7 +7,7 @@ use helenus_sstable::intake::{Place, missing_components};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
-use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
+use helenus_sstable::table::{OpenOptions, SsTable, other_partitioner, read_statistics};
 use helenus_sstable::version::Version;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,9 +57,7 @@ pub(super) fn check_source(
 fn check_statistics(statistics: &Statistics, version: Version, table: &Table) -> Vec<String> {
     let partitioner = &statistics.validation.partitioner;
     if partitioner != MURMUR3_PARTITIONER {
-        return vec![format!(
-            "its partitions are ordered by {partitioner}; only Murmur3Partitioner's order is read"
-        )];
+        return vec![other_partitioner(partitioner)];
     }
     check_header(&statistics.header, version, table)
 }

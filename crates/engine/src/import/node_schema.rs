@@ -8,7 +8,7 @@ use helenus_host::Disk;
 use helenus_model::schema::{ColumnKind, DroppedColumn, Schema, Table};
 use helenus_model::types::CqlType;
 use helenus_sstable::block::NoCache;
-use helenus_sstable::names::{Descriptor, parse_table_folder};
+use helenus_sstable::names::{Descriptor, parse_table_folder, refusal};
 use helenus_sstable::statistics::HeaderColumn;
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
 use helenus_sstable::transaction_log::useless_prefixes;
@@ -66,8 +66,10 @@ fn rows_of(
                 continue;
             }
             let Some((descriptor, _)) = Descriptor::parse(&file) else {
-                let problem = format!("{}: not an SSTable of a known version", path.join(&file).display());
-                return Err(ImportError::refused(problem));
+                if let Some(problem) = refusal(&path.join(&file)) {
+                    return Err(ImportError::refused(problem.to_string()));
+                }
+                continue;
             };
             found.push((path.clone(), descriptor));
         }

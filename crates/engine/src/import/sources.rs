@@ -5,7 +5,7 @@ use crate::checked_name::CheckedName;
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
 use helenus_sstable::component::Component;
-use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, owner_of_folder};
+use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, is_of_the_system, owner_of_folder, refusal};
 use helenus_sstable::table::read_whole;
 use helenus_sstable::transaction_log::useless_prefixes;
 use std::collections::BTreeSet;
@@ -160,7 +160,11 @@ impl Walk<'_> {
             let snapshots = self.disk.list(snapshots).unwrap_or_default();
             self.passed.snapshots.extend(snapshots.iter().map(|path| name(path).to_owned()));
         }
-        let is_data = |path: &PathBuf| name(path).ends_with("-Data.db");
+        let is_data = |path: &PathBuf| {
+            let is_known =
+                Descriptor::parse(name(path)).is_some_and(|(_, part)| part == Component::Data.name());
+            is_known || refusal(path).is_some()
+        };
         let is_table = entries.iter().any(|path| is_data(path) || name(path) == SCHEMA_FILE);
         let is_root_of_export = depth == 0 && !entries.iter().any(is_data);
         if is_table && self.options.snapshot.is_none() && !is_root_of_export {
@@ -200,9 +204,8 @@ impl Walk<'_> {
                 Some((descriptor, component)) if component == Component::Data.name() => {
                     sstables.insert(descriptor);
                 }
-                _ => self
-                    .problems
-                    .push(format!("{}: not the name of an SSTable of a known version", path.display())),
+                // What has no version in its name was made by an editor, an operating system, a program that copies.
+                _ => self.problems.extend(refusal(path).map(|error| error.to_string())),
             }
         }
         let schema_path = folder.join(SCHEMA_FILE);
@@ -232,7 +235,7 @@ pub fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, ImportError> {
 
 fn is_aside(path: &Path) -> bool {
     let name = name(path);
-    FOLDERS_ASIDE.contains(&name) || name.starts_with('.')
+    FOLDERS_ASIDE.contains(&name) || name.starts_with('.') || is_of_the_system(name)
 }
 
 fn name(path: &Path) -> &str {

@@ -335,7 +335,6 @@ impl CompressedBlocks {
             out.copy_from_slice(plain);
         } else {
             self.info
-                .compressor
                 .decompress_front(content, chunk.data_bytes, out)
                 .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
             cx.touched.blocks_decompressed += 1;

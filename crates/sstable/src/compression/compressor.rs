@@ -57,7 +57,7 @@ impl Compressor {
             "SnappyCompressor" => Ok(Compressor::Snappy),
             "DeflateCompressor" => Ok(Compressor::Deflate),
             "NoopCompressor" => Ok(Compressor::Noop),
-            "ZstdCompressor" => {
+            "ZstdCompressor" | "ZstdDictionaryCompressor" => {
                 let level = match options.get("compression_level") {
                     None => Some(zstd::LEVEL_DEFAULT),
                     Some(text) => text.parse().ok().filter(|level| zstd::is_level(*level)),

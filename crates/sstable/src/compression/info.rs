@@ -2,9 +2,10 @@
 //!
 //! Layout (Cassandra's `CompressionMetadata`, big endian): class name (u16 length, text), option count (i32) and
 //! options (text, text), chunk length (i32), largest compressed length (i32, from `na` on), data length (i64), chunk
-//! count (i32), an offset (i64) a chunk. The file carries no checksum: our page checksums cover it.
+//! count (i32), an offset (i64) a chunk; from `pa` on a dictionary may follow (`dictionary`). The file carries no checksum: our page checksums cover it.
 
-use super::compressor::Compressor;
+use super::compressor::{CodecError, Compressor};
+use super::dictionary::{self, Dictionary};
 use super::offsets::Offsets;
 use crate::block::{BlockFile, ReadContext};
 use crate::error::{Error, Result};
@@ -37,6 +38,8 @@ pub struct CompressionInfo {
     pub data_length: u64,
     /// Bytes of Data.db.
     pub stored_length: u64,
+    /// With which the chunks are compressed: of files of Cassandra 6.0.
+    pub dictionary: Option<Dictionary>,
     offsets: Offsets,
 }
 
@@ -68,6 +71,7 @@ impl CompressionInfo {
             max_compressed_bytes: params.max_compressed_bytes.min(i32::MAX as u32),
             data_length: 0,
             stored_length: 0,
+            dictionary: None,
             offsets: Offsets::default(),
         })
     }
@@ -108,7 +112,21 @@ impl CompressionInfo {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<CompressionInfo>() + self.offsets.memory_bytes()
+        let dictionary = self.dictionary.as_ref().map_or(0, Dictionary::memory_bytes);
+        size_of::<CompressionInfo>() + self.offsets.memory_bytes() + dictionary
+    }
+
+    /// Decompresses the front of a chunk of `whole` bytes, as much of it as `out` takes; all of it where the compressor cannot stop.
+    pub(super) fn decompress_front(
+        &self,
+        input: &[u8],
+        whole: usize,
+        out: &mut [u8],
+    ) -> std::result::Result<(), CodecError> {
+        match &self.dictionary {
+            Some(dictionary) => dictionary.decompress(input, out),
+            None => self.compressor.decompress_front(input, whole, out),
+        }
     }
 
     /// Writes the component of a version in pieces of at most 64 KiB. One without a largest compressed length must not
@@ -163,9 +181,10 @@ impl CompressionInfo {
             let problem = format!("{count} chunks of {chunk_bytes} bytes for {data_length} bytes of data");
             return Err(file.corrupt(input.at, problem));
         }
-        if u64::from(count) * 8 != file.size() - input.at.min(file.size()) {
+        let rest = (file.size() - input.at.min(file.size())).checked_sub(u64::from(count) * 8);
+        let Some(behind) = rest.filter(|rest| *rest == 0 || version.may_have_dictionary()) else {
             return Err(file.corrupt(input.at, format!("the file does not hold {count} chunk offsets")));
-        }
+        };
         let mut offsets = Offsets::with_capacity(count as usize);
         for _ in 0..count {
             let at = input.at;
@@ -174,6 +193,7 @@ impl CompressionInfo {
                 return Err(file.corrupt(at, format!("chunk offset {offset} cannot be")));
             }
         }
+        let dictionary = input.dictionary(behind)?;
         let max_compressed_bytes = max_compressed_bytes.min(i32::MAX as u32);
         Ok(CompressionInfo {
             compressor,
@@ -182,6 +202,7 @@ impl CompressionInfo {
             max_compressed_bytes,
             data_length,
             stored_length,
+            dictionary,
             offsets,
         })
     }
@@ -221,6 +242,20 @@ impl Input<'_> {
             self.at += len as u64;
         }
         Ok(())
+    }
+
+    /// The dictionary in the last bytes of the file, if there are any.
+    fn dictionary(&mut self, bytes: u64) -> Result<Option<Dictionary>> {
+        let at = self.at;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if bytes > dictionary::BYTES_MAX {
+            return Err(self.file.corrupt(at, format!("{bytes} bytes behind the chunk offsets")));
+        }
+        let mut stored = vec![0; bytes as usize];
+        self.fill(&mut stored)?;
+        Dictionary::parse(&stored).map(Some).map_err(|problem| self.file.corrupt(at, problem))
     }
 
     fn u32(&mut self) -> Result<u32> {

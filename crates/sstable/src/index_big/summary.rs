@@ -62,6 +62,20 @@ impl Summary {
         made
     }
 
+    /// For a table whose partitions are in another order than that of tokens: its first and its last key, and nothing to look up.
+    pub fn in_other_order(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
+        let mut summary = Summary::default();
+        let mut entries = Entries::from(file, 0);
+        while let Some(entry) = entries.next(cx)? {
+            if summary.first_key.is_empty() {
+                summary.first_key = entry.key.to_vec();
+            }
+            summary.last_key.clear();
+            summary.last_key.extend_from_slice(entry.key);
+        }
+        Ok(summary)
+    }
+
     fn of_entries(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
         let mut summary = Summary::default();
         let mut entries = Entries::from(file, 0);

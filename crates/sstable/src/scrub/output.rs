@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::names::Descriptor;
-use crate::writer::{SsTableWriter, WriterOptions};
+use crate::writer::{SsTableWriter, WriterOptions, Written};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::clustering_bound;
 use helenus_model::deletion::DeletionTime;
@@ -127,9 +127,8 @@ impl<'a> Output<'a> {
     }
 
     /// Finishes the SSTable; `None` if there is none.
-    pub(super) fn finish(self) -> Result<Option<Descriptor>> {
-        let Some(writer) = self.writer else { return Ok(None) };
-        Ok(Some(writer.finish()?.descriptor))
+    pub(super) fn finish(self) -> Result<Option<Written>> {
+        self.writer.map(SsTableWriter::finish).transpose()
     }
 
     /// Removes what was written.

@@ -65,6 +65,9 @@ pub struct Scrubbed {
     pub rows_out_of_order: u64,
     /// Rows, static ones included, whose time of expiry had overflowed and that were written again.
     pub rows_reinserted: u64,
+    /// Times after 2038 that became the latest which the version has. What had expired then by its own reckoning, after an
+    /// overflow, lives until that time, as Cassandra 5.0 reads it too.
+    pub times_capped: u64,
     /// Number of losses.
     pub losses: u64,
     /// Bytes of them, before compression.

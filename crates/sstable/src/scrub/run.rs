@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::names::Descriptor;
 use crate::table::{BlocksMemory, Parts, compression_of};
 use crate::version::Version;
-use crate::writer::WriterOptions;
+use crate::writer::{Beyond2038, WriterOptions};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::DeletionTime;
@@ -69,6 +69,8 @@ pub fn scrub(
     let options = WriterOptions::as_written(&parts.schema, &parts.statistics, (compression, bytes));
     let mut options = options.for_version(how.version);
     options.page_checksums = how.page_checksums;
+    // Times that overflowed in a version without unsigned ones are read as the latest of all, which the same version cannot hold.
+    options.beyond_2038 = Beyond2038::Cap;
     let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
     let places = Places::new(parts.index.as_ref(), &mut cx);
     let mut run = Run {
@@ -166,7 +168,10 @@ impl Run<'_, '_> {
             let _ = output.abort();
             return Err(error);
         }
-        self.scrubbed.written.extend(output.finish()?);
+        if let Some(written) = output.finish()? {
+            self.scrubbed.times_capped += written.times_capped;
+            self.scrubbed.written.push(written.descriptor);
+        }
         Ok(())
     }
 

@@ -1,28 +1,56 @@
-//! An estimate of the number of distinct partition keys: HyperLogLog++ with p = 13 and sp = 25, in the bytes of the
-//! library that Cassandra uses (stream-lib's `HyperLogLogPlus`, read from its class file).
+//! An estimate of the number of distinct partition keys: HyperLogLog++, in the bytes of the library that Cassandra uses
+//! (stream-lib's `HyperLogLogPlus`, read from its class file).
 //!
-//! Few keys are kept sparse, as 25-bit hash prefixes; from some 6144 on there are 8192 registers of five bits. Our
-//! estimate of the registers is Ertl's improved estimator (arXiv 1702.01284), which needs no bias tables.
+//! Cassandra writes p = 13 and sp = 25, and so do we; other programs write others, and all that the library takes is read. Few
+//! keys are kept sparse, as hash prefixes of sp bits; from three quarters of the registers on there are 2^p registers of five
+//! bits. Our estimate of the registers is Ertl's improved estimator (arXiv 1702.01284), which needs no bias tables.
 
 use super::input::Input;
 use crate::error::Result;
 
-const P: u32 = 13;
-const SP: u32 = 25;
-const REGISTERS: usize = 1 << P;
-/// Sparse entries at which the registers take over, and new ones gathered before they are sorted in.
-const SPARSE_MAX: usize = REGISTERS / 4 * 3;
-const UNSORTED_MAX: usize = SPARSE_MAX / 4;
+/// What is written here.
+const SIZES: Sizes = Sizes { p: 13, sp: 25 };
+/// Sizes that are read. The library takes a greater p too, whose registers would take more than 10 MiB in each file.
+const P_MIN: u32 = 4;
+const P_MAX: u32 = 24;
+const SP_MAX: u32 = 32;
 const REGISTERS_A_WORD: usize = 6;
 const REGISTER_BITS: usize = 5;
-const WORDS: usize = REGISTERS / REGISTERS_A_WORD + 1;
 /// What a register of five bits can hold.
 const RUN_MAX: u32 = 31;
 const FORMAT_VERSION: i32 = -2;
 
+/// Bits of a hash that choose the register, and that a sparse entry has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sizes {
+    p: u32,
+    sp: u32,
+}
+
+impl Sizes {
+    fn registers(self) -> usize {
+        1 << self.p
+    }
+
+    /// Sparse entries at which the registers take over.
+    fn sparse_max(self) -> usize {
+        self.registers() / 4 * 3
+    }
+
+    /// New entries that are gathered before they are sorted in.
+    fn unsorted_max(self) -> usize {
+        self.sparse_max() / 4
+    }
+
+    fn words(self) -> usize {
+        self.registers() / REGISTERS_A_WORD + 1
+    }
+}
+
 /// The estimator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cardinality {
+    sizes: Sizes,
     form: Form,
 }
 
@@ -34,7 +62,7 @@ enum Form {
 
 impl Default for Cardinality {
     fn default() -> Cardinality {
-        Cardinality { form: Form::Sparse { sorted: Vec::new(), unsorted: Vec::new() } }
+        Cardinality { sizes: SIZES, form: Form::Sparse { sorted: Vec::new(), unsorted: Vec::new() } }
     }
 }
 
@@ -44,12 +72,24 @@ impl Cardinality {
         self.add_hash(murmur2_64(key));
     }
 
-    /// Counts what the other has counted.
+    /// Counts what the other has counted. The sizes become the smaller ones where they differ: registers can be folded, not split.
     pub fn merge(&mut self, other: &Cardinality) {
+        if self.sizes != other.sizes {
+            let p = self.sizes.p.min(other.sizes.p);
+            self.fold_to(p);
+            if other.sizes.p != p {
+                let mut folded = other.clone();
+                folded.fold_to(p);
+                return self.merge(&folded);
+            }
+        }
         match &other.form {
             Form::Sparse { sorted, unsorted } => {
                 for entry in sorted.iter().chain(unsorted) {
-                    self.add_entry(*entry);
+                    match self.sizes == other.sizes {
+                        true => self.add_entry(*entry),
+                        false => self.raise(other.sizes.place_of(*entry)),
+                    }
                 }
             }
             Form::Registers(theirs) => {
@@ -61,36 +101,65 @@ impl Cardinality {
         }
     }
 
+    /// Counts together what several have counted; `None` without any, or if one of them is not known.
+    pub fn of_all<'a>(counted: impl IntoIterator<Item = Option<&'a Cardinality>>) -> Option<Cardinality> {
+        let mut counted = counted.into_iter();
+        let mut all = counted.next()??.clone();
+        for other in counted {
+            all.merge(other?);
+        }
+        Some(all)
+    }
+
     /// About how many distinct keys were counted.
     pub fn estimate(&self) -> u64 {
         match &self.form {
             Form::Sparse { .. } => {
-                let cells = f64::from(1_u32 << SP);
-                let free = cells - self.sparse_entries().len() as f64;
+                let cells = 2_f64.powi(self.sizes.sp as i32);
+                let free = (cells - self.sparse_entries().len() as f64).max(1.0);
                 (cells * (cells / free).ln()).round() as u64
             }
             Form::Registers(registers) => estimate_registers(registers).round() as u64,
         }
     }
 
+    /// Registers of a smaller p, or of the same: a run goes on through the bits that no longer choose.
+    fn fold_to(&mut self, p: u32) {
+        self.use_registers();
+        let Form::Registers(registers) = &self.form else { return };
+        let mut folded = vec![0; 1 << p];
+        let bits = self.sizes.p - p;
+        for (index, run) in registers.iter().enumerate().filter(|(_, run)| **run > 0) {
+            let chosen_no_more = (index & ((1 << bits) - 1)) as u32;
+            let run = match chosen_no_more {
+                0 => bits + u32::from(*run),
+                some => bits - (32 - some.leading_zeros()) + 1,
+            };
+            raise(&mut folded, index >> bits, run);
+        }
+        self.sizes.p = p;
+        self.form = Form::Registers(folded);
+    }
+
     fn add_hash(&mut self, hash: u64) {
         match &mut self.form {
-            Form::Registers(registers) => raise(registers, (hash >> (64 - P)) as usize, run_length(hash)),
-            Form::Sparse { .. } => self.add_entry(sparse_entry(hash)),
+            Form::Registers(registers) => {
+                let p = self.sizes.p;
+                raise(registers, (hash >> (64 - p)) as usize, run_length(hash, p));
+            }
+            Form::Sparse { .. } => self.add_entry(self.sizes.sparse_entry(hash)),
         }
     }
 
     fn add_entry(&mut self, entry: u32) {
         match &mut self.form {
-            Form::Registers(registers) => {
-                raise(registers, (sparse_index(entry) >> (SP - P)) as usize, entry_run_length(entry));
-            }
+            Form::Registers(_) => self.raise(self.sizes.place_of(entry)),
             Form::Sparse { sorted, unsorted } => {
                 unsorted.push(entry);
-                if unsorted.len() > UNSORTED_MAX {
+                if unsorted.len() > self.sizes.unsorted_max() {
                     sorted.append(unsorted);
                     sort_entries(sorted);
-                    if sorted.len() > SPARSE_MAX {
+                    if sorted.len() > self.sizes.sparse_max() {
                         self.use_registers();
                     }
                 }
@@ -98,11 +167,19 @@ impl Cardinality {
         }
     }
 
+    fn raise(&mut self, (index, run): (usize, u32)) {
+        self.use_registers();
+        if let Form::Registers(registers) = &mut self.form {
+            raise(registers, index, run);
+        }
+    }
+
     fn use_registers(&mut self) {
         if let Form::Sparse { sorted, unsorted } = &self.form {
-            let mut registers = vec![0; REGISTERS];
+            let mut registers = vec![0; self.sizes.registers()];
             for entry in sorted.iter().chain(unsorted) {
-                raise(&mut registers, (sparse_index(*entry) >> (SP - P)) as usize, entry_run_length(*entry));
+                let (index, run) = self.sizes.place_of(*entry);
+                raise(&mut registers, index, run);
             }
             self.form = Form::Registers(registers);
         }
@@ -117,17 +194,18 @@ impl Cardinality {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut bytes = FORMAT_VERSION.to_be_bytes().to_vec();
-        write_varint(P, &mut bytes);
-        write_varint(SP, &mut bytes);
+        write_varint(self.sizes.p, &mut bytes);
+        write_varint(self.sizes.sp, &mut bytes);
         match &self.form {
             Form::Registers(registers) => {
                 write_varint(0, &mut bytes);
-                write_varint(WORDS as u32 * 4, &mut bytes);
-                for word in registers.chunks(REGISTERS_A_WORD) {
-                    let packed = word
-                        .iter()
-                        .enumerate()
-                        .fold(0, |word, (at, run)| word | u32::from(*run) << (at * REGISTER_BITS));
+                write_varint(self.sizes.words() as u32 * 4, &mut bytes);
+                // The last word may have no register.
+                let mut rest = registers.chunks(REGISTERS_A_WORD);
+                for _ in 0..self.sizes.words() {
+                    let word = rest.next().unwrap_or_default().iter().enumerate();
+                    let packed =
+                        word.fold(0, |word, (at, run)| word | u32::from(*run) << (at * REGISTER_BITS));
                     bytes.extend_from_slice(&packed.to_be_bytes());
                 }
             }
@@ -146,55 +224,101 @@ impl Cardinality {
         out.extend_from_slice(&bytes);
     }
 
+    /// Reads what `HyperLogLogPlus.Builder.build` reads: the form with a version, which is negative, and the one before it, of
+    /// numbers of four bytes.
     pub(super) fn read(input: &mut Input<'_>) -> Result<Cardinality> {
         input.u32()?;
-        if (input.i32()?, read_varint(input)?, read_varint(input)?) != (FORMAT_VERSION, P, SP) {
-            return Err(input.corrupt("the cardinality estimator is not a HyperLogLog++ of p 13 and sp 25"));
+        let first = input.i32()?;
+        let number = |input: &mut Input<'_>| if first < 0 { read_varint(input) } else { input.u32() };
+        let p = if first < 0 { read_varint(input)? } else { first as u32 };
+        let (sp, form) = (number(input)?, number(input)?);
+        // Without a sparse form sp is 0.
+        if !(P_MIN..=P_MAX).contains(&p) || sp > SP_MAX || (p > sp && (sp != 0 || form != 0)) {
+            return Err(input.corrupt(format!("no HyperLogLog++ has p {p} and sp {sp}")));
         }
-        let form = read_varint(input)?;
-        let size = read_varint(input)?;
-        if form == 0 {
-            let mut registers = Vec::with_capacity(REGISTERS + REGISTERS_A_WORD);
-            if size as usize != WORDS * 4 {
-                return Err(input.corrupt(format!("{size} bytes of registers instead of {}", WORDS * 4)));
+        let sizes = Sizes { p, sp };
+        let form = match (form, first < 0) {
+            (0, _) => {
+                let bytes = number(input)? as usize;
+                Form::Registers(read_registers(input, sizes, bytes)?)
             }
-            for _ in 0..WORDS {
-                let word = input.u32()?;
-                registers
-                    .extend((0..REGISTERS_A_WORD).map(|at| (word >> (at * REGISTER_BITS) & RUN_MAX) as u8));
+            (_, true) => {
+                let count = u64::from(read_varint(input)?);
+                let count = input.count(count, 1)?;
+                sparse((0..count).map(|_| read_varint(input)))?
             }
-            registers.truncate(REGISTERS);
-            return Ok(Cardinality { form: Form::Registers(registers) });
-        }
-        let size = input.count(u64::from(size), 1)?;
-        let mut sorted = Vec::with_capacity(size);
-        let mut last: u32 = 0;
-        for _ in 0..size {
-            last = last.wrapping_add(read_varint(input)?);
-            sorted.push(last);
-        }
-        sort_entries(&mut sorted);
-        Ok(Cardinality { form: Form::Sparse { sorted, unsorted: Vec::new() } })
+            (_, false) => sparse(std::iter::from_fn(|| legacy_entry(input).transpose()))?,
+        };
+        Ok(Cardinality { sizes, form })
     }
 }
 
-/// One more than the zeros behind the first `P` bits.
-fn run_length(hash: u64) -> u32 {
-    (hash << P | 1 << (P - 1)).leading_zeros() + 1
+fn read_registers(input: &mut Input<'_>, sizes: Sizes, bytes: usize) -> Result<Vec<u8>> {
+    if bytes != sizes.words() * 4 {
+        return Err(input.corrupt(format!("{bytes} bytes of registers instead of {}", sizes.words() * 4)));
+    }
+    let mut registers = Vec::new();
+    for word in input.bytes(bytes)?.as_chunks::<4>().0 {
+        let word = u32::from_be_bytes(*word);
+        registers.extend((0..REGISTERS_A_WORD).map(|at| (word >> (at * REGISTER_BITS) & RUN_MAX) as u8));
+    }
+    registers.resize(sizes.registers(), 0);
+    Ok(registers)
 }
 
-/// The first `SP` bits twice, or, if all bits between `P` and `SP` are zero, with the run length and a set last bit.
-fn sparse_entry(hash: u64) -> u32 {
-    let index = (hash >> (64 - SP)) as u32;
-    if index << (32 - SP + P) == 0 { (index << 6 | (run_length(hash) ^ 63)) << 1 | 1 } else { index << 1 }
+/// The sparse form of entries that are stored as differences.
+fn sparse(differences: impl Iterator<Item = Result<u32>>) -> Result<Form> {
+    let mut sorted = Vec::new();
+    let mut last: u32 = 0;
+    for difference in differences {
+        last = last.wrapping_add(difference?);
+        sorted.push(last);
+    }
+    sort_entries(&mut sorted);
+    Ok(Form::Sparse { sorted, unsorted: Vec::new() })
+}
+
+/// A difference in the form without a version: its length in bytes, then itself; a length of 0 or less ends them.
+fn legacy_entry(input: &mut Input<'_>) -> Result<Option<u32>> {
+    if input.is_empty() {
+        return Ok(None);
+    }
+    let length = input.i32()?;
+    if length <= 0 {
+        return Ok(None);
+    }
+    let bytes = input.bytes(length as usize)?;
+    let value = bytes.iter().take(5).enumerate();
+    Ok(Some(value.fold(0, |value, (at, byte)| value | u32::from(byte & 0x7F) << (7 * at))))
+}
+
+impl Sizes {
+    /// The first `sp` bits twice, or, if all bits between `p` and `sp` are zero, with the run length and a set last bit.
+    fn sparse_entry(self, hash: u64) -> u32 {
+        let Sizes { p, sp } = self;
+        let index = (hash >> (64 - sp)) as u32;
+        let is_run = u64::from(index) & ((1 << (sp - p)) - 1) == 0;
+        if is_run { (index << 6 | (run_length(hash, p) ^ 63)) << 1 | 1 } else { index << 1 }
+    }
+
+    /// The register of a sparse entry, and the run that it has found.
+    fn place_of(self, entry: u32) -> (usize, u32) {
+        let Sizes { p, sp } = self;
+        let run = match entry & 1 {
+            1 => (entry >> 1 & 63) ^ 63,
+            _ => (entry << (p + 31 - sp)).leading_zeros() + 1,
+        };
+        ((sparse_index(entry) >> (sp - p)) as usize, run)
+    }
+}
+
+/// One more than the zeros behind the first `p` bits.
+fn run_length(hash: u64, p: u32) -> u32 {
+    (hash << p | 1 << (p - 1)).leading_zeros() + 1
 }
 
 fn sparse_index(entry: u32) -> u32 {
     if entry & 1 == 1 { entry >> 7 } else { entry >> 1 }
-}
-
-fn entry_run_length(entry: u32) -> u32 {
-    if entry & 1 == 1 { (entry >> 1 & 63) ^ 63 } else { (entry << (P + 31 - SP)).leading_zeros() + 1 }
 }
 
 /// Sorts by index and keeps one entry for each, the one with the longest run, which is the smallest.
@@ -302,50 +426,4 @@ fn murmur2_64(key: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    fn of(range: std::ops::Range<u64>) -> Cardinality {
-        let mut counted = Cardinality::default();
-        range.for_each(|key| counted.add(&key.to_be_bytes()));
-        counted
-    }
-
-    #[test]
-    fn the_estimate_is_near_at_every_size() {
-        for n in [0_u64, 1, 10, 1000, 6000, 7000, 20_000, 40_000, 100_000, 1_000_000] {
-            let estimate = of(0..n).estimate() as f64;
-            assert!((estimate - n as f64).abs() <= n as f64 * 0.04, "{n}: {estimate}");
-        }
-    }
-
-    #[test]
-    fn both_forms_come_back_from_their_bytes() {
-        for n in [0, 5, 3000, 50_000] {
-            let counted = of(0..n);
-            let mut out = Vec::new();
-            counted.write(&mut out);
-            let read = Cardinality::read(&mut Input::new(&out, 0, Path::new("t"))).unwrap();
-            assert_eq!(read.estimate(), counted.estimate());
-            let mut again = Vec::new();
-            read.write(&mut again);
-            assert_eq!(again, out);
-        }
-    }
-
-    #[test]
-    fn merged_estimators_count_common_keys_once() {
-        for (a, b) in
-            [(of(0..2000), of(1000..3000)), (of(0..50_000), of(0..100)), (of(0..100), of(50..30_000))]
-        {
-            let mut merged = a.clone();
-            merged.merge(&b);
-            let mut other = b.clone();
-            other.merge(&a);
-            assert_eq!(merged.estimate(), other.estimate());
-            assert!(merged.estimate() >= a.estimate().max(b.estimate()) * 99 / 100);
-            assert!(merged.estimate() <= a.estimate() + b.estimate());
-        }
-    }
-}
+mod tests;

@@ -33,8 +33,8 @@ pub struct Validation {
 pub struct Statistics {
     /// Partitioner and filter.
     pub validation: Validation,
-    /// The partition keys, counted.
-    pub partitions: Cardinality,
+    /// The partition keys, counted; `None` where another program's count cannot be understood. Nothing is lost with it.
+    pub partitions: Option<Cardinality>,
     /// The content.
     pub stats: Stats,
     /// The encoding.
@@ -51,7 +51,10 @@ impl Statistics {
         validation.extend_from_slice(&self.validation.bloom_filter_fp_chance.to_be_bytes());
         let mut parts = [validation, Vec::new(), Vec::new(), Vec::new()];
         let [_, compaction, stats, header] = &mut parts;
-        self.partitions.write(compaction);
+        match &self.partitions {
+            Some(partitions) => partitions.write(compaction),
+            None => Cardinality::default().write(compaction),
+        }
         self.stats.write(version, stats);
         self.header.write(header);
 
@@ -87,24 +90,24 @@ impl Statistics {
                 *slot = Some(Input::new(part, offset as u64, file));
             }
         }
-        let [Some(mut validation), Some(mut compaction), Some(mut stats), Some(mut header)] = parts else {
-            return Err(corrupt(file, 0, "validation, compaction, stats or header is missing"));
+        // Cassandra's readers do without the count of partitions (`SSTableReaderLoadingBuilder` asks for the other three), and what
+        // follows behind the fields of a part that it knows it does not look at.
+        let [Some(mut validation), compaction, Some(mut stats), Some(mut header)] = parts else {
+            return Err(corrupt(file, 0, "validation, stats or header is missing"));
         };
-        let read = Statistics {
+        let mut header = Header::read(&mut header)?;
+        if !version.has_unsigned_deletion_times() {
+            header.encoding = header.encoding.signed();
+        }
+        Ok(Statistics {
             validation: Validation {
                 partitioner: validation.short_text()?,
                 bloom_filter_fp_chance: validation.f64()?,
             },
-            partitions: Cardinality::read(&mut compaction)?,
+            partitions: compaction.and_then(|mut part| Cardinality::read(&mut part).ok()),
             stats: Stats::read(&mut stats, version)?,
-            header: Header::read(&mut header)?,
-        };
-        for part in [validation, compaction, stats, header] {
-            if !part.is_empty() {
-                return Err(part.corrupt("bytes are left over"));
-            }
-        }
-        Ok(read)
+            header,
+        })
     }
 }
 

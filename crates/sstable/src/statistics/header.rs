@@ -4,7 +4,9 @@
 //! `EncodingStats`, `AbstractTypeSerializer`.
 
 use super::input::{Input, write_vint_bytes, write_vint_texts};
+use crate::deletion_time::SIGNED_LOCAL_S_MAX;
 use crate::error::Result;
+use crate::version::Version;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::vint;
 
@@ -45,6 +47,22 @@ impl EncodingStats {
             },
             ttl_s_min,
         }
+    }
+
+    /// As read in a version whose times are signed: the base is an int there, negative where times overflowed
+    /// (`EncodingStats.Serializer`, `SerializationHeader.readLocalDeletionTime`).
+    pub(super) fn signed(self) -> EncodingStats {
+        EncodingStats { local_deletion_s_min: i64::from(self.local_deletion_s_min as i32), ..self }
+    }
+
+    /// As written in a version: one whose times are signed reads them wrongly from a base that is none of its times.
+    #[must_use]
+    pub fn for_version(self, version: Version) -> EncodingStats {
+        let is_right = version.has_unsigned_deletion_times()
+            || (0..=SIGNED_LOCAL_S_MAX).contains(&self.local_deletion_s_min);
+        let none = EncodingStats::NONE.local_deletion_s_min;
+        let local_deletion_s_min = if is_right { self.local_deletion_s_min } else { none };
+        EncodingStats { local_deletion_s_min, ..self }
     }
 
     fn write(self, out: &mut Vec<u8>) {

@@ -24,13 +24,6 @@ impl<'a> Input<'a> {
         self.rest.is_empty()
     }
 
-    /// Passes bytes that were reserved and not used.
-    pub(super) fn skip_zeros(&mut self) {
-        let used = self.rest.iter().position(|byte| *byte != 0).unwrap_or(self.rest.len());
-        self.rest = self.rest.get(used..).unwrap_or_default();
-        self.at += used as u64;
-    }
-
     pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
         let Some((now, later)) = self.rest.split_at_checked(len) else {
             return Err(self.corrupt(format!("{len} bytes wanted, {} left", self.rest.len())));

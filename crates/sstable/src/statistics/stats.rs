@@ -4,7 +4,7 @@ use super::clustering_range::ClusteringRange;
 use super::histogram::EstimatedHistogram;
 use super::input::{Input, write_vint_bytes, write_vint_texts};
 use super::tombstone_histogram::TombstoneHistogram;
-use crate::deletion_time::SIGNED_LOCAL_S_MAX;
+use crate::deletion_time::{INVALID_LOCAL_S, SIGNED_LOCAL_S_MAX};
 use crate::error::Result;
 use crate::version::Version;
 use helenus_model::deletion::NO_EXPIRY;
@@ -154,7 +154,11 @@ impl Stats {
             timestamp_us_min,
             timestamp_us_max,
             local_deletion_s_min,
-            local_deletion_s_max,
+            local_deletion_s_max: if local_deletion_s_max < 0 {
+                INVALID_LOCAL_S
+            } else {
+                local_deletion_s_max
+            },
             ttl_s_min,
             ttl_s_max,
             compression_ratio,
@@ -188,7 +192,6 @@ impl Stats {
             stats.last_key = input.vint_bytes()?.to_vec();
             stats.token_space_coverage = input.f64()?;
         }
-        input.skip_zeros();
         Ok(stats)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl SsTable {
     /// Opens the table of a folder with the columns that its header names; `names` are those of keyspace and table, as
-    /// far as anybody knows them. Waits for the disk.
+    /// far as anybody knows them. It may be of another partitioner: see [`SsTable::partitioner`]. Waits for the disk.
     pub fn open_alone(
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
@@ -24,7 +24,7 @@ impl SsTable {
         let statistics = read_statistics(disk, folder, descriptor)?;
         let file = descriptor.path(folder, Component::Statistics);
         let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &file)?);
-        SsTable::open(disk, folder, descriptor, OpenOptions { schema, cache, file_numbers })
+        SsTable::open_in_order(disk, (folder, descriptor), OpenOptions { schema, cache, file_numbers }, true)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::index_bti::{
     IndexBlock, IndexPosition, KnownBlocks, PartitionIndex, Remembered, RowIndexEntry, RowIndexReader,
     RowIndexStacks,
 };
+use crate::partitioner::Partitioner;
 use crate::statistics::Stats;
 use crate::table::opener::Opener;
 use crate::version::{Format, Version};
@@ -58,7 +59,7 @@ impl Index {
     /// Opens the index components. `file_numbers` are those of Partitions.db or Index.db, and of Rows.db.
     pub(super) fn open(
         opener: &mut Opener<'_>,
-        (version, stats): (Version, &Stats),
+        (version, stats, partitioner): (Version, &Stats, Partitioner),
         file_numbers: [u64; 2],
         cx: &mut ReadContext,
     ) -> Result<Index> {
@@ -73,7 +74,9 @@ impl Index {
             }
             Format::Big => {
                 let index = opener.paged(Component::Index, partitions_number)?;
-                let summary = if opener.exists(Component::Summary) {
+                let summary = if partitioner != Partitioner::Murmur3 {
+                    Some(Summary::in_other_order(&index, cx)?)
+                } else if opener.exists(Component::Summary) {
                     let (_, bytes) = opener.whole(Component::Summary)?;
                     Summary::parse(&bytes, index.size())
                 } else {

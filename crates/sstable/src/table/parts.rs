@@ -11,9 +11,9 @@ use crate::data::RowLayout;
 use crate::error::{Error, Result};
 use crate::header_schema::table_of_header;
 use crate::names::Descriptor;
+use crate::partitioner::Partitioner;
 use crate::recent_blocks::RecentBlocks;
 use crate::statistics::Statistics;
-use crate::table::check_partitioner;
 use crate::table::opener::Opener;
 use helenus_host::Disk;
 use helenus_model::schema::Table;
@@ -39,7 +39,7 @@ impl Parts {
     /// Opens what can be opened, by the file's own header. Waits for the disk.
     ///
     /// # Errors
-    /// Data.db, Statistics.db or CompressionInfo.db missing or damaged; another partitioner.
+    /// Data.db, Statistics.db or CompressionInfo.db missing or damaged.
     pub(crate) fn open(
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
@@ -53,7 +53,6 @@ impl Parts {
         })?;
         let (path, bytes) = opener.whole(Component::Statistics)?;
         let statistics = Statistics::read(&bytes, descriptor.version, &path)?;
-        check_partitioner(&statistics, &path)?;
         let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &path)?);
         let layout = RowLayout::of_header(&statistics.header, &schema, (descriptor.version, &path))?;
         let [data_number, first, second] = FILE_NUMBERS;
@@ -65,8 +64,13 @@ impl Parts {
             }
         };
         let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
-        let opened =
-            Index::open(&mut opener, (descriptor.version, &statistics.stats), [first, second], &mut cx);
+        let partitioner = Partitioner::of(&statistics.validation.partitioner);
+        let opened = Index::open(
+            &mut opener,
+            (descriptor.version, &statistics.stats, partitioner),
+            [first, second],
+            &mut cx,
+        );
         let index = opened.map_err(|error| notes.push(error.to_string())).ok();
         Ok(Parts { schema, statistics, layout, data, index, notes })
     }

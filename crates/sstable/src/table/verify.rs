@@ -13,6 +13,7 @@ use crate::data::{KeyRange, Scan, Validity};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::index_big::Summary;
+use crate::partitioner::Partitioner;
 use crate::table::read_whole;
 use helenus_host::Disk;
 use helenus_model::deletion::DeletionTime;
@@ -113,7 +114,7 @@ impl SsTable {
     fn verify_summary(&self, disk: &dyn Disk, folder: &Path) -> Result<()> {
         let path = self.descriptor.path(folder, Component::Summary);
         let Index::Big(index) = &self.index else { return Ok(()) };
-        if !disk.exists(&path) {
+        if !disk.exists(&path) || self.partitioner != Partitioner::Murmur3 {
             return Ok(());
         }
         let bytes = read_whole(disk, &path)?;
@@ -171,8 +172,7 @@ impl SsTable {
                 }
                 None => None,
             };
-            last.clear();
-            last.extend_from_slice(scan.decorated());
+            last = self.partitioner.position(scan.key()).unwrap_or_default();
             let mut tell = |position| progress(position);
             self.verify_rows(&mut scan, (&validity, blocks, &mut tell), &mut verified, (cx, &mut index_cx))?;
             verified.partitions += 1;
@@ -200,7 +200,7 @@ impl SsTable {
             self.data.file().corrupt(scan.start(), format!("partition {number} of the file: {problem}"))
         };
         let hash = KeyHash::of(scan.key());
-        if scan.decorated() <= last {
+        if self.partitioner.position(scan.key()).is_some_and(|position| *position <= *last) {
             return Err(corrupt(
                 "it comes before the partition that it follows (helenus sstable scrub puts them in order)",
             ));
@@ -209,6 +209,10 @@ impl SsTable {
         scan.static_row().map_or(Ok(()), |row| validity.row(row)).map_err(|problem| corrupt(&problem))?;
         if !self.may_contain(&hash) {
             return Err(corrupt("the filter does not know it"));
+        }
+        if self.partitioner != Partitioner::Murmur3 {
+            // Its entries have been compared, if it is of format BIG; nobody here looks up anything in another order.
+            return Ok(PartitionPosition { data: scan.start(), index: None });
         }
         match self.find(scan.key(), &hash, scan.decorated(), cx)? {
             Some(found) if found.data == scan.start() => Ok(found),

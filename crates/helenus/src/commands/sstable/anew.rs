@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
 use helenus_sstable::names::{Descriptor, SsTableIds};
+use helenus_sstable::partitioner::Partitioner;
+use helenus_sstable::table::other_partitioner;
 use helenus_sstable::version::Version;
 use serde::Serialize;
 use std::io::Write;
@@ -100,7 +102,12 @@ fn anew(
         if found.folder == folder {
             bail!("{}: give a folder with --output that is not the one read from", found.folder.display());
         }
-        tables.push((found.open(&**disk)?, found));
+        let table = found.open(&**disk)?;
+        if table.partitioner() != Partitioner::Murmur3 {
+            let class = &table.statistics().validation.partitioner;
+            bail!("{}: {}", found.data().display(), other_partitioner(class));
+        }
+        tables.push((table, found));
     }
     disk.create_dir_all(&folder).with_context(|| format!("cannot make {}", output.display()))?;
     let total = tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum();

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use helenus_host::Disk;
 use helenus_sstable::Error;
 use helenus_sstable::component::Component;
-use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, owner_of_folder, refusal};
+use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, is_of_the_system, owner_of_folder, refusal};
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::table::SsTable;
 use serde::Serialize;
@@ -180,14 +180,21 @@ fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut Findin
     for path in entries {
         let name = file_name(&path);
         if disk.is_dir(&path) {
-            if recursive && !FOLDERS_ASIDE.contains(&name) {
+            if recursive && !FOLDERS_ASIDE.contains(&name) && !is_of_the_system(name) {
                 in_folder(disk, &path, true, found)?;
             }
-        } else if name.ends_with("-Data.db") {
+        } else if is_an_sstables(&path) {
             found.add(&path);
         }
     }
     Ok(())
+}
+
+/// Whether a file is a Data.db, be it of a version that is not known. What others leave beside SSTables is none.
+fn is_an_sstables(path: &Path) -> bool {
+    let name = file_name(path);
+    let is_data = |(_, component): (Descriptor, &str)| component == Component::Data.name();
+    Descriptor::parse(name).is_some_and(is_data) || refusal(path).is_some()
 }
 
 impl Findings {
@@ -242,6 +249,43 @@ mod tests {
         assert!(refused(disk, "/d/nowhere", Depth::Flat).contains("no such file or folder"));
         assert!(refused(disk, "/d/other", Depth::Flat).contains("name the folders of tables"));
         assert!(refused(disk, "/d/other", Depth::FlatUnlessTold).contains("--recursive"));
+    }
+
+    #[test]
+    fn what_others_leave_in_a_folder_is_neither_found_nor_refused() {
+        let host = memory::host();
+        let disk = &*host.disk;
+        for folder in ["/d/t/lost+found", "/d/t/@eaDir", "/d/t/snapshots/s", "/d/t/backups"] {
+            disk.create_dir_all(Path::new(folder)).unwrap();
+            drop(disk.create(&Path::new(folder).join("nb-7-big-Data.db")).unwrap());
+        }
+        let names = [
+            "nb-1-big-Data.db",
+            "._nb-1-big-Data.db",
+            ".nb-1-big-Data.db.Xy12ab",
+            "nb-1-big-Data.db.tmp",
+            "nb-1-big-Data.db~",
+            "Copy of nb-1-big-Data.db",
+            ".DS_Store",
+            "Thumbs.db",
+            "manifest.json",
+            "schema.cql",
+            "nb-1-big-TOC.txt",
+        ];
+        for name in names {
+            drop(disk.create(&Path::new("/d/t").join(name)).unwrap());
+        }
+        for depth in [Depth::Flat, Depth::Deep] {
+            let found = find_all(disk, &["/d/t".into()], depth).unwrap();
+            let names: Vec<String> =
+                found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
+            assert_eq!(names, ["nb-1-big"]);
+            assert!(found.refused.is_empty());
+        }
+        // Who names one of them means it.
+        assert!(
+            refused(disk, "/d/t/Copy of nb-1-big-Data.db", Depth::Flat).contains("as in nb-1-big-Data.db")
+        );
     }
 
     #[test]

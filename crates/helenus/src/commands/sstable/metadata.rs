@@ -7,9 +7,9 @@ use anyhow::Result;
 use clap::Args;
 use helenus_host::{Disk, Host};
 use helenus_model::deletion::NO_EXPIRY;
-use helenus_model::token::Token;
 use helenus_model::types::{CqlType, key_text, to_json, write_instant};
 use helenus_sstable::header_schema::table_of_header;
+use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::statistics::{
     ClusteringBound, EstimatedHistogram, Header, HeaderColumn, Statistics, Stats,
 };
@@ -140,10 +140,10 @@ fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64
         );
     }
     let types = key_types(&table);
-    let token = |key: &[u8]| Token::of_key(key).0;
+    let partitioner = Partitioner::of(&validation.partitioner);
     if !stats.first_key.is_empty() {
         for (name, key) in [("First token", &stats.first_key), ("Last token", &stats.last_key)] {
-            fields.push(field(name, token(key)).remark(key_text(&types, key)));
+            fields.push(field(name, token(partitioner, key)).remark(key_text(&types, key)));
         }
     }
     let clustering: Vec<&CqlType> = table.clustering.iter().map(|column| &column.ty).collect();
@@ -153,10 +153,16 @@ fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64
     });
     fields.push(field("Covered clusterings", covered));
     fields.extend(content(stats, before_s));
-    fields.push(field("Estimated cardinality", partitions.estimate()));
+    fields.push(field("Estimated cardinality", partitions.as_ref().map(|counted| counted.estimate())));
     fields.extend(encoding(header));
     fields.push(field("IsTransient", stats.is_transient));
     Ok(fields)
+}
+
+/// A number where it is one of 64 bits.
+fn token(partitioner: Partitioner, key: &[u8]) -> Value {
+    let text = partitioner.token_text(key);
+    text.map_or(Value::Null, |text| text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)))
 }
 
 fn times(stats: &Stats) -> Vec<Field> {

@@ -10,8 +10,9 @@ use helenus_model::types::key_text;
 use helenus_sstable::component::Component;
 use helenus_sstable::header_schema::table_of_header;
 use helenus_sstable::names::{Descriptor, SsTableId, SsTableIds};
+use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::scrub::{Loss, Scrubbed, Scrubbing, scrub};
-use helenus_sstable::table::read_statistics;
+use helenus_sstable::table::{other_partitioner, read_statistics};
 use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
 use helenus_sstable::version::Version;
 use serde::Serialize;
@@ -28,7 +29,8 @@ const EXAMPLES: &str = "Examples:
 Stop the server, or the Cassandra node, that uses the files first. Rows that can be read are kept, also behind damage, as far
 as the indexes lead there; what is lost is said. Partitions and rows that are out of order are put in order, in SSTables of
 their own. Statistics.db must be sound: without it nothing says what a row looks like. Indexes, filter and checksums are made
-anew. The version stays, or is the next that is written (ma to md become me, na becomes nb).";
+anew. The version stays, or is the next that is written (ma to md become me, na becomes nb, nc becomes oa), or the last (pa becomes
+oa, ea becomes da).";
 
 /// Losses of one SSTable that are put into JSON one by one.
 const LOSSES_TOLD: usize = 1000;
@@ -71,6 +73,7 @@ struct Line {
     partitions_out_of_order: u64,
     rows_out_of_order: u64,
     rows_reinserted: u64,
+    times_capped: u64,
     losses: u64,
     bytes_lost: u64,
     /// The first of them.
@@ -231,7 +234,10 @@ fn files_of(disk: &dyn Disk, found: &Found) -> Result<Vec<PathBuf>> {
 
 /// The version of the new files: the old one, or the next that is written.
 fn version_for(old: Version) -> Version {
-    Version::all().find(|version| *version >= old && version.is_written()).unwrap_or(Version::CURRENT)
+    let is_next = |version: &Version| *version >= old && version.is_written();
+    let last_of_format =
+        || Version::all().filter(|version| version.is_written() && version.format() == old.format()).last();
+    Version::all().find(is_next).or_else(last_of_format).unwrap_or(Version::CURRENT)
 }
 
 fn one(
@@ -247,6 +253,10 @@ fn one(
         .map_err(|error| found.unreadable(&**disk, error))?;
     let schema =
         table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
+    let class = &statistics.validation.partitioner;
+    if place.output.is_none() && Partitioner::of(class) != Partitioner::Murmur3 {
+        bail!("{}; whoever uses the old ones could not use them in their place", other_partitioner(class));
+    }
     let snapshot = match place.output {
         Some(_) => None,
         None => Some(place.snapshot(found)?),
@@ -322,6 +332,7 @@ fn line(
         partitions_out_of_order: scrubbed.partitions_out_of_order,
         rows_out_of_order: scrubbed.rows_out_of_order,
         rows_reinserted: scrubbed.rows_reinserted,
+        times_capped: scrubbed.times_capped,
         losses: scrubbed.losses,
         bytes_lost: scrubbed.bytes_lost,
         lost,
@@ -353,6 +364,13 @@ fn print(line: &Line, json: bool) -> Result<()> {
     }
     if line.rows_reinserted > 0 {
         writeln!(out, "reinserted  {} rows whose time of expiry had overflowed", line.rows_reinserted)?;
+    }
+    if line.times_capped > 0 {
+        let count = line.times_capped;
+        writeln!(
+            out,
+            "capped      {count} times after 2038-01-19T03:14:06Z, which this version cannot hold, became that"
+        )?;
     }
     for note in &line.notes {
         writeln!(out, "note        {note}")?;

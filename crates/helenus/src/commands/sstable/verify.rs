@@ -6,6 +6,7 @@ use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
 use helenus_host::{Disk, Host};
+use helenus_sstable::component::Component;
 use helenus_sstable::statistics::MURMUR3_PARTITIONER;
 use helenus_sstable::table::{Verified, read_statistics};
 use serde::Serialize;
@@ -16,7 +17,7 @@ const EXAMPLES: &str = "Examples:
   helenus sstable verify data                   all of a data directory, while nobody writes there
   helenus sstable verify --quick backup/shop
 
-Checked are: that every component of TOC.txt is there, the digest of Data.db, the checksums of chunks, pages and
+Checked are: that what TOC.txt lists and nothing can do without is there, the digest of Data.db, the checksums of chunks, pages and
 Statistics.db, the order of partitions and rows, that range tombstones are closed, that values are of their columns' types,
 and that filter, summary and indexes lead to every partition and every block of rows. Exit code 1 when something is
 wrong, or a file of a version that is not read here was left out; helenus sstable scrub saves what can be read.";
@@ -138,7 +139,7 @@ fn verify(
 ) -> Result<Verified> {
     let missing: Vec<String> = components(disk, found)
         .into_iter()
-        .filter(|(_, size)| size.is_none())
+        .filter(|(name, size)| size.is_none() && Component::parse(name).is_some_and(Component::is_needed))
         .map(|(name, _)| name)
         .collect();
     if !missing.is_empty() {

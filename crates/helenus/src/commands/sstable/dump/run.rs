@@ -16,6 +16,7 @@ use helenus_model::types::{CqlType, key_text, parse_key_text};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::{KeyRange, Scan};
+use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::table::SsTable;
 use std::io::Write;
 use std::path::PathBuf;
@@ -169,6 +170,17 @@ impl<'a> Dump<'a> {
             scan.set_keys(false);
             while scan.next_partition(&mut cx)? {
                 self.partition(&mut scan, &mut cx, progress)?;
+            }
+        }
+        if self.table.partitioner() != Partitioner::Murmur3 && !self.wanted.is_empty() {
+            // Nothing looks up a key in another order than Murmur3's.
+            let wanted = std::mem::take(&mut self.wanted);
+            let mut scan = self.table.scan(&KeyRange::all(), &mut cx)?;
+            scan.set_keys(false);
+            while scan.next_partition(&mut cx)? {
+                if wanted.iter().any(|key| key.bytes == scan.key()) {
+                    self.partition(&mut scan, &mut cx, progress)?;
+                }
             }
         }
         for key in std::mem::take(&mut self.wanted) {
