@@ -346,6 +346,8 @@ pub struct Prepared {
     pub(crate) plan: crate::plan::Plan,
     /// Epoch of the schema it was analysed under.
     pub(crate) epoch: u64,
+    /// Memory that it holds, on the account; none where nobody counts.
+    pub(crate) memory: Option<account::Charge>,
 }
 
 impl Prepared {
@@ -363,6 +365,7 @@ impl Prepared {
             works_on_values: false,
             plan: crate::plan::Plan::Elsewhere,
             epoch: 0,
+            memory: None,
         }
     }
 

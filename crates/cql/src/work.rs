@@ -1,4 +1,4 @@
-//! How long the work of a request may go on: its deadline and its client are looked at now and then.
+//! How long the work of a request may go on: its deadline, its client and its memory are looked at now and then.
 //!
 //! One `Work` goes with a request from its text to its answer: the parser, the analysis, changes of the schema, DESCRIBE and
 //! functions tell it each step they take, a step being a term, a column or a row, and it looks every so many of them. Reads have
@@ -6,13 +6,16 @@
 
 use crate::backend::Request;
 use crate::error::{CqlError, Result};
-use helenus_engine::Database;
+use helenus_engine::{Database, account};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Steps between two looks. A step takes a few microseconds: a look comes every few milliseconds at most.
 const STEPS: u32 = 256;
+
+/// Bytes of a collection that take about as long as a step.
+const BYTES_A_STEP: usize = 256;
 
 /// Time of a request that has no deadline of its own, from its first look on (Cassandra's `request_timeout`).
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -68,10 +71,29 @@ impl<'a> Work<'a> {
     /// The deadline is over, or the client has gone.
     #[inline]
     pub(crate) fn step(&self) -> Result<()> {
+        self.steps(1)
+    }
+
+    /// Takes several steps.
+    ///
+    /// # Errors
+    /// As `step`.
+    #[inline]
+    pub(crate) fn steps(&self, count: usize) -> Result<()> {
         // One thread does the work of a request: what it counts need not be exact for others.
-        let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
-        self.steps.store(steps, Ordering::Relaxed);
-        if steps.is_multiple_of(STEPS) { self.look() } else { Ok(()) }
+        let before = self.steps.load(Ordering::Relaxed);
+        let after = before.wrapping_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.steps.store(after, Ordering::Relaxed);
+        if before / STEPS == after / STEPS { Ok(()) } else { self.look() }
+    }
+
+    /// Takes the steps of going over a value of so many bytes element by element.
+    ///
+    /// # Errors
+    /// As `step`.
+    #[inline]
+    pub(crate) fn passes(&self, bytes: usize) -> Result<()> {
+        self.steps(1 + bytes / BYTES_A_STEP)
     }
 
     /// Takes a step that may take milliseconds.
@@ -92,6 +114,7 @@ impl<'a> Work<'a> {
             return Err(CqlError::Cancelled);
         }
         let Some(database) = self.database else { return Ok(()) };
+        account::settle()?;
         let now_ns = database.host().clock.monotonic_ns();
         match self.deadline_ns.load(Ordering::Relaxed) {
             0 => {

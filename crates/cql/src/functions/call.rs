@@ -7,6 +7,7 @@ use crate::analysis::{Receiver, Scope};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::ArithmeticOperator;
 use crate::work::Work;
+use helenus_engine::account;
 use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
 
@@ -62,6 +63,9 @@ pub struct CallContext<'a> {
     pub work: &'a Work<'a>,
 }
 
+/// Bytes of arguments from which on room for the result is asked for before it is made.
+const LARGE_ARGUMENTS: usize = 64 << 10;
+
 /// Longest value that a function may make: twice what a mutation may have (`max_mutation_size`).
 const RESULT_BYTES_MAX: usize = 32 << 20;
 
@@ -73,7 +77,14 @@ impl CallContext<'_> {
     /// that may take long.
     pub(crate) fn calls(&self, function: &dyn Scalar, arguments: &[Option<&[u8]>]) -> Result<()> {
         let bytes: usize = arguments.iter().flatten().map(|argument| argument.len()).sum();
-        if bytes >= function.slow_from_bytes() { self.work.long_step() } else { self.work.step() }
+        if bytes >= function.slow_from_bytes() {
+            self.work.long_step()?;
+        }
+        if bytes >= LARGE_ARGUMENTS {
+            // What it makes may be longer than what it gets: JSON writes some characters in six.
+            account::grow(6 * bytes)?;
+        }
+        self.work.passes(bytes)
     }
 
     /// What a function has made, unless it is too long to go on with: `to_json` of `to_json` doubles with each call.

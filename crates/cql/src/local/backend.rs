@@ -23,6 +23,7 @@ use crate::syntax::ast::{InsertData, StatementKind};
 use crate::syntax::parse_within;
 use crate::virtual_table::{NodeInfo, VirtualTables};
 use crate::work::Work;
+use helenus_engine::account::{self, Charge, Share};
 use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
@@ -108,6 +109,7 @@ impl LocalBackend {
 
     /// Parses and analyses a text under the present schema.
     fn analysed(&self, query: &str, keyspace: Option<&str>, work: &Work<'_>) -> Result<Prepared> {
+        let held_before = account::held();
         let statement =
             parse_within(query, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
         self.guard_statement(&statement.kind)?;
@@ -130,8 +132,13 @@ impl LocalBackend {
             works_on_values,
             plan,
             epoch: schema.epoch,
+            memory: None,
         };
-        Ok(prepared)
+        // Without the syntax tree, which is as good as gone.
+        drop(memo);
+        drop(statement);
+        let bytes = u64::try_from(account::held() - held_before).unwrap_or(0);
+        Ok(Prepared { memory: Some(Charge::force(Share::Statements, bytes)), ..prepared })
     }
 
     /// The analysis of a text, kept or made.

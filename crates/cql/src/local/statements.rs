@@ -2,6 +2,7 @@
 //! by memory; what is used least goes first.
 
 use crate::backend::{Prepared, StatementId};
+use helenus_engine::account::Charge;
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 use std::hash::{Hash, Hasher};
@@ -12,6 +13,9 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Rough memory of an analysed statement besides its text: plans share their table with the schema.
 const PLAN_BYTES: u64 = 1024;
+
+/// Rough memory of a marker or column that a statement describes, with its name and what the plan does with it.
+const COLUMN_BYTES: usize = 256;
 
 /// The kept statements.
 pub(super) struct Statements {
@@ -55,9 +59,11 @@ struct ByMemory;
 
 impl<K> Weighter<K, Arc<Prepared>> for ByMemory {
     fn weight(&self, _key: &K, statement: &Arc<Prepared>) -> u64 {
-        let markers = (statement.markers.len() * size_of::<crate::backend::ResultColumn>()) as u64;
-        // The text, and as much again for constants and names in the plan.
-        PLAN_BYTES + 2 * statement.query.len() as u64 + markers
+        let described = statement.columns.as_ref().map_or(0, |columns| columns.columns.len());
+        let columns = ((statement.markers.len() + described) * COLUMN_BYTES) as u64;
+        // The text, and as much again for constants and names in the plan; or what was counted.
+        (PLAN_BYTES + 2 * statement.query.len() as u64 + columns)
+            .max(statement.memory.as_ref().map_or(0, Charge::bytes))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::error::{CqlError, Result};
 use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
 use crate::super_family;
+use crate::work::Work;
 use helenus_engine::read::Stage;
 use helenus_engine::{ReadRequest, Ticket, Turn};
 use helenus_model::coalesce::coalesced;
@@ -32,6 +33,12 @@ enum Order<'a> {
     /// These are they.
     Locked(&'a Turn<'a>),
 }
+
+/// Timestamps from here on leave no room for a conditional write and what it deletes.
+const TIMESTAMP_US_END: i64 = i64::MAX - 2;
+/// What is said of a row that has one.
+const AT_THE_END_OF_TIME: &str = "the row has a cell with the greatest timestamp there is, which no conditional write can \
+     replace; delete the row with USING TIMESTAMP of the same number first";
 
 impl LocalBackend {
     /// Runs one statement.
@@ -194,12 +201,16 @@ impl LocalBackend {
         let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
         let prior = self.read_prior(&wanted, now_s, request)?;
         let mut warnings = Vec::new();
-        let (columns, ticket) = match cas.verdict(&prior, now_s)? {
+        let work = &Work::of(request, self.database());
+        let (columns, ticket) = match cas.verdict(&prior, now_s, work)? {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
                 self.guard_lists(statements)?;
                 // Taken under the lock, and later than all that decided: no write of the partition goes back.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
+                if timestamp_us >= TIMESTAMP_US_END {
+                    return Err(CqlError::Invalid(AT_THE_END_OF_TIME.into()));
+                }
                 let mut collector = Collector::default();
                 for statement in statements {
                     let moment = Moment { timestamp_us, now_s, is_conditional: true, is_clients: false };

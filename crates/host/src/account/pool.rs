@@ -23,11 +23,14 @@ pub enum Share {
     Arriving,
     /// Flushes, compactions, imports and other work that nobody waits for.
     Background,
+    /// Analysed statements that are kept.
+    Statements,
 }
 
 impl Share {
     /// All of them.
-    pub const ALL: [Share; 4] = [Share::Requests, Share::Answers, Share::Arriving, Share::Background];
+    pub const ALL: [Share; 5] =
+        [Share::Requests, Share::Answers, Share::Arriving, Share::Background, Share::Statements];
 
     /// Its name for people and metrics.
     #[must_use]
@@ -37,6 +40,7 @@ impl Share {
             Share::Answers => "answers",
             Share::Arriving => "arriving",
             Share::Background => "background",
+            Share::Statements => "statements",
         }
     }
 }
@@ -79,7 +83,7 @@ pub(super) struct Pool {
     shared: AtomicU64,
     one_more: AtomicU64,
     patience_ms: AtomicU64,
-    by_share: [Counted; 4],
+    by_share: [Counted; 5],
     waited: AtomicU64,
     refused: AtomicU64,
     state: Mutex<State>,
@@ -156,7 +160,7 @@ impl Pool {
             shared: AtomicU64::new(u64::MAX),
             one_more: AtomicU64::new(0),
             patience_ms: AtomicU64::new(5000),
-            by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 4],
+            by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 5],
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             state: Mutex::new(State { first: None, waiters: BTreeMap::new() }),
@@ -283,10 +287,13 @@ impl Pool {
             waiter.verdict.is_some()
                 || used.saturating_add(waiter.bytes) <= self.most(first == Some(*request))
         };
-        // Messages on their way in are no more than what they will ask for when they are served.
-        let arriving = self.by_share[Share::Arriving as usize].used.load(Ordering::Relaxed);
+        // Nobody waits for these to go: kept statements stay, and messages on their way in become requests that ask for more.
+        let standing: u64 = [Share::Arriving, Share::Statements]
+            .map(|share| self.by_share[share as usize].used.load(Ordering::Relaxed))
+            .iter()
+            .sum();
         let held: u64 = state.waiters.values().map(|waiter| waiter.taken).sum();
-        if used.saturating_sub(arriving) > held || state.waiters.iter().any(fits) {
+        if used.saturating_sub(standing) > held || state.waiters.iter().any(fits) {
             return;
         }
         let mut others = 0;

@@ -2,9 +2,10 @@
 //!
 //! Bounded in threads and in queue; a full queue answers Overloaded. Threads start as they are needed and stay.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use helenus_cql::backend::{Backend, Identity};
 use helenus_host::account::{self, Charge, Refusal, Scope, Share, Waits};
@@ -13,7 +14,7 @@ use helenus_wire::native::{
     BodyCodec, Compression, Envelope, ErrorCode, ErrorMessage, Header, Outgoing, ResponseHead, Version,
     decode_request,
 };
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::answer::{Caller, Held, Reply, Tools, answer};
 use super::ledger::Reservation;
@@ -77,11 +78,15 @@ struct Shared {
     clock: Arc<dyn Clock>,
     slow: Option<Arc<SlowStatements>>,
     state: Mutex<State>,
+    /// A job has ended.
+    ended: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
+    /// The connections whose jobs are served now, by thread.
+    running: BTreeMap<usize, Arc<Mailbox>>,
     threads: Vec<Arc<dyn TaskHandle>>,
     idle: Vec<usize>,
     /// Jobs that a thread has taken.
@@ -104,6 +109,7 @@ impl DiskPool {
             clock: host.clock.clone(),
             slow,
             state: Mutex::default(),
+            ended: Condvar::new(),
         });
         DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
     }
@@ -148,6 +154,21 @@ impl DiskPool {
         }
     }
 
+    /// Gives the jobs that are there `patience` to end, then cancels them.
+    pub fn drain(&self, patience: Duration) {
+        let due = Instant::now() + patience;
+        let mut state = self.shared.state.lock();
+        while !(state.queue.is_empty() && state.running.is_empty()) {
+            if self.shared.ended.wait_until(&mut state, due).timed_out() {
+                let queued = state.queue.iter().map(|job| &job.mailbox);
+                for mailbox in queued.chain(state.running.values()) {
+                    mailbox.gone.store(true, Ordering::Release);
+                }
+                return;
+            }
+        }
+    }
+
     /// Ends the threads once the queue is empty, and waits for them.
     pub fn stop(&self) {
         let threads = {
@@ -177,6 +198,7 @@ impl Worker for Thread {
             match state.queue.pop_front() {
                 Some(job) => {
                     state.taken += 1;
+                    state.running.insert(self.number, Arc::clone(&job.mailbox));
                     job
                 }
                 None if state.stopping => return Next::Done,
@@ -196,6 +218,8 @@ impl Worker for Thread {
             // The panic hook has written what happened; here one request fails and the thread goes on.
             mailbox.finish(ran.unwrap_or_else(|_| panicked(head, compression)));
         }
+        self.shared.state.lock().running.remove(&self.number);
+        self.shared.ended.notify_all();
         Next::Again
     }
 }

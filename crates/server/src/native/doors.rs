@@ -39,6 +39,8 @@ const ACCEPTED_MAX: usize = 1024;
 const BACKLOG: i32 = 4096;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long requests on disk threads may go on once the server stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -299,14 +301,15 @@ impl NativeServer {
         clients::table(&self.shared)
     }
 
-    /// Stops accepting, answers what has been received, and closes all connections. Blocks until that is done, or until
-    /// clients that do not take their answers have had ten seconds.
+    /// Stops accepting, answers what has been received, and closes all connections. Requests that take longer than a second
+    /// are cancelled. Blocks until that is done, or until clients that do not take their answers have had ten seconds.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         let _doors_may_be_gone = self.stop.send(true);
         for mailbox in self.shared.connections.lock().clone() {
             mailbox.wake();
         }
+        self.shared.disk_pool.drain(STOP_PATIENCE);
         for thread in &self.threads {
             thread.join();
         }

@@ -46,6 +46,15 @@ struct Held {
     ticket: Ticket,
 }
 
+/// Cancels a call when it is dropped.
+struct EndsCall(Arc<AtomicBool>);
+
+impl Drop for EndsCall {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Why a connection ends.
 enum Ended {
     /// The client has gone, or the server stops.
@@ -247,6 +256,8 @@ impl Connection<'_> {
         let mut session = std::mem::take(&mut self.session);
         let gone = Arc::<AtomicBool>::default();
         let cancelled = Arc::clone(&gone);
+        // Also where this future is dropped, as all are when the server stops.
+        let _ends = EndsCall(Arc::clone(&gone));
         let mut called = tokio::task::spawn_blocking(move || {
             let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
             let mut out = Vec::new();

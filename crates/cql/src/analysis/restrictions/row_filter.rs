@@ -4,6 +4,7 @@ use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::Result;
+use crate::work::Work;
 use helenus_model::index::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
@@ -60,13 +61,19 @@ impl BoundFilter {
     }
 
     /// Whether the partition is kept; `found` answers for its key and static columns.
-    pub(crate) fn keeps_partition(&self, found: &dyn Found) -> bool {
-        self.partition.iter().all(|expression| expression.holds(found))
+    ///
+    /// # Errors
+    /// The read has gone on for too long.
+    pub(crate) fn keeps_partition(&self, found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+        all_hold(&self.partition, found, work)
     }
 
     /// Whether the row is kept.
-    pub(crate) fn keeps_row(&self, found: &dyn Found) -> bool {
-        self.row.iter().all(|expression| expression.holds(found))
+    ///
+    /// # Errors
+    /// As `keeps_partition`.
+    pub(crate) fn keeps_row(&self, found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+        all_hold(&self.row, found, work)
     }
 
     fn add(&mut self, column: &Column, test: BoundTest) {
@@ -183,6 +190,19 @@ impl Restrictions {
         }
         Ok(filter)
     }
+}
+
+/// Steps of work for an expression on a collection, whose cells it goes over.
+const COLLECTION_STEPS: usize = 64;
+
+fn all_hold(expressions: &[Expression], found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+    for expression in expressions {
+        work.steps(if expression.column.ty.is_multi_cell() { COLLECTION_STEPS } else { 1 })?;
+        if !expression.holds(found) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Expression {

@@ -6,9 +6,12 @@ use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
 use crate::plan::select::RowAt;
 use crate::syntax::ast::Comparison;
+use crate::work::Work;
+use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A condition with the values of one execution.
 pub(super) struct BoundCondition<'a> {
@@ -19,6 +22,25 @@ pub(super) struct BoundCondition<'a> {
     values: Vec<Option<Cow<'a, [u8]>>>,
     /// Whether the value is unset, which is refused when it is compared, not before.
     is_unset: bool,
+}
+
+/// The collection that was last put together of a row's cells: conditions on one column need it again and again.
+#[derive(Default)]
+pub(super) struct Assembled {
+    column: Option<Arc<str>>,
+    value: Option<Vec<u8>>,
+}
+
+impl Assembled {
+    /// The value of a multi-cell column of `row`, which is always the same row.
+    fn value(&mut self, row: &RowAt<'_>, column: &Column) -> Option<&[u8]> {
+        if self.column.as_ref() != Some(&column.name) {
+            let mut scratch = Vec::new();
+            self.value = row.value(&Source::of(column), &mut scratch).map(<[u8]>::to_vec);
+            self.column = Some(column.name.clone());
+        }
+        self.value.as_deref()
+    }
 }
 
 fn invalid<T>(message: String) -> Result<T> {
@@ -69,13 +91,17 @@ impl<'a> BoundCondition<'a> {
     }
 
     /// Whether it holds for the row.
-    pub(super) fn holds(&self, row: &RowAt<'_>) -> Result<bool> {
+    pub(super) fn holds(&self, row: &RowAt<'_>, assembled: &mut Assembled, work: &Work<'_>) -> Result<bool> {
         if self.is_unset {
             return invalid("Invalid 'unset' value in condition".into());
         }
         let mut scratch = Vec::new();
-        let source = Source::of(&self.condition.column);
-        let found = row.value(&source, &mut scratch);
+        let found = if self.condition.column.ty.is_multi_cell() {
+            assembled.value(row, &self.condition.column)
+        } else {
+            row.value(&Source::of(&self.condition.column), &mut scratch)
+        };
+        work.passes(found.map_or(0, <[u8]>::len))?;
         match &self.condition.place {
             Place::Whole => self.any(&self.condition.column.ty, found),
             Place::Field(index, ty) => {

@@ -1,10 +1,11 @@
 //! The conditions of a statement or batch, brought together by the row that they are about (`CQL3CasRequest`).
 
 use super::condition::{Condition, Conditions};
-use super::holds::BoundCondition;
+use super::holds::{Assembled, BoundCondition};
 use crate::error::{CqlError, Result};
 use crate::plan::modify::{ModifyKind, ModifyPlan, Prior, Statement, Wanted};
 use crate::plan::select::RowAt;
+use crate::work::Work;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::packed::{clustering_values, unpack};
 use helenus_model::row::RowBuf;
@@ -229,8 +230,8 @@ impl<'a> CasRequest<'a> {
     /// Whether the conditions hold.
     ///
     /// # Errors
-    /// A value that cannot be compared.
-    pub(crate) fn verdict(&self, prior: &Prior, now_s: i64) -> Result<Verdict> {
+    /// A value that cannot be compared; the request has gone on for too long.
+    pub(crate) fn verdict(&self, prior: &Prior, now_s: i64, work: &Work<'_>) -> Result<Verdict> {
         let all = self.static_condition.iter().map(|condition| (None, condition));
         for (row, condition) in all.chain(self.rows.iter().map(|(key, condition)| (Some(key), condition))) {
             let at = self.row_at(prior, row.map(Vec::as_slice), now_s);
@@ -242,9 +243,9 @@ impl<'a> CasRequest<'a> {
                 RowCondition::NotExists => !exists,
                 RowCondition::Exists => exists,
                 RowCondition::Columns(conditions) => {
-                    let mut all = true;
+                    let (mut all, mut assembled) = (true, Assembled::default());
                     for condition in conditions {
-                        all &= condition.holds(&at)?;
+                        all &= condition.holds(&at, &mut assembled, work)?;
                         if !all {
                             break;
                         }

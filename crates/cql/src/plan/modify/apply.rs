@@ -3,7 +3,8 @@
 use super::attributes::{check_timestamp, expires_s, timestamp_of};
 use super::cells::{changes_nothing, complex_deletions, rounds, write};
 use super::collector::Collector;
-use super::operation::Operation;
+use super::list::DeletedElements;
+use super::operation::{Action, Operation};
 use super::position::{COMBINATION_BYTES, Clustering, RowRange, null_text};
 use super::prepare::{ModifyKind, ModifyPlan};
 use super::prior::{Prior, Wanted};
@@ -404,7 +405,7 @@ fn write_row(
         }
         return Ok(());
     }
-    let mut present = Pending::of(present);
+    let (mut present, mut deleted) = (Pending::of(present), DeletedElements::default());
     for round in rounds(operations) {
         if liveness.is_none() && changes_no_column(round, context)? {
             continue;
@@ -413,11 +414,13 @@ fn write_row(
         let mut written = Ok(());
         let start = changes.as_bytes().len();
         changes.row(values(), (liveness, DeletionTime::LIVE), &complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, present.view(), context, row));
+            written = round
+                .iter()
+                .try_for_each(|operation| write(operation, (present.view(), &mut deleted), context, row));
         });
         written?;
         liveness = Liveness::NONE;
-        if context.prior.is_some() && round.len() < operations.len() {
+        if context.prior.is_some() && round.len() < operations.len() && !keeps_elements(round) {
             present.add(changes, start, context.table);
         }
     }
@@ -430,7 +433,7 @@ fn write_statics(
     context: &WriteContext<'_>,
     changes: &mut Changes,
 ) -> Result<()> {
-    let mut present = Pending::of(present);
+    let (mut present, mut deleted) = (Pending::of(present), DeletedElements::default());
     for round in rounds(operations) {
         if changes_no_column(round, context)? {
             continue;
@@ -439,14 +442,23 @@ fn write_statics(
         let mut written = Ok(());
         let start = changes.as_bytes().len();
         changes.static_row(&complex, |row| {
-            written = round.iter().try_for_each(|operation| write(operation, present.view(), context, row));
+            written = round
+                .iter()
+                .try_for_each(|operation| write(operation, (present.view(), &mut deleted), context, row));
         });
         written?;
-        if context.prior.is_some() && round.len() < operations.len() {
+        if context.prior.is_some() && round.len() < operations.len() && !keeps_elements(round) {
             present.add(changes, start, context.table);
         }
     }
     Ok(())
+}
+
+/// Whether the lists of a row have the same elements after these operations but for those that are noted as deleted: then
+/// later operations on lists need not see what these wrote.
+fn keeps_elements(operations: &[Operation]) -> bool {
+    let keeps = |action: &Action| matches!(action, Action::SetIndex(..) | Action::DeleteIndex(_));
+    operations.iter().all(|operation| keeps(&operation.action))
 }
 
 /// A row as an operation finds it: as it was read, and with what earlier operations of its statement have done to it

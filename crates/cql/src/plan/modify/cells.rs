@@ -5,7 +5,7 @@
 //! merges them.
 
 use super::apply::WriteContext;
-use super::list::{PresentList, change_list};
+use super::list::{DeletedElements, PresentList, change_list};
 use super::operation::{Action, Direction, Operation};
 use super::sum::sum;
 use crate::analysis::{Bindings, Bound, Term};
@@ -16,6 +16,9 @@ use helenus_model::packed::RowWriter;
 use helenus_model::row::RowView;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
+
+/// Elements of a list that take about as long as a step of the statement's work.
+const LIST_ELEMENTS_A_STEP: usize = 64;
 
 /// Splits operations, which are in order of columns, into rounds.
 pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
@@ -79,7 +82,7 @@ pub(super) fn complex_deletions(
 /// Writes the cells of one operation. `present` is the row as it was read, for operations that need it.
 pub(super) fn write(
     operation: &Operation,
-    present: Option<RowView<'_>>,
+    (present, deleted): (Option<RowView<'_>>, &mut DeletedElements),
     context: &WriteContext<'_>,
     row: &mut RowWriter<'_>,
 ) -> Result<()> {
@@ -124,8 +127,9 @@ pub(super) fn write(
             Bound::Unset => {}
         },
         Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) => {
-            let list = PresentList::of(present, operation.column, context.now_s);
-            change_list(&operation.action, &list, &mut cells)?;
+            let list = PresentList::of(present, operation.column, context.now_s, deleted);
+            bindings.calls.work.steps(1 + list.len() / LIST_ELEMENTS_A_STEP)?;
+            change_list(&operation.action, (&list, deleted), &mut cells)?;
         }
         Action::Add(term) => {
             let found = present.and_then(|row| {

@@ -8,7 +8,7 @@ use crate::error::{CqlError, Result};
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::row::RowView;
 use helenus_model::types::Elements;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The list as it was read: its live cells, in the order of the list.
 pub(super) struct PresentList<'a> {
@@ -18,9 +18,24 @@ pub(super) struct PresentList<'a> {
 
 impl<'a> PresentList<'a> {
     /// The list of this column in a row; nothing of it if there is no row.
-    pub(super) fn of(row: Option<RowView<'a>>, column: ColumnId, now_s: i64) -> PresentList<'a> {
+    /// Elements whose paths are `deleted` are left out.
+    pub(super) fn of(
+        row: Option<RowView<'a>>,
+        column: ColumnId,
+        now_s: i64,
+        deleted: &DeletedElements,
+    ) -> PresentList<'a> {
         let cells = row.map_or(&[][..], |row| row.cells_of(column));
-        PresentList { row, cells: cells.iter().filter(|cell| cell.is_live(now_s)).collect() }
+        let mut list = PresentList { row, cells: cells.iter().filter(|cell| cell.is_live(now_s)).collect() };
+        if let Some(deleted) = deleted.0.get(&column) {
+            list.cells.retain(|cell| !row.is_some_and(|row| deleted.contains(row.path(cell))));
+        }
+        list
+    }
+
+    /// Number of its elements.
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
     }
 
     fn path(&self, cell: &Cell) -> &'a [u8] {
@@ -31,8 +46,8 @@ impl<'a> PresentList<'a> {
         self.row.map_or(&[], |row| row.value(cell))
     }
 
-    /// The path of the element at an index; `attempt` says what it is wanted for.
-    fn path_at(&self, index: &[u8], attempt: &str) -> Result<&'a [u8]> {
+    /// The element at an index, and its path; `attempt` says what it is wanted for.
+    fn element_at(&self, index: &[u8], attempt: &str) -> Result<(&'a Cell, &'a [u8])> {
         let index = index.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
         let size = self.cells.len();
         if size == 0 {
@@ -40,8 +55,21 @@ impl<'a> PresentList<'a> {
         }
         let found = usize::try_from(index).ok().and_then(|index| self.cells.get(index));
         match found {
-            Some(cell) => Ok(self.path(cell)),
+            Some(cell) => Ok((*cell, self.path(cell))),
             None => invalid(format!("List index {index} out of bound, list has size {size}")),
+        }
+    }
+}
+
+/// The paths of list elements that earlier operations of a statement have deleted, by column.
+#[derive(Debug, Default)]
+pub(super) struct DeletedElements(HashMap<ColumnId, HashSet<Vec<u8>>>);
+
+impl DeletedElements {
+    /// Notes the deletion of an element, unless the element is newer than the deletion.
+    fn add(&mut self, (cell, path): (&Cell, &[u8]), deletion_us: i64) {
+        if deletion_us >= cell.timestamp_us {
+            self.0.entry(cell.column).or_default().insert(path.to_vec());
         }
     }
 }
@@ -53,17 +81,19 @@ fn invalid<T>(message: String) -> Result<T> {
 /// Writes the cells of an operation on a list that was read.
 pub(super) fn change_list(
     action: &Action,
-    list: &PresentList<'_>,
+    (list, deleted): (&PresentList<'_>, &mut DeletedElements),
     cells: &mut Cells<'_, '_, '_>,
 ) -> Result<()> {
     match action {
-        Action::SetIndex(index, value) => set_at(index, value, list, cells),
+        Action::SetIndex(index, value) => set_at((index, value), (list, deleted), cells),
         Action::DiscardValues(values) => discard(values, list, cells),
         Action::DeleteIndex(index) => match index.bind(&cells.context.bindings)? {
             Bound::Null => invalid("Invalid null value for list index".into()),
             Bound::Unset => Ok(()),
             Bound::Bytes(index) => {
-                cells.tombstone(Some(list.path_at(&index, "delete an element from")?));
+                let element = list.element_at(&index, "delete an element from")?;
+                cells.tombstone(Some(element.1));
+                deleted.add(element, cells.context.timestamp_us);
                 Ok(())
             }
         },
@@ -71,7 +101,11 @@ pub(super) fn change_list(
     }
 }
 
-fn set_at(index: &Term, value: &Term, list: &PresentList<'_>, cells: &mut Cells<'_, '_, '_>) -> Result<()> {
+fn set_at(
+    (index, value): (&Term, &Term),
+    (list, deleted): (&PresentList<'_>, &mut DeletedElements),
+    cells: &mut Cells<'_, '_, '_>,
+) -> Result<()> {
     let bindings = &cells.context.bindings;
     let (index, value) = (index.bind(bindings)?, value.bind(bindings)?);
     let index = match index {
@@ -79,10 +113,13 @@ fn set_at(index: &Term, value: &Term, list: &PresentList<'_>, cells: &mut Cells<
         Bound::Unset => return invalid("Invalid unset value for list index".into()),
         Bound::Bytes(index) => index,
     };
-    let path = list.path_at(&index, "set an element on")?;
+    let element = list.element_at(&index, "set an element on")?;
     match value {
-        Bound::Bytes(value) => cells.live(Some(path), &value),
-        Bound::Null => cells.tombstone(Some(path)),
+        Bound::Bytes(value) => cells.live(Some(element.1), &value),
+        Bound::Null => {
+            cells.tombstone(Some(element.1));
+            deleted.add(element, cells.context.timestamp_us);
+        }
         Bound::Unset => {}
     }
     Ok(())

@@ -22,6 +22,8 @@ use helenus_model::types::write_json;
 
 /// Bytes of an answer after which a page ends.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
+/// Bytes of a value from which on it counts as work.
+const PASSED_BYTES: usize = 4 << 10;
 
 /// Bytes in hand from which on what a row's writing takes is asked for before.
 const LARGE_ROW_BYTES: usize = 64 << 10;
@@ -123,8 +125,12 @@ impl SelectSink<'_> {
 
     fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
         let at = self.partition.row_at(row, (self.key_columns, self.now_s));
-        if !self.filter.keeps_all_rows() && !self.filter.keeps_row(&at) {
-            return Ok(Taken::Skipped);
+        if !self.filter.keeps_all_rows() {
+            match self.filter.keeps_row(&at, self.computing.calls.work) {
+                Ok(true) => {}
+                Ok(false) => return Ok(Taken::Skipped),
+                Err(error) => return Err(self.end_with(error)),
+            }
         }
         let written = match &mut self.target {
             Target::Answer => write(self.selection, &at, &self.computing, self.out, &mut self.scratch),
@@ -188,7 +194,13 @@ pub(super) fn write(
         for (index, (selected, (name, ty))) in selection.columns.iter().zip(&json.0).enumerate() {
             text.push_str(if index == 0 { "" } else { ", " });
             text.push_str(name);
-            write_json(ty, row.selected(selected, computing, scratch)?.as_deref(), &mut text);
+            let value = row.selected(selected, computing, scratch)?;
+            let bytes = value.as_deref().map_or(0, <[u8]>::len);
+            computing.calls.work.passes(bytes)?;
+            if bytes >= LARGE_ROW_BYTES {
+                account::grow(2 * (text.len() + 2 * bytes))?;
+            }
+            write_json(ty, value.as_deref(), &mut text);
         }
         text.push('}');
         out.cell(Some(text.as_bytes()));
@@ -196,10 +208,21 @@ pub(super) fn write(
         return Ok(());
     }
     for selected in &selection.columns {
-        match selected {
-            Selected::Leaf(Leaf::Column(source)) => out.cell(row.value(source, scratch)),
-            other => out.cell(row.selected(other, computing, scratch)?.as_deref()),
+        let made;
+        let value = match selected {
+            Selected::Leaf(Leaf::Column(source)) => row.value(source, scratch),
+            other => {
+                made = row.selected(other, computing, scratch)?;
+                made.as_deref()
+            }
+        };
+        let bytes = value.map_or(0, <[u8]>::len);
+        if bytes >= PASSED_BYTES {
+            computing.calls.work.passes(bytes)?;
+            // A column may be selected many times.
+            out.make_room(bytes)?;
         }
+        out.cell(value);
     }
     out.end_row();
     Ok(())
@@ -222,7 +245,10 @@ impl RowSink for SelectSink<'_> {
                 row: None,
                 now_s: self.now_s,
             };
-            partition.is_refused = !self.filter.keeps_partition(&at);
+            match self.filter.keeps_partition(&at, self.computing.calls.work) {
+                Ok(keeps) => partition.is_refused = !keeps,
+                Err(error) => return Err(self.end_with(error)),
+            }
         }
         Ok(())
     }

@@ -49,6 +49,8 @@ const PATIENCE_NS_MAX: u64 = 20_000_000;
 
 /// Where fewer connections fit into the descriptors that the process may have, the server says so.
 const CONNECTIONS_WANTED: u64 = 10_000;
+/// Most memory for statements kept by their text.
+const TEXTS_BYTES_MAX: u64 = 8 << 20;
 
 /// The command, its flags made from the table of options.
 pub fn command() -> Command {
@@ -303,6 +305,7 @@ pub(super) fn read_timeouts(config: &ServerConfig) -> ReadTimeouts {
 pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
     LocalOptions {
         prepared_bytes_max: config.statements_bytes,
+        statements_bytes_max: config.statements_bytes.min(TEXTS_BYTES_MAX),
         batches: config.batches,
         datacenter: config.datacenter.as_str().into(),
         masks_columns: config.masks_columns,
