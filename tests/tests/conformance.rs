@@ -3,6 +3,7 @@
 use conformance::rounds::{self, Rounds};
 use conformance::run::{Helenus, Place, Runner, judged};
 use conformance::script::parse;
+use conformance::states;
 use end_to_end::{Oracle, Server};
 use helenus_wire::native::Version;
 
@@ -29,6 +30,21 @@ fn every_script_is_answered_as_cassandra_answers_it() {
         runner.end_keyspace().expect("the end of a keyspace");
     }
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn paging_states_mean_what_they_mean_to_cassandra_whatever_statement_they_come_back_with() {
+    let rounds = Rounds {
+        seed: 6,
+        first: 0,
+        statements: 300,
+        per_table: 30,
+        failures_max: 3,
+        shrinks: false,
+        keyspace: "cf_states".to_owned(),
+    };
+    let found = states::run(&mut runner(), &rounds).expect("both servers");
+    assert_eq!(found, 0, "differences, printed above");
 }
 
 #[test]

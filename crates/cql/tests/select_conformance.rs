@@ -61,13 +61,16 @@ fn pages_of_any_size_make_the_whole_answer() {
 }
 
 #[test]
-fn a_paging_state_is_of_use_to_its_own_statement_only() {
+fn a_paging_state_is_of_use_to_other_statements_and_a_part_of_one_is_refused() {
     let server = loaded(3, DATA);
     let state =
         |query| server.select(query, Some((1, None))).expect("a page").paging_state.expect("there is more");
     let (one, other) = ("SELECT * FROM plain", "SELECT v FROM plain");
     assert!(server.select(one, Some((1, Some(&state(one))))).is_ok());
-    let mut states = vec![state(other), state("SELECT * FROM down"), Vec::new(), vec![0; 40]];
+    let behind =
+        |query, state: &[u8]| server.select(query, Some((100, Some(state)))).expect("answered").rows.len();
+    assert_eq!(behind(one, &state(other)), behind(one, &state(one)));
+    let mut states = vec![Vec::new(), vec![0; 40]];
     let whole = state(one);
     states.extend((0..whole.len()).map(|length| whole[..length].to_vec()));
     for state in states {

@@ -19,7 +19,7 @@ const SCHEMA: [&str; 4] = [
 ];
 
 /// A kind of paging each.
-const STATEMENTS: [&str; 12] = [
+const STATEMENTS: [&str; 14] = [
     "SELECT k, c, d, s, v FROM ks.t",
     "SELECT * FROM ks.t WHERE k = 1",
     "SELECT * FROM ks.t WHERE k = 1 ORDER BY c ASC, d DESC",
@@ -30,6 +30,8 @@ const STATEMENTS: [&str; 12] = [
     "SELECT DISTINCT k, s FROM ks.t",
     "SELECT * FROM ks.t PER PARTITION LIMIT 4 LIMIT 9",
     "SELECT k, c, count(*) FROM ks.t GROUP BY k, c",
+    "SELECT k, count(*) FROM ks.t WHERE v = 3 GROUP BY k",
+    "SELECT * FROM ks.t WHERE token(k) > 0",
     "SELECT * FROM ks.plain",
     "DESCRIBE FULL SCHEMA",
 ];

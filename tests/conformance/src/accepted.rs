@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use helenus_model::types::CqlType;
+use helenus_model::vint;
 use helenus_wire::native::{ColumnSpec, ErrorCode};
 
 use crate::answer::{Answer, CellBytes, Outcome};
@@ -105,14 +106,62 @@ pub(crate) fn is_order_of_conditions(text: &str, theirs: &Answer, ours: &Answer)
 /// Whether rows are missing there by the entry `contains-on-a-static-column`: all that Cassandra gives are there here, in the
 /// same order.
 pub(crate) fn is_short_of_statics(text: &str, theirs: &Answer, ours: &Answer) -> bool {
-    let statics = ["s0", "s1", "\"S 0\"", "\"S 1\""];
-    let asks = statics.iter().any(|name| text.contains(&format!(" {name} CONTAINS ")));
     let (Outcome::Rows { rows, .. }, Outcome::Rows { rows: our_rows, .. }) = (&theirs.outcome, &ours.outcome)
     else {
         return false;
     };
     let mut rest = our_rows.iter();
-    asks && rows.len() < our_rows.len() && rows.iter().all(|row| rest.any(|other| other == row))
+    asks_for_statics(text)
+        && rows.len() < our_rows.len()
+        && rows.iter().all(|row| rest.any(|other| other == row))
+}
+
+/// Whether a page behind a paging state differs as the entries `server-error` and `paging-states` say.
+pub(crate) fn is_other_state((text, state): (&str, &[u8]), theirs: &Answer, ours: &Answer) -> bool {
+    let is_failure = theirs.error().is_some_and(|(code, _)| code == ErrorCode::ReadFailure);
+    let refused = "Invalid value for the paging state: its row can be none of table";
+    is_server_error(theirs)
+        || is_failure
+        || ours.error().is_some_and(|(_, text)| text.contains(refused))
+        || asks_for_statics(text)
+        || text.contains(" token(") && is_of_nothing(text, ours)
+        || theirs.error().is_none() && leaves_more(text, state)
+}
+
+/// Whether an answer has no row, or is that of `count(*)` over none.
+fn is_of_nothing(text: &str, ours: &Answer) -> bool {
+    let Outcome::Rows { rows, .. } = &ours.outcome else { return false };
+    let is_zero = |row: &Vec<CellBytes>| row.contains(&Some(vec![0; 8]));
+    rows.is_empty() || text.contains("count(*)") && !text.contains(" GROUP BY ") && rows.iter().all(is_zero)
+}
+
+/// Whether a state leaves more rows of its partition than the statement gives of one.
+fn leaves_more(text: &str, state: &[u8]) -> bool {
+    let limit = match text.split_once(" PER PARTITION LIMIT ") {
+        Some((_, rest)) => rest.split(' ').next().and_then(|limit| limit.parse().ok()),
+        None => text.starts_with("SELECT DISTINCT ").then_some(1),
+    };
+    limit.zip(rows_left(state)).is_some_and(|(limit, left)| left > limit)
+}
+
+/// The rows that a state of protocol 4 or 5 has left of its partition.
+fn rows_left(state: &[u8]) -> Option<u64> {
+    let number = |bytes: &[u8]| {
+        let (value, length) = vint::read_unsigned(bytes)?;
+        Some((value, bytes.get(length..)?.to_vec()))
+    };
+    let behind = |bytes: &[u8]| {
+        let (length, rest) = number(bytes)?;
+        rest.get(usize::try_from(length).ok()?..).map(<[u8]>::to_vec)
+    };
+    let (_, rest) = number(&behind(&behind(state)?)?)?;
+    number(&rest).map(|(rows, _)| rows)
+}
+
+/// Whether a statement asks by CONTAINS for a static column.
+fn asks_for_statics(text: &str) -> bool {
+    let statics = ["s0", "s1", "\"S 0\"", "\"S 1\""];
+    statics.iter().any(|name| text.contains(&format!(" {name} CONTAINS ")))
 }
 
 /// Rows with one value for all that are no number, by the entry `bits-of-nan`, and without the zeroes at the end of clustering

@@ -9,6 +9,7 @@
 //! | `accepted` | the differences that `docs/conformance.md` lists with their reason |
 //! | `generate` | random schemas and statements from a seed |
 //! | `rounds`, `shrink` | generated tables, one after the other, and the least that still fails |
+//! | `states` | paging states that come back with another statement |
 //! | `server` | a `helenus serve` process, which the end-to-end tests use too |
 //!
 //! `README.md` beside `Cargo.toml` says how to write a script.
@@ -23,6 +24,7 @@ pub mod run;
 pub mod script;
 pub mod server;
 mod shrink;
+pub mod states;
 
 pub use answer::{Answer, Outcome};
 pub use connection::Connection;

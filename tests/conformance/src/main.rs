@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const USAGE: &str = "\
 conformance [OPTIONS] [SCRIPT..]   scripts: those named, or all of tests/conformance/scripts
-conformance [OPTIONS] --statements N [--seed N]   generated statements
+conformance [OPTIONS] --statements N [--seed N] [--states]   generated statements
 
   --cassandra HOST:PORT   the judge [default: $CONFORMANCE_CASSANDRA, or 127.0.0.1:19042]
   --helenus HOST:PORT     a server that runs; without it the binary of $HELENUS_BIN is started
@@ -21,6 +21,7 @@ conformance [OPTIONS] --statements N [--seed N]   generated statements
   --keep                  scripts: leave the keyspaces there
   --seed N                [default: the time]
   --first N               first table of the seed [default: 0]
+  --states                with --statements N: N pairs of statements, the second asked with paging states of the first
   --per-table N           statements of a table [default: 300]
   --failures N            give up after so many kinds of differences [default: 20]
   --no-shrink             show all statements of a difference
@@ -37,6 +38,7 @@ struct Options {
     keeps: bool,
     scripts: Vec<PathBuf>,
     generated: bool,
+    states: bool,
     rounds: Rounds,
 }
 
@@ -62,7 +64,10 @@ fn run() -> Result<bool> {
     let begin = Instant::now();
     let failures = if options.generated {
         println!("seed {}", options.rounds.seed);
-        rounds::run(&mut runner, &options.rounds)?
+        match options.states {
+            true => conformance::states::run(&mut runner, &options.rounds)?,
+            false => rounds::run(&mut runner, &options.rounds)?,
+        }
     } else {
         scripts(&mut runner, &options)?
     };
@@ -96,6 +101,7 @@ fn options() -> Result<Options> {
         keeps: false,
         scripts: Vec::new(),
         generated: false,
+        states: false,
         rounds,
     };
     let mut args = std::env::args().skip(1);
@@ -114,6 +120,7 @@ fn options() -> Result<Options> {
                 }
             }
             "--keyspace" => options.keyspace = value()?,
+            "--states" => options.states = true,
             "--keep" => options.keeps = true,
             "--seed" => options.rounds.seed = value()?.parse()?,
             "--first" => options.rounds.first = value()?.parse()?,
@@ -124,7 +131,7 @@ fn options() -> Result<Options> {
             _ if arg.starts_with('-') => bail!("there is no option {arg}\n{USAGE}"),
             _ => options.scripts.push(PathBuf::from(&arg)),
         }
-        options.generated |= matches!(arg.as_str(), "--seed" | "--statements");
+        options.generated |= matches!(arg.as_str(), "--seed" | "--statements" | "--states");
     }
     options.rounds.keyspace = format!("{}_generated", options.keyspace);
     if !options.generated && options.scripts.is_empty() {

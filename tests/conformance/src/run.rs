@@ -3,7 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 
-use helenus_wire::native::{Execute, Prepare, Query, QueryParameters, Request, Value, Values, Version};
+use helenus_wire::native::{
+    ErrorCode, Execute, Prepare, Query, QueryParameters, Request, Value, Values, Version,
+};
 
 use crate::Connection;
 use crate::accepted;
@@ -14,6 +16,9 @@ use crate::server::Server;
 
 /// Pages after which an answer is taken to have no end.
 const PAGES_MAX: usize = 10_000;
+
+/// Pages of a statement whose states are given to others, and pages that are read behind one.
+const STATES_MAX: usize = 12;
 
 /// How long Cassandra may build the index of an empty table.
 const INDEX_TIME_MAX: Duration = Duration::from_secs(30);
@@ -59,6 +64,8 @@ pub struct Runner {
     pub unbuilt: u64,
     /// Whether one of those wrote something at Cassandra, or Cassandra failed: the tables may not be the same any more.
     pub diverged: bool,
+    /// Paging states that both were given, and those that both answered with rows.
+    pub carried: (u64, u64),
 }
 
 /// A difference.
@@ -99,6 +106,7 @@ impl Runner {
             answers: 0,
             unbuilt: 0,
             diverged: false,
+            carried: (0, 0),
         })
     }
 
@@ -290,10 +298,7 @@ impl Runner {
                 Some(prepared) => self.execute(statement, prepared, Some(size), page)?,
                 None => self.query(statement, Some(size), page)?,
             };
-            states = [&theirs, &ours].map(|answer| match &answer.outcome {
-                Outcome::Rows { paging_state, .. } => paging_state.clone(),
-                _ => None,
-            });
+            states = [&theirs, &ours].map(state_of);
             for (lengths, answer) in lengths.iter_mut().zip([&theirs, &ours]) {
                 if let Outcome::Rows { rows, .. } = &answer.outcome {
                     lengths.push(rows.len());
@@ -324,6 +329,76 @@ impl Runner {
             found.differences.push(Difference { how, what, theirs, ours });
         }
         Ok(())
+    }
+
+    /// Gives both servers a damaged state: what is none to one of them is none to the other, and both go on.
+    ///
+    /// # Errors
+    /// A server is gone.
+    pub fn forge(
+        &mut self,
+        statement: &Statement,
+        size: Option<i32>,
+        state: &[u8],
+    ) -> Result<Option<Difference>> {
+        let (theirs, ours) = self.query(statement, size, [Some(state), Some(state)])?;
+        self.answers += 1;
+        let is_none = |answer: &Answer| answer.error().is_some_and(|(code, _)| code == ErrorCode::Protocol);
+        let same = is_none(&theirs) == is_none(&ours) || accepted::is_server_error(&theirs);
+        let what = "what is a paging state".to_owned();
+        Ok((!same).then(|| Difference { how: "a forged state".to_owned(), what, theirs, ours }))
+    }
+
+    /// The paging states that both servers give for a statement in pages of `size` rows.
+    ///
+    /// # Errors
+    /// A server is gone.
+    pub fn states(&mut self, statement: &Statement, size: i32) -> Result<Vec<Vec<u8>>> {
+        let (mut all, mut states) = (Vec::new(), [None, None]);
+        for _ in 0..STATES_MAX {
+            let page = [&states[0], &states[1]].map(|state: &Option<Vec<u8>>| state.as_deref());
+            let (theirs, ours) = self.query(statement, Some(size), page)?;
+            states = [&theirs, &ours].map(state_of);
+            all.extend(states.iter().flatten().cloned());
+            if states.iter().any(Option::is_none) {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Gives both servers a paging state with a statement and compares all pages that follow.
+    ///
+    /// # Errors
+    /// A server is gone.
+    pub fn carry(
+        &mut self,
+        statement: &Statement,
+        size: Option<i32>,
+        state: &[u8],
+    ) -> Result<Option<Difference>> {
+        self.carried.0 += 1;
+        let mut states = [Some(state.to_vec()), Some(state.to_vec())];
+        for page in 0..STATES_MAX {
+            let given = [states[0].as_deref(), states[1].as_deref()];
+            let (theirs, ours) = self.query(statement, size, given)?;
+            self.answers += 1;
+            if accepted::is_other_state((&statement.text, state), &theirs, &ours) {
+                return Ok(None);
+            }
+            if let Some(what) = difference(&theirs, &ours, false) {
+                let how = format!("page {} behind the state", page + 1);
+                return Ok(Some(Difference { how, what, theirs, ours }));
+            }
+            if page == 0 && theirs.error().is_none() {
+                self.carried.1 += 1;
+            }
+            states = [&theirs, &ours].map(state_of);
+            if states.iter().any(Option::is_none) {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     fn query(
@@ -393,6 +468,13 @@ struct Found<'a> {
     /// See `accepted::is_sorted_json`.
     sorts_json: bool,
     differences: Vec<Difference>,
+}
+
+fn state_of(answer: &Answer) -> Option<Vec<u8>> {
+    match &answer.outcome {
+        Outcome::Rows { paging_state, .. } => paging_state.clone(),
+        _ => None,
+    }
 }
 
 fn values(bound: &[Bound]) -> Vec<Value<'_>> {

@@ -10,7 +10,7 @@ mod execution;
 pub(crate) mod explain;
 mod holds;
 pub(crate) mod modify;
-mod paging_state;
+pub(crate) mod paging_state;
 pub(crate) mod select;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};

@@ -2,7 +2,7 @@
 //! super column come in their order, in a reversed read too: as in 3.11, that turns super columns round and no more.
 
 use super::is_of_entries;
-use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
 use helenus_engine::{Database, Error, ReadRequest, Result, Ticket};
 use helenus_model::byte_comparable::{clustering_bound, clustering_key, decode_clustering};
 use helenus_model::cell::{Cell, ColumnId, Span};
@@ -42,25 +42,22 @@ pub(crate) fn read(
         page_rows: None,
         ..command.clone()
     };
-    let rows = command.resume.as_ref().map_or(0, |at| at.rows);
     let mut unfolding = Unfolding {
         command,
         map,
         sink,
         key: Vec::new(),
-        rows,
-        rows_in_partition: 0,
+        rows_left: command.rows_left(),
+        left_in_partition: u64::MAX,
+        is_begun: false,
         rows_in_page: 0,
         after: None,
         end: None,
         row: RowBuf::default(),
     };
     let end = database.read(&folded, &view, request, &mut unfolding, probe)?;
-    match (unfolding.end.take(), end) {
-        (Some(end), _) => Ok(end),
-        (None, ReadEnd::Complete) => Ok(ReadEnd::Complete),
-        (None, ReadEnd::Page(at)) => unfolding.page_of(at),
-    }
+    // The stored rows are read without pages.
+    Ok(unfolding.end.take().unwrap_or(end))
 }
 
 fn damaged(table: &Table) -> Error {
@@ -119,7 +116,7 @@ fn folded_filter(table: &Table, filter: &ClusteringFilter) -> Result<ClusteringF
 fn folded_resume(table: &Table, at: &Resume, reversed: bool) -> Result<Resume> {
     let clustering =
         at.clustering.as_deref().map(|position| folded(table, position, !reversed)).transpose()?;
-    Ok(Resume { key: at.key.clone(), clustering, rows: 0, rows_in_partition: 0 })
+    Ok(Resume { clustering, rows_left: u64::MAX, rows_left_in_partition: u64::MAX, key: at.key.clone() })
 }
 
 struct Unfolding<'a> {
@@ -128,8 +125,12 @@ struct Unfolding<'a> {
     sink: &'a mut dyn RowSink,
     /// The partition at hand.
     key: Vec<u8>,
-    rows: u64,
-    rows_in_partition: u64,
+    /// Rows that are left of the limit.
+    rows_left: u64,
+    /// The same of the partition's limit.
+    left_in_partition: u64,
+    /// Whether rows of the partition were given.
+    is_begun: bool,
     rows_in_page: u64,
     /// The position behind which the partition at hand goes on, and the super column that it is in.
     after: Option<(Option<Vec<u8>>, Vec<u8>)>,
@@ -164,45 +165,24 @@ impl Unfolding<'_> {
 
     /// The end of a page within the partition at hand.
     fn page(&self, clustering: Option<Vec<u8>>) -> ReadEnd {
-        let rows_in_partition = if clustering.is_some() { self.rows_in_partition } else { 0 };
-        ReadEnd::Page(Resume { key: self.key.clone(), clustering, rows: self.rows, rows_in_partition })
-    }
-
-    /// The end of a page that the engine has chosen: behind a stored row.
-    fn page_of(&self, at: Resume) -> Result<ReadEnd> {
-        let table = &*self.command.table;
-        let behind = |position: Vec<u8>| -> Result<Vec<u8>> {
-            let decoded = decode_clustering(&position, table.clustering.get(..1).unwrap_or_default());
-            let first = decoded.map_err(|_| damaged(table))?.values;
-            let mut out = Vec::new();
-            clustering_bound(
-                first.iter().map(Option::as_deref),
-                &table.clustering,
-                self.command.reversed,
-                &mut out,
-            )
-            .map_err(|_| damaged(table))?;
-            Ok(out)
-        };
-        let clustering = at.clustering.map(behind).transpose()?;
-        let rows_in_partition = if clustering.is_some() { self.rows_in_partition } else { 0 };
-        Ok(ReadEnd::Page(Resume { key: at.key, clustering, rows: self.rows, rows_in_partition }))
+        let rows_left_in_partition = if clustering.is_some() { self.left_in_partition } else { 0 };
+        let (key, rows_left) = (self.key.clone(), self.rows_left);
+        ReadEnd::Page(Resume { key, clustering, rows_left, rows_left_in_partition })
     }
 
     /// Counts a row that the sink has taken. Says how the read goes on.
     fn counted(&mut self) -> Taken {
-        let command = self.command;
-        self.rows += 1;
-        self.rows_in_partition += 1;
+        self.rows_left = left_of(self.rows_left, 1);
+        self.left_in_partition = left_of(self.left_in_partition, 1);
+        self.is_begun = true;
         self.rows_in_page += 1;
-        if self.rows >= command.limits.rows {
-            self.end = Some(ReadEnd::Complete);
-            Taken::EndPage
-        } else if self.rows_in_partition >= command.limits.per_partition {
+        if self.rows_left == 0 {
+            Taken::EndRead
+        } else if self.left_in_partition == 0 {
             Taken::EndPartition
         } else if self.page_is_full() {
             self.end = Some(self.page(Some(self.row.key.clone())));
-            Taken::EndPage
+            Taken::EndRead
         } else {
             Taken::Counted
         }
@@ -211,16 +191,6 @@ impl Unfolding<'_> {
     fn page_is_full(&self) -> bool {
         self.command.page_rows.is_some_and(|rows| self.rows_in_page >= rows || self.sink.is_full())
     }
-
-    /// The position just before the row at hand.
-    fn before(&self) -> Result<Vec<u8>> {
-        let table = &*self.command.table;
-        let values = values(table, &self.row.key).ok_or_else(|| damaged(table))?;
-        let mut out = Vec::new();
-        let values = values.iter().map(Option::as_deref);
-        clustering_bound(values, &table.clustering, true, &mut out).map_err(|_| damaged(table))?;
-        Ok(out)
-    }
 }
 
 impl RowSink for Unfolding<'_> {
@@ -228,8 +198,12 @@ impl RowSink for Unfolding<'_> {
         self.key.clear();
         self.key.extend_from_slice(key);
         let resumed = self.command.resume.as_ref().filter(|at| at.key == key);
-        let resumed = resumed.and_then(|at| Some((at.rows_in_partition, at.clustering.clone()?)));
-        self.rows_in_partition = resumed.as_ref().map_or(0, |(rows, _)| *rows);
+        let resumed = resumed.and_then(|at| Some((at.rows_left_in_partition, at.clustering.clone()?)));
+        self.is_begun = resumed.is_some();
+        self.left_in_partition = match &resumed {
+            Some((left, _)) => *left,
+            None => self.command.limits.per_partition,
+        };
         self.after = resumed.and_then(|(_, position)| {
             let values = values(&self.command.table, &position)?;
             Some((values.into_iter().next().flatten(), position))
@@ -247,11 +221,7 @@ impl RowSink for Unfolding<'_> {
             let given = match self.sink.row(self.row.view())? {
                 Taken::Skipped => continue,
                 Taken::Counted => self.counted(),
-                Taken::EndPage => {
-                    self.end = Some(self.page(Some(self.before()?)));
-                    Taken::EndPage
-                }
-                Taken::EndPartition => Taken::EndPartition,
+                other => other,
             };
             taken = given;
             if taken != Taken::Counted {
@@ -262,9 +232,9 @@ impl RowSink for Unfolding<'_> {
     }
 
     fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
-        let taken = self.sink.partition_end(self.rows_in_partition)?;
+        let taken = self.sink.partition_end(u64::from(self.is_begun))?;
         if taken == Taken::Counted {
-            self.rows += 1;
+            self.rows_left = left_of(self.rows_left, 1);
             self.rows_in_page += 1;
         }
         Ok(taken)

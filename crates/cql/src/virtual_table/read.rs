@@ -2,7 +2,7 @@
 //! Partitions come in the order of their keys.
 
 use super::table::{VirtualPartition, VirtualRows};
-use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
 use helenus_model::column_map::ColumnMap;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
 use helenus_model::row::RowBuf;
@@ -16,28 +16,28 @@ pub(crate) fn read(
     rows: &VirtualRows,
     sink: &mut dyn RowSink,
 ) -> helenus_engine::Result<ReadEnd> {
-    let mut reading =
-        Reading { command, rows: command.resume.as_ref().map_or(0, |resume| resume.rows), rows_in_page: 0 };
+    let mut reading = Reading { command, rows_left: command.rows_left(), rows_in_page: 0 };
     let mut resume = command.resume.as_ref();
     let partitions: Vec<&VirtualPartition> = match &command.partitions {
-        Partitions::Keys(keys) => keys.iter().filter_map(|key| rows.partitions.get(&key.bytes)).collect(),
+        Partitions::Keys(keys) => {
+            let is_before = |key: &&PartitionKey| resume.is_some_and(|at| at.key != key.bytes);
+            keys.iter().skip_while(is_before).filter_map(|key| rows.partitions.get(&key.bytes)).collect()
+        }
         Partitions::Range(range) => {
             let within = |partition: &&VirtualPartition| {
-                range.start <= partition.key.decorated && partition.key.decorated < range.end
+                resume.is_none_or(|at| at.key <= partition.key.bytes)
+                    && range.start <= partition.key.decorated
+                    && partition.key.decorated < range.end
             };
             rows.partitions.values().filter(within).collect()
         }
     };
     for partition in partitions {
         let mut from = None;
-        if let Some(at) = resume {
-            if partition.key.bytes != at.key {
-                continue;
-            }
-            resume = None;
+        if let Some(at) = resume.take().filter(|at| at.key == partition.key.bytes) {
             match &at.clustering {
                 None => continue,
-                Some(clustering) => from = Some((&clustering[..], at.rows_in_partition)),
+                Some(clustering) => from = Some((&clustering[..], at.rows_left_in_partition)),
             }
         }
         if let Some(end) = reading.partition(partition, from, sink)? {
@@ -49,7 +49,7 @@ pub(crate) fn read(
 
 struct Reading<'a> {
     command: &'a ReadCommand,
-    rows: u64,
+    rows_left: u64,
     rows_in_page: u64,
 }
 
@@ -62,7 +62,8 @@ impl Reading<'_> {
         sink: &mut dyn RowSink,
     ) -> helenus_engine::Result<Option<ReadEnd>> {
         let command = self.command;
-        let mut given = from.map_or(0, |(_, given)| given);
+        let mut left = from.map_or(command.limits.per_partition, |(_, left)| left);
+        let mut is_begun = from.is_some();
         sink.partition(&partition.key.bytes, None)?;
         let all = &partition.rows;
         let rows: Vec<(&[u8], &RowBuf)> = match from.map(|(after, _)| after) {
@@ -74,39 +75,37 @@ impl Reading<'_> {
         for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
             match sink.row(row.view())? {
                 Taken::Counted => {
-                    given += 1;
-                    self.rows += 1;
-                    self.rows_in_page += 1;
+                    (left, is_begun) = (left_of(left, 1), true);
+                    self.count();
                 }
                 Taken::Skipped => {}
                 Taken::EndPartition => break,
-                Taken::EndPage => {
-                    // Behind all rows before it, as the engine does.
-                    let before = match position.split_last() {
-                        Some((_, front)) if !command.reversed => front.to_vec(),
-                        _ => [position, &[0]].concat(),
-                    };
-                    return Ok(Some(self.page(partition, Some(before), given)));
-                }
+                Taken::EndRead => return Ok(Some(ReadEnd::Complete)),
             }
-            if self.rows >= command.limits.rows {
+            if self.rows_left == 0 {
                 return Ok(Some(ReadEnd::Complete));
             }
-            if given >= command.limits.per_partition {
+            if left == 0 {
                 break;
             }
             if self.page_ends(sink) {
-                return Ok(Some(self.page(partition, Some(position.to_vec()), given)));
+                return Ok(Some(self.page(partition, Some(position.to_vec()), left)));
             }
         }
-        if sink.partition_end(given)? == Taken::Counted {
-            self.rows += 1;
-            self.rows_in_page += 1;
+        match sink.partition_end(u64::from(is_begun))? {
+            Taken::Counted => self.count(),
+            Taken::EndRead => return Ok(Some(ReadEnd::Complete)),
+            Taken::Skipped | Taken::EndPartition => {}
         }
-        if self.rows >= command.limits.rows {
+        if self.rows_left == 0 {
             return Ok(Some(ReadEnd::Complete));
         }
         Ok(self.page_ends(sink).then(|| self.page(partition, None, 0)))
+    }
+
+    fn count(&mut self) {
+        self.rows_left = left_of(self.rows_left, 1);
+        self.rows_in_page += 1;
     }
 
     fn page_ends(&self, sink: &dyn RowSink) -> bool {
@@ -117,13 +116,13 @@ impl Reading<'_> {
         &self,
         partition: &VirtualPartition,
         clustering: Option<Vec<u8>>,
-        rows_in_partition: u64,
+        rows_left_in_partition: u64,
     ) -> ReadEnd {
         ReadEnd::Page(Resume {
             key: partition.key.bytes.clone(),
             clustering,
-            rows: self.rows,
-            rows_in_partition,
+            rows_left: self.rows_left,
+            rows_left_in_partition,
         })
     }
 }

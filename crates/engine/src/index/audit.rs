@@ -36,6 +36,8 @@ pub(super) struct Group<'a> {
     pub(super) counted: u64,
     /// The same without it.
     pub(super) given: u64,
+    /// Whether the sink wants nothing more.
+    pub(super) is_over: bool,
     /// Rows that still have one of the terms.
     found: usize,
     key: Vec<u8>,
@@ -45,7 +47,7 @@ impl<'a> Group<'a> {
     pub(super) fn new(sink: &'a mut dyn RowSink, shape: &'a IndexShape, hits: &'a [Hit]) -> Group<'a> {
         let mut terms: Vec<&[u8]> = hits.iter().map(|hit| &hit.term[..]).collect();
         terms.dedup();
-        Group { sink, shape, terms, counted: 0, given: 0, found: 0, key: Vec::new() }
+        Group { sink, shape, terms, counted: 0, given: 0, is_over: false, found: 0, key: Vec::new() }
     }
 
     /// Tells the audit of entries that fewer rows were found for than there are rows in them.
@@ -83,6 +85,7 @@ impl RowSink for Group<'_> {
     fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
         let taken = self.sink.row(row)?;
         let is_counted = taken == Taken::Counted;
+        self.is_over |= taken == Taken::EndRead;
         self.counted += u64::from(is_counted);
         self.given += u64::from(is_counted);
         if !self.shape.is_of_partitions() {
@@ -99,6 +102,7 @@ impl RowSink for Group<'_> {
     fn partition_end(&mut self, rows: u64) -> Result<Taken> {
         let taken = self.sink.partition_end(rows)?;
         self.counted += u64::from(taken == Taken::Counted);
+        self.is_over |= taken == Taken::EndRead;
         Ok(taken)
     }
 

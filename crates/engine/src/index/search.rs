@@ -9,7 +9,7 @@ use super::audit::{Audit, Group};
 use super::walk::{Entries, Hit, damaged};
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
-use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink};
+use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, left_of};
 use helenus_model::byte_comparable::decode_decorated_key;
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::index::IndexSearch;
@@ -47,7 +47,10 @@ impl Database {
         };
         let Some(search) = searches.get(chosen) else { return Ok(ReadEnd::Complete) };
         let index = self.attached(&command.table, search)?;
-        let mut searching = Searching { database: self, command, search, index, request, probe, rows: 0 };
+        let rows_left = command.rows_left();
+        let page_left = command.page_rows;
+        let mut searching =
+            Searching { database: self, command, search, index, request, probe, rows_left, page_left };
         searching.run(sink)
     }
 
@@ -96,15 +99,28 @@ struct Searching<'a> {
     index: AttachedIndex,
     request: ReadRequest<'a>,
     probe: Option<&'a mut Probe>,
-    /// Rows counted in this page.
-    rows: u64,
+    /// Rows that are left of the limit.
+    rows_left: u64,
+    /// The same of the page, where there are pages.
+    page_left: Option<u64>,
+}
+
+/// The partition at hand: its groups of entries may come in several chunks, and on several pages.
+#[derive(Clone)]
+struct Place {
+    /// Its position in the ring.
+    position: Vec<u8>,
+    /// Rows that are left of its limit.
+    left: u64,
+    /// Whether rows of it were given.
+    is_begun: bool,
 }
 
 /// How a group of entries ended.
 enum GroupEnd {
-    /// Go on with the next; so many rows of its partition were given.
-    GoOn(u64),
-    Limit,
+    GoOn,
+    /// There is nothing more to give.
+    Complete,
     Page(Resume),
 }
 
@@ -118,8 +134,7 @@ impl Searching<'_> {
     }
 
     fn walk(&mut self, sink: &mut dyn RowSink) -> Result<ReadEnd> {
-        let before = self.command.resume.as_ref().map_or(0, |resume| resume.rows);
-        if before >= self.command.limits.rows {
+        if self.rows_left == 0 {
             return Ok(ReadEnd::Complete);
         }
         let shape = self.index.shape.clone();
@@ -127,12 +142,12 @@ impl Searching<'_> {
         let mut entries = Entries::new(self.database, self.command, self.search, self.request, shape);
         let mut chunk = ENTRIES_FIRST;
         let mut looked = 0;
-        // The partition at hand, and the rows of it that were given: it may go on in the next chunk.
-        let mut partition: Option<(Vec<u8>, u64)> = None;
-        if let Some(resume) = self.command.resume.as_ref().filter(|resume| resume.clustering.is_some()) {
-            let position = PartitionKey::new(resume.key.clone()).decorated;
-            partition = Some((position, resume.rows_in_partition));
-        }
+        let resumed = self.command.resume.as_ref().filter(|resume| resume.clustering.is_some());
+        let mut place = resumed.map(|resume| Place {
+            position: PartitionKey::new(resume.key.clone()).decorated,
+            left: resume.rows_left_in_partition,
+            is_begun: true,
+        });
         let mut audit = Audit::default();
         // The last row that entries have led to. A row may have several, and they may stand in two chunks.
         let mut led_to: Option<(Vec<u8>, Vec<u8>)> = None;
@@ -156,13 +171,17 @@ impl Searching<'_> {
                 let count = rest.iter().take_while(|hit| hit.position == first.position).count();
                 let (group, after) = rest.split_at(count);
                 rest = after;
-                let given = match &partition {
-                    Some((position, given)) if *position == first.position => *given,
-                    _ => 0,
+                let at_hand = match &mut place {
+                    Some(known) if known.position == first.position => known,
+                    other => other.insert(Place {
+                        position: first.position.clone(),
+                        left: self.command.limits.per_partition,
+                        is_begun: false,
+                    }),
                 };
-                match self.group(group, given, before, sink, &mut audit)? {
-                    GroupEnd::GoOn(given) => partition = Some((first.position.clone(), given)),
-                    GroupEnd::Limit => return self.end(audit, ReadEnd::Complete),
+                match self.group(group, at_hand, sink, &mut audit)? {
+                    GroupEnd::GoOn => {}
+                    GroupEnd::Complete => return self.end(audit, ReadEnd::Complete),
                     GroupEnd::Page(at) => return self.end(audit, ReadEnd::Page(at)),
                 }
             }
@@ -176,8 +195,9 @@ impl Searching<'_> {
                 let mut key = Vec::new();
                 decode_decorated_key(&position, &mut key).map_err(|error| damaged(shape, &error))?;
                 let clustering = (!shape.is_of_partitions()).then_some(clustering);
-                let rows_in_partition = partition.as_ref().map_or(0, |(_, given)| *given);
-                let at = Resume { key, clustering, rows: before + self.rows, rows_in_partition };
+                let per_partition = self.command.limits.per_partition;
+                let rows_left_in_partition = place.as_ref().map_or(per_partition, |place| place.left);
+                let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition };
                 return self.end(audit, ReadEnd::Page(at));
             }
         }
@@ -195,18 +215,16 @@ impl Searching<'_> {
     fn group(
         &mut self,
         hits: &[Hit],
-        given: u64,
-        before: u64,
+        place: &mut Place,
         sink: &mut dyn RowSink,
         audit: &mut Audit,
     ) -> Result<GroupEnd> {
         let (command, shape) = (self.command, &self.index.shape);
-        let Some(first) = hits.first() else { return Ok(GroupEnd::GoOn(given)) };
-        if given >= command.limits.per_partition {
-            return Ok(GroupEnd::GoOn(given));
+        if place.left == 0 {
+            return Ok(GroupEnd::GoOn);
         }
         let mut key = Vec::new();
-        decode_decorated_key(&first.position, &mut key).map_err(|error| damaged(shape, &error))?;
+        decode_decorated_key(&place.position, &mut key).map_err(|error| damaged(shape, &error))?;
         let resumed = command.resume.as_ref().filter(|resume| resume.key == key);
         let filter = if shape.is_of_partitions() {
             command.filter.clone()
@@ -215,27 +233,21 @@ impl Searching<'_> {
             names.dedup();
             names.retain(|name| selects(&command.filter, name));
             if names.is_empty() {
-                return Ok(GroupEnd::GoOn(given));
+                return Ok(GroupEnd::GoOn);
             }
             Arc::new(ClusteringFilter::Names(names))
         };
-        let left = command.limits.rows.saturating_sub(before + self.rows);
-        let resume = match resumed.and_then(|resume| resume.clustering.clone()) {
-            Some(clustering) if shape.is_of_partitions() => Some(Resume {
-                key: key.clone(),
-                clustering: Some(clustering),
-                rows: 0,
-                rows_in_partition: given,
-            }),
+        let behind = match resumed.and_then(|resume| resume.clustering.clone()) {
+            Some(clustering) if shape.is_of_partitions() => Some(clustering),
             // Names that were given are not among the entries any more.
-            _ if given > 0 => Some(Resume {
-                key: key.clone(),
-                clustering: Some(Vec::new()),
-                rows: 0,
-                rows_in_partition: given,
-            }),
-            _ => None,
+            _ => place.is_begun.then(Vec::new),
         };
+        let resume = behind.map(|clustering| Resume {
+            key: key.clone(),
+            clustering: Some(clustering),
+            rows_left: self.rows_left,
+            rows_left_in_partition: place.left,
+        });
         let base = ReadCommand {
             table: command.table.clone(),
             partitions: Partitions::Keys(vec![PartitionKey::new(key)]),
@@ -243,26 +255,27 @@ impl Searching<'_> {
             reversed: false,
             statics: command.statics,
             columns: None,
-            limits: Limits { rows: left, per_partition: command.limits.per_partition },
+            limits: Limits { rows: self.rows_left, per_partition: place.left },
             now_s: command.now_s,
             resume,
-            page_rows: command.page_rows.map(|rows| rows.saturating_sub(self.rows)),
+            page_rows: self.page_left,
         };
         // After the entries: what they lead to is in this view.
         let view = self.database.view(&command.table)?;
         let mut counting = Group::new(sink, shape, hits);
         let end = self.database.read(&base, &view, self.request, &mut counting, self.probe.as_deref_mut())?;
-        let counted = counting.counted;
-        self.rows += counted;
+        self.rows_left = left_of(self.rows_left, counting.counted);
+        self.page_left = self.page_left.map(|rows| rows.saturating_sub(counting.counted));
+        place.left = left_of(place.left, counting.given);
+        place.is_begun |= counting.given > 0;
         match end {
-            ReadEnd::Page(at) => Ok(GroupEnd::Page(Resume { rows: before + self.rows, ..at })),
-            ReadEnd::Complete if counted >= left => Ok(GroupEnd::Limit),
+            ReadEnd::Page(at) => Ok(GroupEnd::Page(at)),
+            ReadEnd::Complete if self.rows_left == 0 || counting.is_over => Ok(GroupEnd::Complete),
             ReadEnd::Complete => {
-                let given = given + counting.given;
-                if given < command.limits.per_partition {
+                if place.left > 0 {
                     counting.tell(hits, audit);
                 }
-                Ok(GroupEnd::GoOn(given))
+                Ok(GroupEnd::GoOn)
             }
         }
     }

@@ -34,25 +34,36 @@ pub struct ReadCommand {
 }
 
 impl ReadCommand {
+    /// Rows of the whole limit that earlier pages have left.
+    pub fn rows_left(&self) -> u64 {
+        self.resume.as_ref().map_or(self.limits.rows, |resume| resume.rows_left)
+    }
+
     /// Rows of a partition after which it is likely to be left: rows that the sink skips do not count among them. `None` if
     /// nothing limits them.
     pub(super) fn likely_rows(&self) -> Option<u64> {
-        let Limits { rows, per_partition, .. } = self.limits;
-        Some(rows.min(per_partition).min(self.page_rows.unwrap_or(u64::MAX))).filter(|rows| *rows < u64::MAX)
+        let per_partition = self.limits.per_partition;
+        Some(self.rows_left().min(per_partition).min(self.page_rows.unwrap_or(u64::MAX)))
+            .filter(|rows| *rows < u64::MAX)
     }
 }
 
-/// Where a page ended.
+/// Where a page ended: behind a row, or behind a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// The serialised key of the partition it ended in.
     pub key: Vec<u8>,
     /// Ordered clustering of the last row looked at; `None` when the partition was finished.
     pub clustering: Option<Vec<u8>>,
-    /// Rows of the whole limit already given.
-    pub rows: u64,
-    /// Rows of this partition already given.
-    pub rows_in_partition: u64,
+    /// Rows of the whole limit that are left. The next page has this instead of the command's limit.
+    pub rows_left: u64,
+    /// The same of this partition, where rows of it are left.
+    pub rows_left_in_partition: u64,
+}
+
+/// What is left of a limit after so many rows; `u64::MAX` is no limit, and stays.
+pub fn left_of(limit: u64, rows: u64) -> u64 {
+    if limit == u64::MAX { limit } else { limit.saturating_sub(rows) }
 }
 
 /// What is left of a filter behind a position, in the direction of the read.

@@ -24,18 +24,18 @@ pub fn execute(
     (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<ReadEnd> {
-    let rows = command.resume.as_ref().map_or(0, |resume| resume.rows);
+    let rows_max = command.rows_left();
     let mut progress = Progress {
         command,
         rows_in_page: 0,
-        rows,
+        rows_max,
         rows_filtered: 0,
         tombstones: 0,
         tombstone_limit: sink.tombstone_limit(),
         counted_from: (0, 0),
         interrupt,
     };
-    if rows >= command.limits.rows {
+    if rows_max == 0 {
         return Ok(ReadEnd::Complete);
     }
     let end = match &command.partitions {
@@ -84,7 +84,7 @@ fn read_keys(
     let command = progress.command;
     let mut resume = command.resume.as_ref();
     for key in keys {
-        let (mut resumed, mut before) = (None, 0);
+        let (mut resumed, mut left) = (None, None);
         if let Some(at) = resume {
             if at.key != key.bytes {
                 continue;
@@ -92,7 +92,7 @@ fn read_keys(
             resume = None;
             let Some(clustering) = &at.clustering else { continue };
             resumed = Some(Arc::new(filter_after(&command.filter, clustering, command.reversed)));
-            before = at.rows_in_partition;
+            left = Some(at.rows_left_in_partition);
         }
         if let Some(probe) = probe.as_deref_mut() {
             probe.partitions += 1;
@@ -103,22 +103,22 @@ fn read_keys(
             continue;
         }
         let before_merge = scratch.cx.enter(Stage::Merge);
-        let end = progress.run(&key.bytes, before, sink, scratch)?;
+        let end = progress.run(&key.bytes, left, sink, scratch)?;
         scratch.cx.leave(before_merge);
         scratch.close_sources();
         match end {
             PartitionEnd::Finished => {}
-            PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
+            PartitionEnd::ReadComplete => return Ok(ReadEnd::Complete),
             PartitionEnd::Page(at) => return Ok(ReadEnd::Page(at)),
         }
     }
     Ok(ReadEnd::Complete)
 }
 
-/// What is left of a command's filter in the partition where its last page ended.
+/// What is left of a command's filter in the partition where its last page ended, and of that partition's limit.
 pub(super) fn resumed_filter(command: &ReadCommand) -> Option<(Arc<ClusteringFilter>, u64)> {
     let resume = command.resume.as_ref()?;
     let clustering = resume.clustering.as_ref()?;
     let filter = filter_after(&command.filter, clustering, command.reversed);
-    Some((Arc::new(filter), resume.rows_in_partition))
+    Some((Arc::new(filter), resume.rows_left_in_partition))
 }

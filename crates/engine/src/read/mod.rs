@@ -15,7 +15,7 @@ mod scratch;
 mod sink;
 mod source;
 
-pub use command::{KeyRange, PartitionKey, Partitions, ReadCommand, Resume};
+pub use command::{KeyRange, PartitionKey, Partitions, ReadCommand, Resume, left_of};
 pub use execute::execute;
 pub use foresee::foresee;
 pub use helenus_sstable::block::Touched;

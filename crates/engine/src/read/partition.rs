@@ -1,6 +1,6 @@
 //! Runs one partition of a read: merges its sources and hands what is alive to the sink.
 
-use super::command::{ReadCommand, Resume};
+use super::command::{ReadCommand, Resume, left_of};
 use super::scratch::ReadScratch;
 use super::sink::{RowSink, Taken, TombstoneLimit};
 use super::source::AnySource;
@@ -27,8 +27,8 @@ pub(super) struct Progress<'a> {
     pub(super) command: &'a ReadCommand,
     /// Rows counted in this page.
     pub(super) rows_in_page: u64,
-    /// Rows counted of the whole limit, earlier pages included.
-    pub(super) rows: u64,
+    /// How many there may be: the limit, less what earlier pages gave.
+    pub(super) rows_max: u64,
     /// Rows that the sink refused in this page.
     pub(super) rows_filtered: u64,
     /// Dead rows and markers passed in this page.
@@ -46,8 +46,8 @@ pub(super) struct Progress<'a> {
 pub(super) enum PartitionEnd {
     /// All of it was read, or its own limit reached.
     Finished,
-    /// The whole limit is reached.
-    LimitReached,
+    /// The whole limit is reached, or the sink wants nothing more.
+    ReadComplete,
     /// The page ends here.
     Page(Resume),
 }
@@ -55,8 +55,12 @@ pub(super) enum PartitionEnd {
 /// What is counted apart from row to row of a partition.
 #[derive(Default)]
 struct Pace {
-    /// Rows given, those of earlier pages included.
+    /// Rows given in this page.
     given: u64,
+    /// How many there may be: the partition's limit, less what earlier pages gave.
+    most: u64,
+    /// Whether an earlier page has begun the partition.
+    continues: bool,
     /// Rows counted since the last look, not among the others yet.
     counted: u64,
     /// Rows that the sink refused since then.
@@ -78,27 +82,27 @@ enum After {
 /// Where a read ends within a partition.
 #[derive(Clone, Copy)]
 enum EndsAt {
-    Limit,
-    /// Before the row, which is the first of the next page.
-    PageBefore,
-    PageBehind,
+    /// There is nothing more to give.
+    Complete,
+    /// The next page begins behind the row.
+    Page,
 }
 
 /// Rows between two looks at the deadline.
 const ROWS_PER_LOOK: u64 = 256;
 
 impl Progress<'_> {
-    /// Reads one partition whose sources are in `scratch.found`, and leaves them there. `before` rows of it were given
-    /// on earlier pages.
+    /// Reads one partition whose sources are in `scratch.found`, and leaves them there. `left` are the rows that an earlier
+    /// page has left of it, if one has begun it.
     pub(super) fn run(
         &mut self,
         key: &[u8],
-        before: u64,
+        left: Option<u64>,
         sink: &mut dyn RowSink,
         scratch: &mut ReadScratch,
     ) -> Result<PartitionEnd> {
         scratch.start_merge(&self.command.table, self.command.reversed);
-        let end = self.merged(key, before, sink, scratch);
+        let end = self.merged(key, left, sink, scratch);
         scratch.end_merge();
         end
     }
@@ -106,7 +110,7 @@ impl Progress<'_> {
     fn merged(
         &mut self,
         key: &[u8],
-        before: u64,
+        left: Option<u64>,
         sink: &mut dyn RowSink,
         scratch: &mut ReadScratch,
     ) -> Result<PartitionEnd> {
@@ -117,7 +121,8 @@ impl Progress<'_> {
         let merging = cx.enter(Stage::Sink);
         sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
-        let mut pace = Pace { given: before, ..Pace::default() };
+        let most = left.unwrap_or(self.command.limits.per_partition);
+        let mut pace = Pace { most, continues: left.is_some(), ..Pace::default() };
         self.look(None, &mut pace, sink)?;
         // A file opened before a column was dropped still has its values, which make no row alive. Rows by name come alone.
         let is_sliced = matches!(*self.command.filter, ClusteringFilter::Slices(_));
@@ -166,20 +171,13 @@ impl Progress<'_> {
             }
         }
         self.settle(&mut pace);
-        let given = pace.given;
-        match sink.partition_end(given)? {
-            Taken::Counted => {
-                self.rows += 1;
-                self.rows_in_page += 1;
-            }
-            Taken::EndPage => {
-                let before_all = if self.command.reversed { vec![u8::MAX] } else { Vec::new() };
-                return Ok(PartitionEnd::Page(self.resume(key, Some(before_all), given)));
-            }
+        match sink.partition_end(pace.given.max(u64::from(pace.continues)))? {
+            Taken::Counted => self.rows_in_page += 1,
+            Taken::EndRead => return Ok(PartitionEnd::ReadComplete),
             Taken::Skipped | Taken::EndPartition => {}
         }
-        if self.rows >= self.command.limits.rows {
-            return Ok(PartitionEnd::LimitReached);
+        if self.rows_in_page >= self.rows_max {
+            return Ok(PartitionEnd::ReadComplete);
         }
         if self.page_ends(sink) {
             return Ok(PartitionEnd::Page(self.resume(key, None, 0)));
@@ -236,7 +234,10 @@ impl Progress<'_> {
                 self.tombstones += 1;
                 let after = self.look(None, pace, sink)?;
                 self.check_tombstones()?;
-                return Ok(after);
+                // A page ends behind a row, dead or alive: a marker's position is none that a later read knows again.
+                let is_page = matches!(after, After::End(EndsAt::Page));
+                let is_row = matches!(element, Unfiltered::Row(_));
+                return Ok(if is_page && !is_row { After::GoOn } else { after });
             }
         };
         // What sources, merge and sink took for the row before.
@@ -284,22 +285,22 @@ impl Progress<'_> {
                 self.rows_filtered += 1;
                 return Ok(After::Leave);
             }
-            Some(Taken::EndPage) => {
+            Some(Taken::EndRead) => {
                 self.rows_filtered += 1;
-                return Ok(After::End(EndsAt::PageBefore));
+                return Ok(After::End(EndsAt::Complete));
             }
             _ => {}
         }
-        let limits = &self.command.limits;
         let page_left = self.command.page_rows.map(|rows| rows.saturating_sub(self.rows_in_page));
-        let left = limits.rows.saturating_sub(self.rows).min(limits.per_partition.saturating_sub(pace.given));
+        let all_left = self.rows_max.saturating_sub(self.rows_in_page);
+        let left = all_left.min(pace.most.saturating_sub(pace.given));
         pace.left = left.min(page_left.unwrap_or(u64::MAX)).min(ROWS_PER_LOOK - pace.looked).max(1);
-        Ok(if self.rows >= limits.rows {
-            After::End(EndsAt::Limit)
-        } else if pace.given >= limits.per_partition {
+        Ok(if all_left == 0 {
+            After::End(EndsAt::Complete)
+        } else if pace.given >= pace.most {
             After::Leave
         } else if self.page_ends(sink) {
-            After::End(EndsAt::PageBehind)
+            After::End(EndsAt::Page)
         } else {
             After::GoOn
         })
@@ -308,7 +309,6 @@ impl Progress<'_> {
     /// Counts what was given since the last time.
     fn settle(&mut self, pace: &mut Pace) {
         let (counted, skipped) = (std::mem::take(&mut pace.counted), std::mem::take(&mut pace.skipped));
-        self.rows += counted;
         self.rows_in_page += counted;
         self.rows_filtered += skipped;
         pace.given += counted;
@@ -317,23 +317,10 @@ impl Progress<'_> {
 
     #[cold]
     fn ended(&self, ends: EndsAt, key: &[u8], at: impl FnOnce() -> Vec<u8>, pace: &Pace) -> PartitionEnd {
-        let position = match ends {
-            EndsAt::Limit => return PartitionEnd::LimitReached,
-            EndsAt::PageBefore => self.before(at()),
-            EndsAt::PageBehind => at(),
-        };
-        PartitionEnd::Page(self.resume(key, Some(position), pace.given))
-    }
-
-    /// The position before that of a row, in the direction of the read and behind all rows before it: a row's position ends
-    /// with a byte of its own, so that nothing lies between it and the same without that byte.
-    fn before(&self, mut position: Vec<u8>) -> Vec<u8> {
-        if self.command.reversed {
-            position.push(0);
-        } else {
-            position.pop();
+        match ends {
+            EndsAt::Complete => PartitionEnd::ReadComplete,
+            EndsAt::Page => PartitionEnd::Page(self.resume(key, Some(at()), left_of(pace.most, pace.given))),
         }
-        position
     }
 
     /// The ordered position of an element. A row of a single source may come without, and is encoded again.
@@ -370,8 +357,9 @@ impl Progress<'_> {
         self.rows_in_page >= rows || is_garbage || sink.is_full()
     }
 
-    fn resume(&self, key: &[u8], clustering: Option<Vec<u8>>, rows_in_partition: u64) -> Resume {
-        Resume { key: key.to_vec(), clustering, rows: self.rows, rows_in_partition }
+    fn resume(&self, key: &[u8], clustering: Option<Vec<u8>>, rows_left_in_partition: u64) -> Resume {
+        let rows_left = left_of(self.rows_max, self.rows_in_page);
+        Resume { key: key.to_vec(), clustering, rows_left, rows_left_in_partition }
     }
 }
 

@@ -105,16 +105,16 @@ impl RangeSources {
             if !self.next_partition(progress.command, &mut scratch.cx)? {
                 return Ok(ReadEnd::Complete);
             }
-            let before = self.take(progress.command, scratch)?;
+            let left = self.take(progress.command, scratch)?;
             self.partitions += 1;
             let before_merge = scratch.cx.enter(Stage::Merge);
-            let end = progress.run(&self.key, before, sink, scratch)?;
+            let end = progress.run(&self.key, left, sink, scratch)?;
             scratch.cx.leave(before_merge);
             self.give_back(&mut scratch.found.sources);
             scratch.close_sources();
             match end {
                 PartitionEnd::Finished => {}
-                PartitionEnd::LimitReached => return Ok(ReadEnd::Complete),
+                PartitionEnd::ReadComplete => return Ok(ReadEnd::Complete),
                 PartitionEnd::Page(at) => return Ok(ReadEnd::Page(at)),
             }
         }
@@ -142,14 +142,14 @@ impl RangeSources {
         Ok(true)
     }
 
-    /// Opens the sources of the partition found, into `scratch.found`. Returns how many rows of it were given on earlier
-    /// pages.
-    fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<u64> {
+    /// Opens the sources of the partition found, into `scratch.found`. Returns how many rows of it an earlier page has
+    /// left, if one has begun it.
+    fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<Option<u64>> {
         let decorated = &self.decorated[..];
-        let (mut filter, mut before) = (command.filter.clone(), 0);
+        let (mut filter, mut rows_left) = (command.filter.clone(), None);
         let continues = self.resumed.take().is_some_and(|resumed| resumed == decorated);
-        if let Some((left, given)) = resumed_filter(command).filter(|_| continues) {
-            (filter, before) = (left, given);
+        if let Some((left, rows)) = resumed_filter(command).filter(|_| continues) {
+            (filter, rows_left) = (left, Some(rows));
         }
         scratch.found.clear();
         let key = &mut self.key;
@@ -188,7 +188,7 @@ impl RangeSources {
             found.sources.push(AnySource::Scan(scan));
         }
         scratch.found.hide_static();
-        Ok(before)
+        Ok(rows_left)
     }
 
     /// Takes the scans back into their places, in the order in which they were lent.

@@ -15,8 +15,8 @@ pub enum Taken {
     Skipped,
     /// It is not, and nothing more of its partition will be.
     EndPartition,
-    /// Not yet: the page ends before it, whatever it has room for. What `partition_end` answers so is the partition.
-    EndPage,
+    /// It is not, and the read is complete: the sink wants nothing more.
+    EndRead,
 }
 
 /// How many dead rows and range tombstones a read may pass (`tombstone_failure_threshold`).
@@ -42,8 +42,8 @@ pub trait RowSink {
         None
     }
 
-    /// The partition is finished; `rows` of it were looked at, those of earlier pages included. Lets a sink add the
-    /// row that a static row alone makes.
+    /// The partition is finished; `rows` of it were counted, at least 1 if an earlier page has begun it. Lets a sink add
+    /// the row that a static row alone makes.
     fn partition_end(&mut self, rows: u64) -> Result<Taken>;
 
     /// The read, or this page of it, is over: rows that it gave, and dead rows and range tombstones that it passed.

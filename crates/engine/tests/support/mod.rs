@@ -271,7 +271,8 @@ pub fn rows_of(database: &Database, table: &str, key: &str) -> Vec<(i32, String)
 
 /// A place to continue from.
 pub fn resume_at(key: &str, clustering: Vec<u8>) -> Resume {
-    Resume { key: key.as_bytes().to_vec(), clustering: Some(clustering), rows: 0, rows_in_partition: 0 }
+    let key = key.as_bytes().to_vec();
+    Resume { key, clustering: Some(clustering), rows_left: u64::MAX, rows_left_in_partition: u64::MAX }
 }
 
 /// A sink that takes rows and keeps nothing.

@@ -4,6 +4,7 @@
 //! purpose; many more are invalid by chance, since clauses are drawn without looking at each other.
 
 mod alter;
+mod carried;
 mod condition;
 mod draw;
 mod index;
@@ -16,6 +17,9 @@ mod statement;
 mod terms;
 mod write;
 
+pub use carried::carried;
 pub use draw::Draw;
 pub use schema::{GeneratedTable, table};
 pub use statement::statement;
+pub use terms::Written;
+pub use write::write;

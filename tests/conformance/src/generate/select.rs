@@ -74,7 +74,7 @@ const CALLS: &[&str] = &[
 const CASTS: &[&str] =
     &["text", "int", "bigint", "tinyint", "varint", "ascii", "timestamp", "date", "decimal"];
 
-fn names(columns: &[GeneratedColumn]) -> Vec<&str> {
+pub(super) fn names(columns: &[GeneratedColumn]) -> Vec<&str> {
     columns.iter().map(|column| column.name.as_str()).collect()
 }
 
@@ -127,7 +127,7 @@ fn selector(draw: &mut Draw, table: &GeneratedTable, column: &GeneratedColumn) -
     }
 }
 
-fn token(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
+pub(super) fn token(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     let columns = names(&table.partition).join(", ");
     let operator = draw.word(&["<", "<=", ">", ">=", "="]);
     out.put(&format!(" WHERE token({columns}) {operator} "));
@@ -143,7 +143,7 @@ fn token(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     out.put(")");
 }
 
-fn filter(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
+pub(super) fn filter(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     let all = table.all();
     let values = table.values();
     let column = if values.is_empty() || draw.chance(35) { *draw.one(&all) } else { *draw.one(&values) };
@@ -178,14 +178,14 @@ fn filter(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     }
 }
 
-fn group_by(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
+pub(super) fn group_by(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     let mut columns = names(&table.partition);
     columns.extend(names(&table.clustering));
     columns.truncate(draw.between(1, columns.len()));
     out.put(&format!(" GROUP BY {}", columns.join(", ")));
 }
 
-fn order_by(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
+pub(super) fn order_by(draw: &mut Draw, table: &GeneratedTable, out: &mut Written) {
     let count = draw.between(1, table.clustering.len());
     let orders: Vec<String> = table.clustering[..count]
         .iter()

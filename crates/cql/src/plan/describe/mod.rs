@@ -10,4 +10,4 @@ mod layout;
 mod plan;
 
 pub(crate) use element::{statements_of_keyspace, statements_of_table};
-pub(crate) use plan::{DescribePlan, is_paging_state};
+pub(crate) use plan::DescribePlan;

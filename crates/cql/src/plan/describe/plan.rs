@@ -5,9 +5,11 @@ use super::element::{Element, find_index, sorted, tables, types, whole, with_ind
 use crate::analysis::Scope;
 use crate::analysis::selection::result_columns;
 use crate::backend::{Outcome, ResultColumn, ResultColumns, RowsOut};
-use crate::error::{CqlError, Result, bad_paging_state};
+use crate::error::{CqlError, Result};
 use crate::plan::Execution;
+use crate::plan::paging_state::PagingState;
 use crate::syntax::ast::{Describe, DescribeWhat, Ident, QualifiedName};
+use crate::virtual_table::RELEASE_VERSION;
 use helenus_engine::is_system_keyspace;
 use helenus_model::schema::{Keyspace, Schema};
 use helenus_model::types::CqlType;
@@ -138,7 +140,7 @@ impl DescribePlan {
                 )));
             }
         }
-        let is_full = count == page && first + count < elements.len();
+        let is_full = count == page && first.saturating_add(count) < elements.len();
         Ok(self.outcome(is_full.then(|| state(first + count, schema.version))))
     }
 
@@ -273,35 +275,45 @@ fn column(name: &str, ty: CqlType) -> ResultColumn {
     ResultColumn { keyspace: "system".into(), table: "describe".into(), name: name.into(), ty }
 }
 
-/// First byte of the paging states of DESCRIBE; then the number of rows given (8 bytes) and the schema's version (16).
-const STATE_VERSION: u8 = 0xD1;
+/// What the key of a paging state of DESCRIBE begins with; then Cassandra's version, the schema's (16 bytes) and the number of
+/// rows given (8 bytes; `DescribeStatement.getPagingState`).
+const STATE_VERSION: [u8; 2] = [0, 1];
 
 fn state(rows: usize, version: Uuid) -> Vec<u8> {
-    let mut out = vec![STATE_VERSION];
-    out.extend_from_slice(&(rows as u64).to_be_bytes());
-    out.extend_from_slice(version.as_bytes());
-    out
-}
-
-/// Whether a state was given by some DESCRIBE.
-pub(crate) fn is_paging_state(state: &[u8]) -> bool {
-    parsed(state).is_some()
-}
-
-fn parsed(state: &[u8]) -> Option<(usize, Uuid)> {
-    let (_, rest) = state.split_first().filter(|(first, _)| **first == STATE_VERSION)?;
-    let (rows, of) = rest.split_first_chunk::<8>()?;
-    let of = <[u8; 16]>::try_from(of).ok()?;
-    Some((usize::try_from(u64::from_be_bytes(*rows)).ok()?, Uuid::from_bytes(of)))
+    let mut key = STATE_VERSION.to_vec();
+    key.extend_from_slice(&(RELEASE_VERSION.len() as u16).to_be_bytes());
+    key.extend_from_slice(RELEASE_VERSION.as_bytes());
+    key.extend_from_slice(version.as_bytes());
+    key.extend_from_slice(&(rows as u64).to_be_bytes());
+    let no_limit =
+        PagingState { rows_left: u64::MAX, rows_left_in_partition: u64::MAX, ..PagingState::default() };
+    PagingState { key: Some(key), ..no_limit }.encode()
 }
 
 fn offset(state: &[u8], version: Uuid) -> Result<usize> {
-    match parsed(state) {
-        None => Err(bad_paging_state()),
-        Some((_, of)) if of != version => Err(CqlError::Invalid(
-            "The schema has changed since the previous page of the DESCRIBE statement result. Please retry the DESCRIBE statement."
-                .to_owned(),
-        )),
-        Some((rows, _)) => Ok(rows),
+    let refused = |text: &str| Err(CqlError::Invalid(text.to_owned()));
+    let key = PagingState::decode(state)?.key.unwrap_or_default();
+    let Some(rest) = key.strip_prefix(&STATE_VERSION) else { return refused("Incompatible paging state") };
+    let Some((release, rest)) = short_text(rest) else { return refused("Invalid paging state.") };
+    if release != RELEASE_VERSION.as_bytes() {
+        let release = String::from_utf8_lossy(release);
+        return refused(&format!(
+            "The server version of the paging state {release} is different from the one of the server {RELEASE_VERSION}"
+        ));
     }
+    let numbers = rest.split_first_chunk::<16>().and_then(|(of, rest)| Some((of, rest.first_chunk::<8>()?)));
+    let Some((of, rows)) = numbers else { return refused("Invalid paging state.") };
+    if *of != *version.as_bytes() {
+        return refused(
+            "The schema has changed since the previous page of the DESCRIBE statement result. Please retry the DESCRIBE statement.",
+        );
+    }
+    // Behind the last row there is nothing, however far.
+    Ok(usize::try_from(u64::from_be_bytes(*rows)).unwrap_or(usize::MAX))
+}
+
+/// A text behind its length in two bytes.
+fn short_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
 }

@@ -2,7 +2,7 @@
 
 use super::fold::Folding;
 use super::group::{GroupLimits, Grouping};
-use super::paging;
+use super::paging::{PageEnd, Rest};
 use super::prepare::SelectPlan;
 use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
@@ -11,12 +11,13 @@ use crate::analysis::restrictions::{PartitionSelection, RowSelection};
 use crate::analysis::selection::{GroupBy, Source, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::backend::{Answer, Outcome, Request, RowsOut};
-use crate::error::{CqlError, Result, bad_paging_state};
+use crate::error::{CqlError, Result};
 use crate::guardrails::Reading;
 use crate::plan::Execution;
+use crate::plan::paging_state::{PagingState, mark_at};
 use crate::super_family;
 use crate::virtual_table::{self, VirtualContext, VirtualRows};
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
+use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
 use helenus_engine::{Error as EngineError, ReadRequest, Ticket, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
@@ -73,21 +74,22 @@ impl SelectPlan {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
         }
         out.columns(&self.selection.result);
-        let resume = match (request.paging_state, &partitions) {
-            (Some(state), PartitionSelection::Read(partitions)) if !self.reads_whole() && !rows.is_empty => {
-                Some(resume(state, self.fingerprint, partitions)?)
-            }
+        let partitions = match partitions {
+            PartitionSelection::Read(partitions) if !rows.is_empty => Some(partitions),
             _ => None,
         };
+        let obeys_states = self.obeys_states(page_rows, limit);
+        let (partitions, rest) = self.rest(execution, (partitions, obeys_states), (limit, per_partition))?;
         let limits = GroupLimits {
-            all: if self.sort.is_some() { u64::MAX } else { limit },
-            per_partition,
+            rest: &rest,
+            // What is sorted is cut afterwards.
+            shown: if self.sort.is_some() { u64::MAX } else { limit },
             page: page_rows.unwrap_or(u64::MAX),
             page_bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES),
         };
         let target = match &self.nearest {
             Some(nearest) => Target::Nearest(nearest.bind(limit, bindings)?),
-            None => self.target(limits, resume.as_ref()),
+            None => self.target(limits),
         };
         let is_direct = matches!(target, Target::Answer) && filter.keeps_all_rows();
         let mut sink = SelectSink {
@@ -109,26 +111,63 @@ impl SelectPlan {
             tombstone_limit: self.tombstone_limit(execution, page_rows),
         };
         let mut end = ReadEnd::Complete;
-        if let PartitionSelection::Read(partitions) = partitions
-            && !rows.is_empty
-        {
-            let page_rows = page_rows.filter(|_| !self.reads_whole() && self.groups().is_none());
+        let mut read = None;
+        if let Some(partitions) = partitions {
             let command = self.command(partitions, rows.filter, (limit, per_partition), sink.now_s);
-            let command = ReadCommand { resume, page_rows, ..command };
+            let command = self.within(&rest, page_rows, command);
             let searches = self.restrictions.index_searches(bindings)?;
             execution.spent(Stage::Plan, began_ns);
             end = self.read(&command, &searches, execution, &mut sink)?;
+            read = Some(command.partitions);
         }
         warnings.extend(self.tombstone_warning(&sink, execution.tombstones_warn));
         let began_ns = execution.began_ns();
         let ticket = sink.ticket.take();
         let end = self.finish(sink, end, limit)?;
         execution.spent(Stage::Sink, began_ns);
-        let paging_state = match end {
-            ReadEnd::Complete => None,
-            ReadEnd::Page(at) => Some(paging::encode(&at, self.fingerprint)),
-        };
+        let state = end.zip(read).and_then(|(end, partitions)| rest.state(end, &partitions));
+        let paging_state = state.map(|state| PagingState { is_cut: !obeys_states, ..state }.encode());
         Ok(self.answer(paging_state, ticket, warnings))
+    }
+
+    /// Whether Cassandra would page, and so look at a paging state (`SelectStatement.execute`).
+    fn obeys_states(&self, page_rows: Option<u64>, limit: u64) -> bool {
+        let is_paged = page_rows.is_some_and(|rows| self.sort.is_some() || limit > rows);
+        self.selection.combines_rows() || is_paged && self.nearest.is_none()
+    }
+
+    /// What is to be read: all, or what the request's paging state leaves of it.
+    fn rest(
+        &self,
+        execution: &Execution<'_>,
+        (partitions, obeys_states): (Option<Partitions>, bool),
+        (limit, per_partition): (u64, u64),
+    ) -> Result<(Option<Partitions>, Rest)> {
+        let per_partition = if self.distinct { 1 } else { per_partition };
+        let state = execution.request.paging_state.map(PagingState::decode).transpose()?;
+        match (partitions, state.filter(|state| obeys_states || state.is_cut)) {
+            (Some(partitions), Some(state)) => {
+                let is_virtual = self.is_virtual(execution);
+                Rest::behind(state, (partitions, is_virtual), &self.table, per_partition)
+            }
+            (partitions, _) => {
+                let limit = if self.reads_whole() { u64::MAX } else { limit };
+                let rest = Rest::whole(partitions.as_ref(), (limit, per_partition));
+                Ok((partitions, rest))
+            }
+        }
+    }
+
+    /// A command for a page: groups are counted by the sink.
+    fn within(&self, rest: &Rest, page_rows: Option<u64>, command: ReadCommand) -> ReadCommand {
+        let (limits, resume) = rest.limits(&command.partitions);
+        if self.groups().is_none() {
+            let page_rows = page_rows.filter(|_| !self.reads_whole());
+            return ReadCommand { limits, resume, page_rows, ..command };
+        }
+        let Limits { rows: rows_left, per_partition: rows_left_in_partition } = command.limits;
+        let resume = resume.map(|at| Resume { rows_left, rows_left_in_partition, ..at });
+        ReadCommand { resume, ..command }
     }
 
     /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
@@ -198,10 +237,9 @@ impl SelectPlan {
     }
 
     /// Where the rows of an execution go.
-    fn target<'a>(&'a self, limits: GroupLimits, resume: Option<&Resume>) -> Target<'a> {
+    fn target<'a>(&'a self, limits: GroupLimits<'a>) -> Target<'a> {
         if let Some(by) = self.groups() {
-            let before = resume.map_or((0, None), |at| (at.rows, Some((&at.key[..], at.rows_in_partition))));
-            let mut grouping = Grouping::new(by, &self.selection, limits, before);
+            let mut grouping = Grouping::new(by, &self.selection, (limits, self.table.clustering.len()));
             grouping.kept = self.sort.as_ref().map(|sort| (Kept::default(), sort));
             return Target::Grouping(grouping);
         }
@@ -212,8 +250,8 @@ impl SelectPlan {
         }
     }
 
-    /// Writes what waited for the last row. Says where the page ends: that of groups counts groups.
-    fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<ReadEnd> {
+    /// Writes what waited for the last row. Says where the page ends: that of groups behind the last one.
+    fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<Option<PageEnd>> {
         match sink.target {
             Target::Answer => {}
             Target::Nearest(nearby) => nearby.write(sink.out),
@@ -222,21 +260,22 @@ impl SelectPlan {
             Target::Grouping(mut grouping) => {
                 // A page that ended before a group has finished the one before it.
                 grouping.finish(&self.selection, &sink.computing, sink.out)?;
-                let is_done = grouping.is_done();
-                let given = (grouping.finished, grouping.in_partition);
+                let page_end = grouping.page_end(&*sink.out);
                 if let Some((kept, sort)) = grouping.kept {
                     kept.write(sort, limit, sink.out);
                 }
-                return Ok(match end {
-                    ReadEnd::Page(at) if !is_done => {
-                        let (rows, rows_in_partition) = grouping_state(&at, given, &grouping.partition);
-                        ReadEnd::Page(Resume { rows, rows_in_partition, ..at })
-                    }
-                    _ => ReadEnd::Complete,
-                });
+                return Ok(page_end);
             }
         }
-        Ok(end)
+        Ok(match end {
+            ReadEnd::Complete => None,
+            ReadEnd::Page(at) => Some(PageEnd {
+                row: at.clustering.and_then(|position| mark_at(&position, &self.table)),
+                key: at.key,
+                rows_left: at.rows_left,
+                left_in_partition: at.rows_left_in_partition,
+            }),
+        })
     }
 
     /// How rows become groups. DISTINCT leaves one row of each partition, which is a group as it is.
@@ -392,24 +431,6 @@ fn read_error(error: EngineError, failure: Option<CqlError>, request: &Request<'
     }
 }
 
-/// How many groups were given before a page's end, and how many of them in its partition.
-fn grouping_state(at: &Resume, (finished, in_partition): (u64, u64), partition: &[u8]) -> (u64, u64) {
-    (finished, if at.key == partition { in_partition } else { 0 })
-}
-
 fn all_rows() -> Arc<ClusteringFilter> {
     Arc::new(ClusteringFilter::Slices(vec![Slice::all()]))
-}
-
-/// Where the page begins, if the state belongs to this statement and to these partitions.
-fn resume(state: &[u8], fingerprint: u64, partitions: &Partitions) -> Result<Resume> {
-    let resume = paging::decode(state, fingerprint)?;
-    let is_known = match partitions {
-        Partitions::Keys(keys) => keys.iter().any(|key| key.bytes == resume.key),
-        Partitions::Range(range) => {
-            let position = PartitionKey::new(resume.key.clone()).decorated;
-            range.start <= position && position < range.end
-        }
-    };
-    if is_known { Ok(resume) } else { Err(bad_paging_state()) }
 }

@@ -4,11 +4,14 @@
 //! a group has in common is kept as bytes: the partition's key, the first clustering values, a function's value.
 
 use super::fold::Folding;
+use super::paging::{PageEnd, Rest};
 use super::row::{Computing, RowAt};
 use super::sort::{Kept, Sort};
 use crate::analysis::selection::{GroupBy, Selection, Source};
 use crate::backend::RowsOut;
 use crate::error::Result;
+use crate::plan::paging_state::{RowMark, write_mark};
+use helenus_engine::read::left_of;
 use helenus_model::types::CqlType;
 
 /// Groups of one execution, the last of them open.
@@ -17,23 +20,29 @@ pub(super) struct Grouping<'a> {
     folding: Folding,
     /// Where finished groups go, if they wait to be sorted.
     pub(super) kept: Option<(Kept, &'a Sort)>,
+    /// Clustering columns of the table.
+    clustering_columns: usize,
     /// How many groups may be given in all, of a partition, and in this page.
-    limits: GroupLimits,
-    /// Groups finished, those of earlier pages included.
-    pub(super) finished: u64,
-    finished_in_page: u64,
-    /// Groups of the partition at hand, the open one included.
-    pub(super) in_partition: u64,
-    pub(super) partition: Vec<u8>,
+    limits: GroupLimits<'a>,
+    /// Groups finished in this page.
+    finished: u64,
+    /// The partition at hand, and groups that it may still have.
+    partition: Vec<u8>,
+    left_in_partition: u64,
+    /// The mark of the last row that was added, where pages may end; empty after a static row alone.
+    last_row: Vec<u8>,
     last: Option<Common>,
 }
 
 /// How many groups there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GroupLimits {
-    pub(super) all: u64,
-    pub(super) per_partition: u64,
+pub(super) struct GroupLimits<'a> {
+    /// In all and of each partition.
+    pub(super) rest: &'a Rest,
+    /// In this page.
     pub(super) page: u64,
+    /// Groups of the page that are shown, which the statement's limit says: a state may leave more.
+    pub(super) shown: u64,
     /// Bytes of the answer after which a page ends.
     pub(super) page_bytes: usize,
 }
@@ -67,31 +76,43 @@ pub(super) enum Grouped {
 }
 
 impl<'a> Grouping<'a> {
-    /// `resumed` is the partition that an earlier page ended in, and its groups; `finished` counts all of them.
+    /// Groups within these limits.
     pub(super) fn new(
         by: &'a GroupBy,
         selection: &Selection,
-        limits: GroupLimits,
-        (finished, resumed): (u64, Option<(&[u8], u64)>),
+        (limits, clustering_columns): (GroupLimits<'a>, usize),
     ) -> Grouping<'a> {
-        let (partition, in_partition) =
-            resumed.map_or((Vec::new(), 0), |(key, groups)| (key.to_vec(), groups));
         Grouping {
             by,
             folding: Folding::new(selection),
             kept: None,
+            clustering_columns,
             limits,
-            finished,
-            finished_in_page: 0,
-            in_partition,
-            partition,
+            finished: 0,
+            partition: Vec::new(),
+            left_in_partition: limits.rest.limit_of(&[]),
+            last_row: Vec::new(),
             last: None,
         }
     }
 
     /// Whether all groups that were asked for have been given.
-    pub(super) fn is_done(&self) -> bool {
-        self.finished >= self.limits.all
+    fn is_done(&self) -> bool {
+        self.finished >= self.limits.rest.rows_left
+    }
+
+    /// Where the page ends, if it is full. Whether anything follows is not known: a page may come that has no group.
+    pub(super) fn page_end(&self, out: &dyn RowsOut) -> Option<PageEnd> {
+        (self.finished > 0 && self.page_is_full(out)).then(|| PageEnd {
+            key: self.partition.clone(),
+            row: (!self.last_row.is_empty()).then(|| RowMark::Values(self.last_row.clone())),
+            rows_left: left_of(self.limits.rest.rows_left, self.finished),
+            left_in_partition: self.left_in_partition,
+        })
+    }
+
+    fn page_is_full(&self, out: &dyn RowsOut) -> bool {
+        self.finished >= self.limits.page || out.bytes() >= self.limits.page_bytes
     }
 
     /// Adds a row to its group.
@@ -113,25 +134,33 @@ impl<'a> Grouping<'a> {
         };
         if is_new_partition || is_next {
             self.finish(selection, computing, out)?;
-            let is_page = self.finished_in_page >= self.limits.page || out.bytes() >= self.limits.page_bytes;
-            if self.is_done() || is_page {
+            if self.is_done() || self.page_is_full(out) {
                 return Ok(Grouped::EndPage);
             }
             if is_new_partition {
                 self.partition.clear();
                 self.partition.extend_from_slice(row.key);
-                self.in_partition = 0;
+                self.left_in_partition = self.limits.rest.limit_of(row.key);
             }
-            if self.in_partition >= self.limits.per_partition {
+            if self.left_in_partition == 0 {
                 return Ok(Grouped::EndPartition);
             }
-            self.in_partition += 1;
+            self.left_in_partition = left_of(self.left_in_partition, 1);
             self.last = common;
             if let Some((kept, sort)) = &mut self.kept {
                 kept.begin_row(sort, row, scratch);
             }
         }
         self.folding.add(selection, row, computing, scratch)?;
+        if self.limits.page < u64::MAX {
+            self.last_row.clear();
+            if let Some(row) = row.row {
+                write_mark(
+                    (0..self.clustering_columns).map(|index| row.clustering(index)),
+                    &mut self.last_row,
+                );
+            }
+        }
         Ok(Grouped::Added)
     }
 
@@ -172,11 +201,11 @@ impl<'a> Grouping<'a> {
             return Ok(());
         }
         match &mut self.kept {
+            _ if self.finished >= self.limits.shown => self.folding = Folding::new(selection),
             Some((kept, _)) => self.folding.write(selection, computing, kept)?,
             None => self.folding.write(selection, computing, out)?,
         }
         self.finished += 1;
-        self.finished_in_page += 1;
         self.last = None;
         Ok(())
     }

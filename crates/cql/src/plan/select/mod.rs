@@ -19,6 +19,5 @@ mod sink;
 mod sort;
 
 pub(crate) use foresee::{Foreseen, ReadKind};
-pub(crate) use paging::is_paging_state;
 pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};
 pub(crate) use row::RowAt;

@@ -1,115 +1,174 @@
-//! The paging state: where a page ended, as it goes to the client and comes back.
+//! Where a page begins and ends: paging states made of positions of the read, and the other way round.
 //!
-//! Version (1 byte), fingerprint of the statement (8), rows given of the whole limit and of the partition (vint each),
-//! length of the key (vint) and the key, a byte that says whether a clustering follows, the clustering to the end but
-//! for a checksum (4). Clients keep states for as long as they like and send back whatever they like.
+//! What a state means, the statement says that it comes back with (`SinglePartitionPager`, `MultiPartitionPager`,
+//! `PartitionRangeQueryPager`). A read of one partition goes on behind the state's row, whatever its key. One of several
+//! keys goes on in the partition of the state's key, at its start if the state has no row, and finds nothing if that key is
+//! none of its own. One of a range goes on behind the row in the partition of that key, or behind the partition. Limits are
+//! those of the state.
 
-use crate::error::{Result, bad_paging_state};
-use helenus_engine::read::Resume;
-use helenus_model::vint;
+use crate::error::{CqlError, Result};
+use crate::plan::paging_state::{PagingState, RowMark};
+use helenus_engine::read::{KeyRange, PartitionKey, Partitions, Resume};
+use helenus_model::filter::Limits;
+use helenus_model::schema::Table;
 
-const VERSION: u8 = 1;
-const CHECKSUM_BYTES: usize = 4;
+/// Rows of a partition that are counted though nothing limits them.
+const COUNTED_MAX: u64 = i32::MAX as u64;
 
-/// FNV-1a, 64 bits.
-pub(super) fn hash(parts: &[&[u8]]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.iter());
-    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+/// The part of a statement's answer that begins with a page.
+#[derive(Debug)]
+pub(super) struct Rest {
+    /// The row behind which the first partition goes on, as an ordered position.
+    behind: Option<Vec<u8>>,
+    /// The key of the first partition, if an earlier page has ended in it or before it.
+    key: Vec<u8>,
+    /// Rows that are left of the limit. Of all limits `u64::MAX` is none.
+    pub(super) rows_left: u64,
+    /// Rows that this page may give of the first partition, and rows that the state has left of it.
+    first: (u64, u64),
+    /// The limit of every other partition.
+    per_partition: u64,
+    /// Whether the statement reads one partition by its key: its states do not name it.
+    is_single: bool,
 }
 
-/// Writes a state.
-pub(super) fn encode(resume: &Resume, fingerprint: u64) -> Vec<u8> {
-    let clustering = resume.clustering.as_deref();
-    let mut out = Vec::with_capacity(32 + resume.key.len() + clustering.map_or(0, <[u8]>::len));
-    out.push(VERSION);
-    out.extend_from_slice(&fingerprint.to_be_bytes());
-    vint::write_unsigned(resume.rows, &mut out);
-    vint::write_unsigned(resume.rows_in_partition, &mut out);
-    vint::write_unsigned(resume.key.len() as u64, &mut out);
-    out.extend_from_slice(&resume.key);
-    out.push(u8::from(clustering.is_some()));
-    out.extend_from_slice(clustering.unwrap_or_default());
-    let checksum = hash(&[&out]) as u32;
-    out.extend_from_slice(&checksum.to_be_bytes());
-    out
+/// Where a page has ended: behind a row, or behind a partition.
+#[derive(Debug)]
+pub(super) struct PageEnd {
+    /// The partition's key.
+    pub(super) key: Vec<u8>,
+    /// The row; `None`: the partition is finished.
+    pub(super) row: Option<RowMark>,
+    /// Rows that are left of the limit.
+    pub(super) rows_left: u64,
+    /// Rows that this page could still have given of the partition.
+    pub(super) left_in_partition: u64,
 }
 
-/// Reads a state.
-///
-/// # Errors
-/// It is not one that this statement gave.
-pub(super) fn decode(state: &[u8], fingerprint: u64) -> Result<Resume> {
-    parse(state, fingerprint).ok_or_else(bad_paging_state)
-}
-
-/// Whether a state was given by some SELECT.
-pub(crate) fn is_paging_state(state: &[u8]) -> bool {
-    content(state).is_some()
-}
-
-fn content(state: &[u8]) -> Option<&[u8]> {
-    let (content, checksum) = state.split_at_checked(state.len().checked_sub(CHECKSUM_BYTES)?)?;
-    let is_ours = content.first() == Some(&VERSION) && checksum == (hash(&[content]) as u32).to_be_bytes();
-    is_ours.then_some(content)
-}
-
-fn parse(state: &[u8], fingerprint: u64) -> Option<Resume> {
-    let content = content(state)?;
-    let (_, rest) = content.split_first()?;
-    let (of, mut rest) = rest.split_first_chunk::<8>()?;
-    if u64::from_be_bytes(*of) != fingerprint {
-        return None;
-    }
-    let mut number = || {
-        let (value, length) = vint::read_unsigned(rest)?;
-        rest = rest.get(length..)?;
-        Some(value)
-    };
-    let (rows, rows_in_partition) = (number()?, number()?);
-    let key_length = usize::try_from(number()?).ok()?;
-    let (key, rest) = rest.split_at_checked(key_length)?;
-    let (has_clustering, clustering) = rest.split_first()?;
-    let clustering = match has_clustering {
-        0 if clustering.is_empty() => None,
-        1 => Some(clustering.to_vec()),
-        _ => return None,
-    };
-    Some(Resume { key: key.to_vec(), clustering, rows, rows_in_partition })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn states() -> Vec<Resume> {
-        let long = vec![7; 300];
-        vec![
-            Resume { key: b"k".to_vec(), clustering: None, rows: 0, rows_in_partition: 0 },
-            Resume { key: long, clustering: Some(vec![]), rows: 1 << 40, rows_in_partition: 3 },
-            Resume { key: vec![0], clustering: Some(vec![1, 2, 3]), rows: 200, rows_in_partition: 200 },
-        ]
-    }
-
-    #[test]
-    fn a_state_comes_back_as_it_went() {
-        for state in states() {
-            assert_eq!(decode(&encode(&state, 9), 9).unwrap(), state);
+impl Rest {
+    /// The whole answer.
+    pub(super) fn whole(partitions: Option<&Partitions>, (limit, per_partition): (u64, u64)) -> Rest {
+        Rest {
+            behind: None,
+            key: Vec::new(),
+            rows_left: limit,
+            first: (per_partition, per_partition),
+            per_partition,
+            is_single: matches!(partitions, Some(Partitions::Keys(keys)) if keys.len() == 1),
         }
     }
 
-    #[test]
-    fn a_state_of_another_statement_or_damaged_anywhere_is_a_protocol_error() {
-        for state in states() {
-            let bytes = encode(&state, 9);
-            let refused = decode(&bytes, 8).unwrap_err();
-            assert!(matches!(refused, crate::CqlError::Protocol(_)));
-            assert_eq!(refused.to_string(), "Invalid value for the paging state");
-            for length in 0..bytes.len() {
-                assert!(decode(&bytes[..length], 9).is_err());
-                let mut damaged = bytes.clone();
-                damaged[length] ^= 0x10;
-                assert!(decode(&damaged, 9).is_err());
+    /// What is left behind a state, and the partitions of it; `None`: nothing is left.
+    ///
+    /// # Errors
+    /// The state's row can be none of the table; a range is asked for and the state names no partition.
+    pub(super) fn behind(
+        state: PagingState,
+        (partitions, is_virtual): (Partitions, bool),
+        table: &Table,
+        per_partition: u64,
+    ) -> Result<(Option<Partitions>, Rest)> {
+        let mut rest = Rest::whole(Some(&partitions), (state.rows_left, per_partition));
+        if state.rows_left == 0 {
+            return Ok((None, rest));
+        }
+        let (left, has_row) = (state.rows_left_in_partition, state.row.is_some());
+        let partitions = match partitions {
+            Partitions::Keys(keys) => {
+                let keys = rest_of_keys(keys, state.key.as_deref(), left == 0);
+                rest.key = keys.first().map(|key| key.bytes.clone()).unwrap_or_default();
+                (!keys.is_empty()).then_some(Partitions::Keys(keys))
+            }
+            Partitions::Range(range) => {
+                let key = state.key.ok_or_else(no_partition)?;
+                let range = rest_of_range(range, (&key, has_row && left > 0), is_virtual);
+                rest.key = key;
+                range.map(Partitions::Range)
+            }
+        };
+        if left == 0 || partitions.is_none() {
+            // The first partition that is left is one that nothing was given of.
+            return Ok((partitions, rest));
+        }
+        rest.behind = state.row.map(|row| row.position(table)).transpose()?;
+        let most = if has_row { left.min(per_partition) } else { per_partition };
+        // To know how many were given, they are counted.
+        rest.first = (if left < u64::MAX { most.min(COUNTED_MAX) } else { most }, left);
+        Ok((partitions, rest))
+    }
+
+    /// Rows that this page may give of a partition.
+    pub(super) fn limit_of(&self, key: &[u8]) -> u64 {
+        if self.key == key { self.first.0 } else { self.per_partition }
+    }
+
+    /// What the engine is to give at most, and where it begins, if not at the start.
+    pub(super) fn limits(&self, partitions: &Partitions) -> (Limits, Option<Resume>) {
+        // Of a range the key says where it begins; of keys those are read that are left.
+        let is_begun = matches!(partitions, Partitions::Range(_)) && !self.key.is_empty();
+        let resume = (self.behind.is_some() || is_begun).then(|| Resume {
+            key: self.key.clone(),
+            clustering: self.behind.clone(),
+            rows_left: self.rows_left,
+            rows_left_in_partition: self.first.0,
+        });
+        let per_partition = if resume.is_some() { self.per_partition } else { self.first.0 };
+        (Limits { rows: self.rows_left, per_partition }, resume)
+    }
+
+    /// The state of a page that ended here; `None` if that was the last one.
+    pub(super) fn state(&self, end: PageEnd, partitions: &Partitions) -> Option<PagingState> {
+        let (most, left) =
+            if self.key == end.key { self.first } else { (self.per_partition, self.per_partition) };
+        let given = most.saturating_sub(end.left_in_partition);
+        let left = if left == u64::MAX { left } else { left.saturating_sub(given) };
+        let is_finished = end.row.is_none() || left == 0;
+        let state = PagingState { rows_left: end.rows_left, ..PagingState::default() };
+        if end.rows_left == 0 {
+            return None;
+        }
+        match partitions {
+            Partitions::Keys(keys) if is_finished => {
+                let next = keys.iter().skip_while(|key| key.bytes != end.key).nth(1)?;
+                let (key, rows_left_in_partition) = (Some(next.bytes.clone()), self.per_partition);
+                Some(PagingState { key, rows_left_in_partition, ..state })
+            }
+            Partitions::Range(_) if is_finished => Some(PagingState { key: Some(end.key), ..state }),
+            Partitions::Keys(_) | Partitions::Range(_) => {
+                let key = (!self.is_single).then_some(end.key);
+                Some(PagingState { key, row: end.row, rows_left_in_partition: left, ..state })
             }
         }
     }
+}
+
+/// The keys from that of a state on, without it if it is finished.
+fn rest_of_keys(keys: Vec<PartitionKey>, at: Option<&[u8]>, is_finished: bool) -> Vec<PartitionKey> {
+    let first = match (&keys[..], at) {
+        ([_], _) => Some(0),
+        (_, None) => None,
+        (keys, Some(at)) => keys.iter().position(|key| key.bytes == at),
+    };
+    let first = first.map_or(keys.len(), |first| first + usize::from(is_finished));
+    keys.into_iter().skip(first).collect()
+}
+
+/// What is left of a range at a key, or behind it; `None`: nothing. It may begin before the range, as in Cassandra.
+fn rest_of_range(range: KeyRange, (key, is_begun): (&[u8], bool), is_virtual: bool) -> Option<KeyRange> {
+    if is_virtual {
+        // Partitions of virtual tables come in the order of their keys.
+        return Some(range);
+    }
+    let mut start = PartitionKey::new(key.to_vec()).decorated;
+    if !is_begun {
+        start.push(0);
+    }
+    (start < range.end).then_some(KeyRange { start, end: range.end })
+}
+
+fn no_partition() -> CqlError {
+    CqlError::Invalid(
+        "Invalid value for the paging state: it is of one partition, and this statement reads many; ask without a paging state"
+            .to_owned(),
+    )
 }

@@ -37,8 +37,6 @@ pub(crate) struct SelectPlan {
     pub(super) reads_statics: bool,
     /// The regular and static columns that are looked at, where they are known to have one value each; `None`: all of the table.
     pub(super) cells: Option<Arc<[ColumnId]>>,
-    /// Knows this statement among others in paging states.
-    pub(super) fingerprint: u64,
     /// The statement, for warnings.
     pub(super) text: Box<str>,
 }
@@ -114,7 +112,6 @@ impl SelectPlan {
         let cells = direct.as_ref().filter(|_| !tests_cells).map(|direct| direct.cells().collect());
         Ok(SelectPlan {
             table: table.clone(),
-            fingerprint: super::paging::hash(&[table.id.0.as_bytes(), text.as_bytes()]),
             text: text.into(),
             direct,
             cells,

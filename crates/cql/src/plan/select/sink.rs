@@ -155,7 +155,7 @@ impl SelectSink<'_> {
                 match grouping.add(self.selection, &at, &self.computing, (out, &mut self.scratch)) {
                     Ok(Grouped::Added) => Ok(()),
                     Ok(Grouped::EndPartition) => return Ok(Taken::EndPartition),
-                    Ok(Grouped::EndPage) => return Ok(Taken::EndPage),
+                    Ok(Grouped::EndPage) => return Ok(Taken::EndRead),
                     Err(error) => Err(error),
                 }
             }
