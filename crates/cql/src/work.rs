@@ -32,6 +32,14 @@ pub struct Work<'a> {
     may_block: bool,
 }
 
+/// Asks for memory that is about to be allocated for the request that this thread serves.
+///
+/// # Errors
+/// There is none in time; `WouldBlock` where the thread may not wait for it.
+pub(crate) fn room_for(bytes: usize) -> Result<()> {
+    Ok(account::grow(bytes)?)
+}
+
 /// What is nobody's request.
 pub(crate) static UNBOUNDED: Work<'static> = Work::unbounded();
 

@@ -1,6 +1,6 @@
 //! One statement drawn from the grammars, and how it is sent.
 
-use super::productions::{COLUMNS, Growth, Kind, PIECES, PLACES, ROW, SCENE};
+use super::productions::{COLUMNS, Growth, Kind, LONG_LIST, PIECES, PLACES, ROW, SCENE};
 use end_to_end::Server;
 use end_to_end::raw::{self, Raw};
 use helenus_wire::thrift::{Compression, ConsistencyLevel, Field, Method, args, begin_call, end_message};
@@ -149,6 +149,8 @@ impl Session {
     /// Makes the tables that statements name.
     pub fn make_scene(&mut self) {
         SCENE.iter().for_each(|text| self.native.run(text));
+        let elements = vec!["1"; LONG_LIST].join(",");
+        self.native.run(&format!("INSERT INTO k.long (k, l) VALUES (1, [{elements}])"));
     }
 
     /// Makes the row that the statement of a round is about: none finds what another has left.

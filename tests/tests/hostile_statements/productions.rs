@@ -30,6 +30,13 @@ pub enum Kind {
     FirstTerm,
     /// A whole statement of the first dialect.
     First,
+    /// The values of one IN, several of which make a product.
+    Values,
+    /// The digits of a number.
+    Digits,
+    /// Assignments to elements of a long list, and conditions on them.
+    Elements,
+    ElementConditions,
     /// The name of a class, as in types in quotes and in comparators of the old interface.
     Class,
 }
@@ -413,6 +420,21 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::Class, R("Int32Type(", "reversed=true", ",", ")")),
     (Kind::Class, R("", "a", "", "")),
     (Kind::Class, R("Int32Type", "(", "", "")),
+    // Products of INs, long numbers, long lists.
+    (Kind::Values, R("", "#", ",", "")),
+    (Kind::Values, R("", "1", ",", "")),
+    (Kind::Digits, R("", "7", "", "")),
+    (Kind::Digits, R("1.", "0", "", "1")),
+    (Kind::Digits, R("0.", "7", "", "")),
+    (Kind::Digits, R("-", "9", "", "")),
+    (Kind::Elements, R("", "l[#]=1", ",", "")),
+    (Kind::Elements, R("", "l[#]=null", ",", "")),
+    (Kind::Elements, R("", "l[7]=#", ",", "")),
+    (Kind::Elements, R("l=l-[", "#", ",", "]")),
+    (Kind::Elements, R("", "l=l-[#]", ",", "")),
+    (Kind::ElementConditions, R("", "l[#]!=9", " AND ", "")),
+    (Kind::ElementConditions, R("", "l!=[]", " AND ", "")),
+    (Kind::ElementConditions, R("", "l CONTAINS 1", " AND ", "")),
 ];
 
 /// The places.
@@ -501,6 +523,31 @@ pub const PLACES: &[(Kind, &str)] = &[
     (Kind::Class, "first: CREATE COLUMNFAMILY n% (KEY '@' PRIMARY KEY)"),
     (Kind::Class, "first: CREATE COLUMNFAMILY n% (KEY int PRIMARY KEY) WITH comparator='@'"),
     (Kind::Class, "first: CREATE COLUMNFAMILY n% (KEY int PRIMARY KEY, a '@') WITH default_validation='@'"),
+    (Kind::Values, "DELETE FROM k.w WHERE a IN (@) AND b IN (@) AND c IN (@)"),
+    (Kind::Values, "DELETE FROM k.w WHERE a=1 AND b=1 AND c=1 AND d IN (@) AND e IN (@) AND f IN (@)"),
+    (Kind::Values, "DELETE FROM k.w WHERE a IN (@) AND b=1 AND c=1 AND d IN (@) AND e>1"),
+    (
+        Kind::Values,
+        "UPDATE k.w SET v=1 WHERE a IN (@) AND b IN (@) AND c=1 AND d IN (@) AND e IN (@) AND f=1",
+    ),
+    (
+        Kind::Values,
+        "UPDATE k.w SET v=1 WHERE a=1 AND b=1 AND c=1 AND d IN (@) AND e IN (@) AND f IN (@) IF v=1",
+    ),
+    (Kind::Values, "BEGIN BATCH DELETE FROM k.w WHERE a IN (@) AND b IN (@) AND c IN (@); APPLY BATCH"),
+    (Kind::Values, "SELECT * FROM k.w WHERE a IN (@) AND b IN (@) AND c IN (@)"),
+    (Kind::Values, "SELECT * FROM k.w WHERE a IN (@) AND b=1 AND c=1 AND d IN (@) AND e IN (@) AND f IN (@)"),
+    (Kind::Digits, "SELECT log((decimal)@) FROM system.local"),
+    (Kind::Digits, "SELECT log10((decimal)@), exp((decimal)@) FROM system.local"),
+    (Kind::Digits, "SELECT (decimal)@ * (decimal)@ / (decimal)@ FROM system.local"),
+    (Kind::Digits, "SELECT cast((decimal)@ as double), cast((decimal)@ as text) FROM system.local"),
+    (Kind::Digits, "SELECT round((decimal)@), to_json((decimal)@) FROM system.local"),
+    (Kind::Digits, "INSERT INTO k.t (k,c,d,dec) VALUES (1,1,1,@)"),
+    (Kind::Elements, "UPDATE k.long SET @ WHERE k=1"),
+    (Kind::Elements, "UPDATE k.long SET @ WHERE k=1 IF EXISTS"),
+    (Kind::Elements, "BEGIN BATCH UPDATE k.long SET @ WHERE k=1; APPLY BATCH"),
+    (Kind::ElementConditions, "UPDATE k.long SET v=1 WHERE k=1 IF @"),
+    (Kind::ElementConditions, "DELETE v FROM k.long WHERE k=1 IF @"),
 ];
 
 /// The columns of the test's table that a place's `$` may stand for.
@@ -520,7 +567,12 @@ pub const SCENE: &[&str] = &[
     "CREATE TABLE k.a (k int PRIMARY KEY, v int)",
     "CREATE TABLE k.n (k int PRIMARY KEY, n counter)",
     "CREATE TABLE k.f (key int PRIMARY KEY, a int) WITH COMPACT STORAGE",
+    "CREATE TABLE k.w (a int, b int, c int, d int, e int, f int, v int, PRIMARY KEY ((a, b, c), d, e, f))",
+    "CREATE TABLE k.long (k int PRIMARY KEY, v int, l list<int>)",
 ];
+
+/// Elements of the list in the one row of `k.long`.
+pub const LONG_LIST: usize = 10_000;
 
 /// The row that a statement is about, whose key stands for `%`.
 pub const ROW: &str = "INSERT INTO k.t (k, c, d, i, v, l, s, m, u, fu, dec, big) VALUES (%, 1, 1, 1, 'a', [1, 2], {'a'}, \

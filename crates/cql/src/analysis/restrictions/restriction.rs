@@ -3,7 +3,7 @@
 use crate::analysis::{Bindings, Bound, Term};
 use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
-use helenus_engine::account;
+use crate::work::room_for;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
 use std::borrow::Cow;
@@ -334,7 +334,7 @@ pub(super) const PRODUCT_BYTES: usize = 64;
 /// takes, about.
 pub(crate) fn check_product((one, other): (usize, usize), bytes_each: usize, of: &str) -> Result<()> {
     match one.checked_mul(other) {
-        Some(product) if product <= PRODUCT_MAX => Ok(account::grow(product * bytes_each)?),
+        Some(product) if product <= PRODUCT_MAX => room_for(product * bytes_each),
         _ => invalid(format!(
             "The cartesian product of the IN restrictions on {of} has more than {PRODUCT_MAX} values; split the statement"
         )),
