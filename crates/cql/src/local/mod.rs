@@ -18,6 +18,7 @@ mod living;
 mod new_names;
 mod options;
 mod restore;
+mod schema_comment;
 mod schema_seal;
 mod schema_text;
 mod statements;

@@ -4,6 +4,7 @@
 //! the columns that were dropped from it, and its indexes. The keyspace is not in it.
 
 use super::backend::LocalBackend;
+use super::schema_comment::{make_runnable, name_undeclared, parts, readd};
 use super::schema_seal::{seal_schema, unseal_schema};
 use crate::analysis::{Memo, Scope};
 use crate::error::{CqlError, Result};
@@ -37,18 +38,31 @@ impl LocalBackend {
     /// What is wrong with a statement, as the server would say it; statements that do not make a schema; a text that its
     /// first line is not of.
     pub(super) fn read_schema(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
-        for statement in split_statements(unseal_schema(text)?) {
-            if is_view(statement) {
-                read.views.push(first_line(statement));
-            } else {
-                self.apply_statement(statement, read)?;
+        for (part, is_commented) in parts(unseal_schema(text)?) {
+            let before = (read.schema.clone(), read.tables.len());
+            let applied = split_statements(part).into_iter().try_for_each(|statement| {
+                if is_view(statement) {
+                    read.views.push(first_line(statement));
+                    return Ok(());
+                }
+                self.apply_statement(statement, is_commented, read)
+            });
+            match applied {
+                // Cassandra calls what is in a comment approximate: what cannot be run says nothing.
+                Err(_) if is_commented => {
+                    read.schema = before.0;
+                    read.tables.truncate(before.1);
+                }
+                applied => applied?,
             }
         }
         Ok(())
     }
 
-    fn apply_statement(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
-        let parsed = parse(text)?;
+    /// `is_commented`: it stood in a comment of Cassandra's about a compact table.
+    fn apply_statement(&self, text: &str, is_commented: bool, read: &mut ReadSchema) -> Result<()> {
+        let mut parsed = parse(text)?;
+        let undeclared = if is_commented { make_runnable(&mut parsed.kind) } else { None };
         if matches!(parsed.kind, StatementKind::Use(_)) {
             return Ok(());
         }
@@ -73,9 +87,17 @@ impl LocalBackend {
             )));
         };
         let timestamp_us = self.database().next_timestamp()?;
-        plan.apply(&parsed.kind, &mut read.schema, (self.ddl_settings(), timestamp_us), &mut Vec::new())?;
+        let apply = |schema: &mut Schema| {
+            plan.apply(&parsed.kind, schema, (self.ddl_settings(), timestamp_us), &mut Vec::new())
+        };
+        match is_commented {
+            true => readd(&mut read.schema, &parsed.kind, plan.keyspace(), apply)?,
+            false => apply(&mut read.schema)?,
+        }
         if let StatementKind::CreateTable(create) = &parsed.kind {
-            read.tables.push((plan.keyspace().to_owned(), create.name.name.as_str().to_owned()));
+            let name = create.name.name.as_str();
+            name_undeclared(&mut read.schema, (plan.keyspace(), name), undeclared);
+            read.tables.push((plan.keyspace().to_owned(), name.to_owned()));
         }
         Ok(())
     }

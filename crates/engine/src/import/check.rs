@@ -170,7 +170,8 @@ fn is_frozen(ty: &CqlType) -> bool {
 }
 
 /// Whether two types are one, whatever keyspace their user-defined types are from, and whether or not their parts are
-/// said to be frozen.
+/// said to be frozen. Cassandra writes files of a `DateType` until its next start, and of a `timestamp` from then on: their values are
+/// the same. So is their order but for times before 1970, which whoever reads the rows finds out of order.
 fn is_same(found: &CqlType, wanted: &CqlType) -> bool {
     use CqlType::{List, Map, Set, Tuple, Udt, Vector};
     match (found, wanted) {
@@ -184,7 +185,14 @@ fn is_same(found: &CqlType, wanted: &CqlType) -> bool {
                 && pairs.into_iter().all(|((name, a), (other, b))| name == other && is_same(a, b))
         }
         (Vector { element: a, dimension: d }, Vector { element: b, dimension: e }) => d == e && is_same(a, b),
-        _ => found == wanted,
+        _ => found == wanted || is_time(found) && is_time(wanted),
+    }
+}
+
+fn is_time(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Custom(class) => &**class == "org.apache.cassandra.db.marshal.DateType",
+        ty => *ty == CqlType::Timestamp,
     }
 }
 

@@ -136,3 +136,68 @@ fn what_is_not_supported_yet_says_so() {
         assert_eq!((code(&error), error.to_string().as_str()), ("2200", what), "{query}");
     }
 }
+
+/// As Cassandra 5.0.9 wrote them, but for most of their options.
+const COMMENTED: &str = r#"CREATE TYPE IF NOT EXISTS s.pair (
+    a int
+);
+
+/*
+Warning: Table s.t omitted because it has constructs not compatible with CQL (was created via legacy API).
+Approximate structure, for reference:
+(this should not be used to reproduce this schema)
+
+CREATE TABLE IF NOT EXISTS s.t (
+    column1 boolean,
+    value1 frozen<pair>,
+    "it's" text,
+    gone int static,
+    again int static,
+    PRIMARY KEY ((column1, value1))
+) WITH COMPACT STORAGE
+    AND ID = a404cf40-e9bf-11f1-8887-9b4370a46eee
+    AND CLUSTERING ORDER BY (column2 ASC)
+    AND comment = 'it''s; one';
+ALTER TABLE s.t DROP gone USING TIMESTAMP 1700000000000000;
+ALTER TABLE s.t DROP again USING TIMESTAMP 1700000000000001;
+ALTER TABLE s.t ADD again int static;
+*/
+
+CREATE INDEX IF NOT EXISTS t_again_idx ON s.t (again);
+
+/*
+Warning: Table s.u omitted because it has constructs not compatible with CQL (was created via legacy API).
+Approximate structure, for reference:
+(this should not be used to reproduce this schema)
+
+CREATE TABLE IF NOT EXISTS s.u (
+    k int,
+    c int,
+    PRIMARY KEY (k, c)
+) WITH COMPACT STORAGE
+    AND ID = a404cf40-e9bf-11f1-8887-9b4370a46eef
+    AND CLUSTERING ORDER BY (c DESC)
+    AND comment = '';
+*/
+"#;
+
+#[test]
+fn compact_tables_are_read_from_the_comments_that_cassandra_writes_of_them() {
+    let session = Session::new(3);
+    let schema = session.backend.schema_of_text(COMMENTED).unwrap();
+    let (t, u) = (schema.table("s", "t").unwrap(), schema.table("s", "u").unwrap());
+    assert!(t.is_static_compact() && t.flags.is_empty(), "{:?}", t.flags);
+    let names = |table: &helenus_model::schema::Table| {
+        table.columns().map(|column| column.name.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(t), "column1 value1 column2 again it's value");
+    assert_eq!(t.dropped.keys().map(|name| &**name).collect::<Vec<_>>(), ["again", "gone"]);
+    assert_eq!(t.options.comment, "it's; one");
+    assert!(t.indexes.contains_key("t_again_idx"));
+    assert_eq!(u.flags, ["dense"]);
+    assert!(u.clustering[0].reversed && u.columns_in_select_order().count() == 2);
+    // What none of it can be run of says nothing, and stops nothing.
+    let unknown = COMMENTED.replace("frozen<pair>", "frozen<nothing>").replace("CREATE INDEX IF", "-- CREATE INDEX IF");
+    let schema = session.backend.schema_of_text(&unknown).unwrap();
+    assert!(schema.table("s", "t").is_none() && schema.table("s", "u").is_some());
+}

@@ -3,6 +3,7 @@
 
 use super::session::Session;
 use anyhow::Result;
+use helenus_model::types::Elements;
 use std::collections::BTreeMap;
 
 /// The part of a column in its table.
@@ -106,6 +107,13 @@ fn load(session: &mut Session) -> Result<BTreeMap<String, Keyspace>> {
             keyspaces.entry(text(&row, 0)).or_default().tables.entry(text(&row, 1)).or_default().push(column);
         }
     }
+    for row in session.rows("SELECT keyspace_name, table_name, flags FROM system_schema.tables")? {
+        let found =
+            keyspaces.get_mut(&text(&row, 0)).and_then(|keyspace| keyspace.tables.get_mut(&text(&row, 1)));
+        if let Some(table) = found {
+            hide(table, row.get(2).and_then(Option::as_deref).unwrap_or_default());
+        }
+    }
     for table in keyspaces.values_mut().flat_map(|keyspace| keyspace.tables.values_mut()) {
         table.sort_by(|a, b| (a.role, a.position, &a.name).cmp(&(b.role, b.position, &b.name)));
     }
@@ -116,6 +124,21 @@ fn load(session: &mut Session) -> Result<BTreeMap<String, Keyspace>> {
         keyspaces.entry(text(&row, 0)).or_default().indexes.push(text(&row, 1));
     }
     Ok(keyspaces)
+}
+
+/// Takes out the columns that a compact table has for itself (`CompactTableMetadata.hiddenColumns`): statements do not see them.
+fn hide(table: &mut Table, flags: &[u8]) {
+    let flags: Vec<&[u8]> = Elements::of_list(flags).flatten().collect();
+    let has = |flag: &str| flags.contains(&flag.as_bytes());
+    if has("super") || has("compound") && !has("dense") {
+        return;
+    }
+    let is_static = !has("dense");
+    table.retain(|column| match column.role {
+        Role::PartitionKey | Role::Static => true,
+        Role::Clustering => !is_static,
+        Role::Regular => !is_static && column.ty != "empty",
+    });
 }
 
 fn text(row: &[Option<Vec<u8>>], at: usize) -> String {
