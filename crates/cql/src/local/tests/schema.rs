@@ -197,7 +197,8 @@ fn compact_tables_are_read_from_the_comments_that_cassandra_writes_of_them() {
     assert_eq!(u.flags, ["dense"]);
     assert!(u.clustering[0].reversed && u.columns_in_select_order().count() == 2);
     // What none of it can be run of says nothing, and stops nothing.
-    let unknown = COMMENTED.replace("frozen<pair>", "frozen<nothing>").replace("CREATE INDEX IF", "-- CREATE INDEX IF");
+    let unknown =
+        COMMENTED.replace("frozen<pair>", "frozen<nothing>").replace("CREATE INDEX IF", "-- CREATE INDEX IF");
     let schema = session.backend.schema_of_text(&unknown).unwrap();
     assert!(schema.table("s", "t").is_none() && schema.table("s", "u").is_some());
 }
