@@ -5,7 +5,9 @@ use crate::error::{CqlError, Result};
 use crate::syntax::ast::{DataType, DataTypeKind, Native, Pos, QualifiedName};
 use crate::syntax::{SyntaxError, print_type};
 use helenus_model::schema::Keyspace;
-use helenus_model::types::{CqlType, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, TypeError, UserType};
+use helenus_model::types::{
+    CqlType, ParsedClass, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, TypeError, UserType, parse_class_name,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,13 +97,20 @@ impl<'a> Resolver<'a> {
                     let text = format!("vectors may only have positive dimensions; given {dimension}");
                     return Err(CqlError::Invalid(text));
                 };
-                CqlType::Vector { element: self.resolve(element, true)?.into(), dimension }
+                CqlType::Vector { element: self.resolve(element, false)?.into(), dimension }
             }
             DataTypeKind::User(name) => self.user_type(name, frozen)?,
             DataTypeKind::Custom(class) => {
-                CqlType::from_class_name(class).map_err(|error| broken_class(class, written.pos, &error))?
+                let found = CqlType::from_class_name(class).map(|ty| ty.with_timestamps());
+                found.map_err(|error| broken_class(class, written.pos, &error))?
             }
         })
+    }
+
+    /// Whether a type that is written by its class sorts the other way round: `'ReversedType(Int32Type)'`.
+    pub(crate) fn is_reversed(written: &DataType<'_>) -> bool {
+        let DataTypeKind::Custom(class) = &written.kind else { return false };
+        matches!(parse_class_name(class), Ok(ParsedClass::Plain { reversed: true, .. }))
     }
 
     /// What may not stand inside a collection.
@@ -140,6 +149,28 @@ impl<'a> Resolver<'a> {
         let ty = if frozen { ty.freeze() } else { ty };
         self.made.borrow_mut().insert(key, ty.clone());
         Ok(ty)
+    }
+}
+
+/// Refuses classes that Cassandra does not have either. Clients' statements are asked this, and schema texts are not: a table
+/// of a node that has such a class goes through backups and imports.
+///
+/// # Errors
+/// As of wrong syntax.
+pub(crate) fn check_class(written: &DataType<'_>) -> Result<()> {
+    let each = |parts: &[&DataType<'_>]| parts.iter().try_for_each(|part| check_class(part));
+    match &written.kind {
+        DataTypeKind::List(part)
+        | DataTypeKind::Set(part)
+        | DataTypeKind::Vector(part, _)
+        | DataTypeKind::Frozen(part) => check_class(part),
+        DataTypeKind::Map(parts) => each(&[&parts.0, &parts.1]),
+        DataTypeKind::Tuple(parts) => parts.iter().try_for_each(check_class),
+        DataTypeKind::Native(_) | DataTypeKind::User(_) => Ok(()),
+        DataTypeKind::Custom(class) => {
+            let found = CqlType::from_class_name(class).and_then(|ty| ty.check_classes());
+            found.map_err(|error| broken_class(class, written.pos, &error))
+        }
     }
 }
 

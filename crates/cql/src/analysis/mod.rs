@@ -18,7 +18,7 @@ mod values;
 pub(crate) use assignment::{Operand, assignable, combine, common_type, compatible, compatible_type};
 pub use assignment::{exact_type, test_assignment};
 pub use data_type::resolve_type;
-pub(crate) use data_type::{Resolver, native_type, resolve_type_in};
+pub(crate) use data_type::{Resolver, check_class, native_type, resolve_type_in};
 pub(crate) use durations::{check_slice_type, references_duration};
 pub use json_row::JsonRow;
 pub(crate) use json_row::json_columns;

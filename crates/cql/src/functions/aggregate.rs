@@ -1,6 +1,6 @@
 //! Functions over many rows (`AggregateFcts`).
 
-use super::decimal::{Decimal, Rounding};
+use super::decimal::{Arithmetic, Decimal, Rounding};
 use crate::error::{CqlError, Result};
 use helenus_model::types::CqlType;
 use num_bigint::BigInt;
@@ -86,6 +86,8 @@ enum Sum {
     Decimal(Decimal),
     /// An average so far: each number moves it by its distance, divided and rounded, as Cassandra does.
     Average(Decimal),
+    /// Decimals whose scales are too far apart for a sum.
+    Failed(&'static str),
 }
 
 impl Fold {
@@ -147,14 +149,15 @@ impl Sum {
     fn add(&mut self, ty: &CqlType, value: &[u8], count: u64) {
         match self {
             Sum::Whole(sum) => *sum += BigInt::from_signed_bytes_be(value),
-            Sum::Decimal(sum) => *sum = sum.plus(&Decimal::from_bytes(value)),
-            Sum::Average(average) => {
-                let distance = Decimal::from_bytes(value).minus(average);
-                let count = Decimal { unscaled: BigInt::from(count), scale: 0 };
-                if let Ok(step) = distance.quotient(&count, distance.scale, Rounding::HalfEven) {
-                    *average = average.plus(&step);
-                }
-            }
+            Sum::Decimal(sum) => match sum.plus(&Decimal::from_bytes(value)) {
+                Ok(next) => *sum = next,
+                Err(problem) => *self = Sum::Failed(problem),
+            },
+            Sum::Average(average) => match moved(average, &Decimal::from_bytes(value), count) {
+                Ok(next) => *average = next,
+                Err(problem) => *self = Sum::Failed(problem),
+            },
+            Sum::Failed(_) => {}
             Sum::Real { sum, compensation, simple } => {
                 let real = match ty {
                     CqlType::Float => f64::from(f32::from_be_bytes(value.try_into().unwrap_or_default())),
@@ -178,6 +181,7 @@ impl Sum {
         match self {
             Sum::Whole(sum) => whole(ty, sum),
             Sum::Decimal(sum) | Sum::Average(sum) => Ok(sum.to_bytes()),
+            Sum::Failed(problem) => Err(failed(problem)),
             Sum::Real { sum, compensation, simple } => Ok(real(ty, Self::real(*sum, *compensation, *simple))),
         }
     }
@@ -187,11 +191,23 @@ impl Sum {
         match self {
             Sum::Whole(sum) => whole(ty, &(sum / BigInt::from(divisor))),
             Sum::Decimal(average) | Sum::Average(average) => Ok(average.to_bytes()),
+            Sum::Failed(problem) => Err(failed(problem)),
             Sum::Real { sum, compensation, simple } => {
                 Ok(real(ty, Self::real(*sum, *compensation, *simple) / divisor as f64))
             }
         }
     }
+}
+
+/// An average of `count` numbers, of which `value` is the last.
+fn moved(average: &Decimal, value: &Decimal, count: u64) -> Arithmetic<Decimal> {
+    let distance = value.minus(average)?;
+    let count = Decimal { unscaled: BigInt::from(count), scale: 0 };
+    average.plus(&distance.quotient(&count, distance.scale, Rounding::HalfEven)?)
+}
+
+fn failed(problem: &str) -> CqlError {
+    CqlError::Invalid(format!("the decimals are too far apart for one sum: {problem}"))
 }
 
 fn real(ty: &CqlType, value: f64) -> Vec<u8> {

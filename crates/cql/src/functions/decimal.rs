@@ -12,14 +12,16 @@ pub(super) struct Decimal {
     pub(super) scale: i32,
 }
 
-/// Scales further apart than this are not brought together: no sum of numbers that people write needs it.
-const SCALE_DISTANCE_MAX: u32 = 100_000;
+/// The largest power of ten that is made. Java makes them up to 10^646456993, the largest of its integers, which takes minutes.
+const POWER_MAX: u32 = 1_000_000;
+/// What Java says beyond its own largest power.
+const TOO_LARGE: &str = "BigInteger would overflow supported range";
 /// Digits that sums and products keep (`DecimalType.MAX_PRECISION`).
 const PRECISION_MAX: u64 = 10_000;
 /// Least digits behind the point, and least digits at all, of a quotient (`DecimalType.MIN_SCALE`).
-const QUOTIENT_DIGITS_MIN: i64 = 32;
+const QUOTIENT_DIGITS_MIN: i32 = 32;
 /// Most digits behind the point of a quotient (`DecimalType.MAX_SCALE`).
-const QUOTIENT_SCALE_MAX: i64 = 1000;
+const QUOTIENT_SCALE_MAX: i32 = 1000;
 
 /// What `ArithmeticException` says.
 pub(super) type Arithmetic<T> = Result<T, &'static str>;
@@ -27,6 +29,22 @@ pub(super) type Arithmetic<T> = Result<T, &'static str>;
 /// Ten to a power.
 pub(super) fn ten_to(power: u32) -> BigInt {
     BigInt::from(10).pow(power)
+}
+
+/// Ten to a power that may be too large.
+fn power_of_ten(power: u64) -> Arithmetic<BigInt> {
+    let power = u32::try_from(power).ok().filter(|power| *power <= POWER_MAX);
+    power.map(ten_to).ok_or(TOO_LARGE)
+}
+
+/// A scale that may be beyond 32 bits: of a zero it is the nearest that is not (`BigDecimal.checkScale`).
+fn checked_scale(is_zero: bool, scale: i64) -> Arithmetic<i32> {
+    i32::try_from(scale).or(match (is_zero, scale > 0) {
+        (true, true) => Ok(i32::MAX),
+        (true, false) => Ok(i32::MIN),
+        (false, true) => Err("Underflow"),
+        (false, false) => Err("Overflow"),
+    })
 }
 
 /// How a digit that is cut off counts.
@@ -75,20 +93,74 @@ impl Decimal {
     }
 
     /// Without what is behind the point.
-    pub(super) fn whole(&self) -> BigInt {
-        let power = ten_to(self.scale.unsigned_abs().min(SCALE_DISTANCE_MAX));
-        if self.scale > 0 { &self.unscaled / power } else { &self.unscaled * power }
+    pub(super) fn whole(&self) -> Arithmetic<BigInt> {
+        if self.scale <= 0 {
+            return self.at(0);
+        }
+        if i64::from(self.scale) > self.precision() as i64 {
+            return Ok(BigInt::ZERO);
+        }
+        Ok(&self.unscaled / ten_to(self.scale.unsigned_abs()))
+    }
+
+    /// The low 64 bits of that: those of 10^64 and its multiples are zeros.
+    pub(super) fn low_whole(&self) -> BigInt {
+        if self.scale <= -64 { BigInt::ZERO } else { self.whole().unwrap_or(BigInt::ZERO) }
+    }
+
+    fn is_zero(&self) -> bool {
+        self.unscaled == BigInt::ZERO
     }
 
     /// The sum, of any precision.
-    pub(super) fn plus(&self, other: &Decimal) -> Decimal {
+    pub(super) fn plus(&self, other: &Decimal) -> Arithmetic<Decimal> {
         let scale = self.scale.max(other.scale);
-        Decimal { unscaled: self.at(scale) + other.at(scale), scale }
+        Ok(Decimal { unscaled: self.at(scale)? + other.at(scale)?, scale })
     }
 
     /// The difference, of any precision.
-    pub(super) fn minus(&self, other: &Decimal) -> Decimal {
+    pub(super) fn minus(&self, other: &Decimal) -> Arithmetic<Decimal> {
         self.plus(&other.negated())
+    }
+
+    /// The sum of as many digits as results keep (`BigDecimal.add` with a `MathContext`).
+    pub(super) fn limited_sum(&self, other: &Decimal) -> Arithmetic<Decimal> {
+        if self.is_zero() || other.is_zero() {
+            return self.sum_with_zero(other);
+        }
+        let (big, small) = if self.scale < other.scale { (self, other) } else { (other, self) };
+        // Digits of the smaller number that are far behind those that are kept count as one.
+        let last_kept = i64::from(big.scale) - big.precision() as i64 + PRECISION_MAX as i64;
+        let first_of_small = i64::from(small.scale) - small.precision() as i64 + 1;
+        if big.scale != small.scale
+            && first_of_small > i64::from(big.scale) + 2
+            && first_of_small > last_kept + 2
+        {
+            let unscaled = BigInt::from(if small.unscaled.sign() == Sign::Minus { -1 } else { 1 });
+            let scale = checked_scale(false, last_kept.max(i64::from(big.scale)) + 3)?;
+            return big.plus(&Decimal { unscaled, scale })?.limited();
+        }
+        big.plus(small)?.limited()
+    }
+
+    /// The other number, with as many zeros behind it as the scale of the zero asks for and the digits allow.
+    fn sum_with_zero(&self, other: &Decimal) -> Arithmetic<Decimal> {
+        let preferred = self.scale.max(other.scale);
+        let sum = match (self.is_zero(), other.is_zero()) {
+            (true, true) => return Ok(Decimal { unscaled: BigInt::ZERO, scale: preferred }),
+            (true, false) => other.clone().limited()?,
+            _ => self.clone().limited()?,
+        };
+        let more = PRECISION_MAX as i64 - sum.precision() as i64;
+        // Java's difference wraps around, and the scale is then refused.
+        let scale = if more >= i64::from(preferred.wrapping_sub(sum.scale)) {
+            i64::from(preferred)
+        } else {
+            i64::from(sum.scale) + more
+        };
+        checked_scale(false, scale - i64::from(sum.scale))?;
+        let scale = scale as i32;
+        Ok(Decimal { unscaled: sum.at(scale)?, scale })
     }
 
     /// The number with its sign turned.
@@ -98,18 +170,18 @@ impl Decimal {
 
     /// The product, of any precision.
     pub(super) fn times(&self, other: &Decimal) -> Arithmetic<Decimal> {
-        let scale = i64::from(self.scale) + i64::from(other.scale);
-        let scale = i32::try_from(scale).map_err(|_| if scale > 0 { "Underflow" } else { "Overflow" })?;
+        let scale = checked_scale(self.is_zero(), i64::from(self.scale) + i64::from(other.scale))?;
         Ok(Decimal { unscaled: &self.unscaled * &other.unscaled, scale })
     }
 
     /// Rounded to the digits that results keep.
-    pub(super) fn limited(self) -> Decimal {
+    pub(super) fn limited(self) -> Arithmetic<Decimal> {
         if self.unscaled.bits() < PRECISION_MAX * 3 {
-            self
-        } else {
-            self.rounded(PRECISION_MAX, Rounding::HalfUp)
+            return Ok(self);
         }
+        let extra = self.precision().saturating_sub(PRECISION_MAX) as i64;
+        checked_scale(false, i64::from(self.scale) - extra)?;
+        Ok(self.rounded(PRECISION_MAX, Rounding::HalfUp))
     }
 
     /// With so many digits at most.
@@ -147,22 +219,27 @@ impl Decimal {
         if divisor.unscaled == BigInt::ZERO {
             return Err("BigInteger divide by zero");
         }
-        let first_digit = (self.precision() as i64 - i64::from(self.scale))
-            - (divisor.precision() as i64 - i64::from(divisor.scale));
-        let least = i64::from(self.scale.max(divisor.scale)).max(QUOTIENT_DIGITS_MIN - first_digit);
-        let scale = least.clamp(QUOTIENT_DIGITS_MIN, QUOTIENT_SCALE_MAX) as i32;
+        // All of it in 32 bits, which wrap around.
+        let digits_before_point = |number: &Decimal| (number.precision() as i32).wrapping_sub(number.scale);
+        let first_digit = digits_before_point(self).wrapping_sub(digits_before_point(divisor));
+        let least = self.scale.max(divisor.scale).max(QUOTIENT_DIGITS_MIN.wrapping_sub(first_digit));
+        let scale = least.max(QUOTIENT_DIGITS_MIN).min(QUOTIENT_SCALE_MAX);
         self.quotient(divisor, scale, Rounding::HalfUp).map(Decimal::stripped)
     }
 
-    /// The quotient at a scale.
+    /// The quotient at a scale (`BigDecimal.divide`): either number is brought to it, by differences of 32 bits that wrap
+    /// around, and then nothing is brought anywhere.
     pub(super) fn quotient(&self, divisor: &Decimal, scale: i32, rounding: Rounding) -> Arithmetic<Decimal> {
-        let shift = i64::from(scale) + i64::from(divisor.scale) - i64::from(self.scale);
-        let power = u32::try_from(shift.unsigned_abs()).ok().filter(|power| *power <= SCALE_DISTANCE_MAX);
-        let power = ten_to(power.ok_or("Overflow")?);
-        let unscaled = if shift >= 0 {
-            divide_rounded(&(&self.unscaled * power), &divisor.unscaled, rounding)
+        let shifted = |number: &Decimal, to: i32| -> Arithmetic<BigInt> {
+            let power = u64::try_from(to.wrapping_sub(number.scale)).unwrap_or(0);
+            Ok(&number.unscaled * power_of_ten(power)?)
+        };
+        let of_dividend = checked_scale(self.is_zero(), i64::from(scale) + i64::from(divisor.scale))?;
+        let unscaled = if of_dividend > self.scale {
+            divide_rounded(&shifted(self, of_dividend)?, &divisor.unscaled, rounding)
         } else {
-            divide_rounded(&self.unscaled, &(&divisor.unscaled * power), rounding)
+            let of_divisor = checked_scale(false, i64::from(self.scale) - i64::from(scale))?;
+            divide_rounded(&self.unscaled, &shifted(divisor, of_divisor)?, rounding)
         };
         Ok(Decimal { unscaled, scale })
     }
@@ -173,10 +250,15 @@ impl Decimal {
             let is_zero = self.unscaled == BigInt::ZERO;
             return Err(if is_zero { "Division undefined" } else { "Division by zero" });
         }
-        let common = self.scale.max(divisor.scale);
-        let (dividend, by) = (self.at(common), divisor.at(common));
-        let (quotient, rest) = (&dividend / &by, &dividend % &by);
         let preferred = i64::from(self.scale) - i64::from(divisor.scale);
+        if self.is_smaller(divisor)? {
+            let quotient_scale = preferred.clamp(i32::MIN.into(), i32::MAX.into());
+            let scale = checked_scale(true, quotient_scale + i64::from(divisor.scale))?.max(self.scale);
+            return Ok(Decimal { unscaled: self.at(scale)?, scale });
+        }
+        let common = self.scale.max(divisor.scale);
+        let (dividend, by) = (self.at(common)?, divisor.at(common)?);
+        let (quotient, rest) = (&dividend / &by, &dividend % &by);
         // The quotient's scale is the preferred one, or as near to it as its zeros allow.
         let quotient_scale = if preferred >= 0 || quotient == BigInt::ZERO {
             preferred
@@ -186,18 +268,27 @@ impl Decimal {
         let scale = (quotient_scale + i64::from(divisor.scale)).max(i64::from(self.scale));
         let scale = i32::try_from(scale).map_err(|_| "Overflow")?;
         let rest = Decimal { unscaled: rest, scale: common };
-        Ok(Decimal { unscaled: rest.rescaled(scale), scale })
+        Ok(Decimal { unscaled: rest.rescaled(scale)?, scale })
+    }
+
+    /// Whether it is nearer to zero than another number, which is not zero.
+    fn is_smaller(&self, other: &Decimal) -> Arithmetic<bool> {
+        let place = |number: &Decimal| number.precision() as i64 - i64::from(number.scale);
+        if self.is_zero() || place(self) != place(other) {
+            return Ok(self.is_zero() || place(self) < place(other));
+        }
+        let scale = self.scale.max(other.scale);
+        Ok(self.at(scale)?.magnitude() < other.at(scale)?.magnitude())
     }
 
     /// Without a fraction, a half away from zero.
-    pub(super) fn round(&self) -> Decimal {
+    pub(super) fn round(&self) -> Arithmetic<Decimal> {
         let unscaled = match u32::try_from(self.scale) {
-            Ok(scale) => {
-                divide_rounded(&self.unscaled, &ten_to(scale.min(SCALE_DISTANCE_MAX)), Rounding::HalfUp)
-            }
-            Err(_) => self.whole(),
+            Ok(scale) if u64::from(scale) > self.precision() => BigInt::ZERO,
+            Ok(scale) => divide_rounded(&self.unscaled, &ten_to(scale), Rounding::HalfUp),
+            Err(_) => self.whole()?,
         };
-        Decimal { unscaled, scale: 0 }
+        Ok(Decimal { unscaled, scale: 0 })
     }
 
     /// Without zeros at its end.
@@ -210,16 +301,19 @@ impl Decimal {
     }
 
     /// The digits at a scale that is not less than its own.
-    fn at(&self, scale: i32) -> BigInt {
-        &self.unscaled * ten_to(scale.abs_diff(self.scale).min(SCALE_DISTANCE_MAX))
+    fn at(&self, scale: i32) -> Arithmetic<BigInt> {
+        if self.is_zero() || scale == self.scale {
+            return Ok(self.unscaled.clone());
+        }
+        Ok(&self.unscaled * power_of_ten(scale.abs_diff(self.scale).into())?)
     }
 
     /// The digits at a scale that loses none.
-    fn rescaled(&self, scale: i32) -> BigInt {
+    fn rescaled(&self, scale: i32) -> Arithmetic<BigInt> {
         if scale >= self.scale {
             return self.at(scale);
         }
-        &self.unscaled / ten_to(scale.abs_diff(self.scale).min(SCALE_DISTANCE_MAX))
+        Ok(&self.unscaled / power_of_ten(scale.abs_diff(self.scale).into())?)
     }
 }
 
@@ -254,12 +348,71 @@ mod tests {
 
     #[test]
     fn results_have_the_scale_that_java_gives_them() {
-        assert_eq!(decimal("1.50").plus(&decimal("2.5")), decimal("4.00"));
+        assert_eq!(decimal("1.50").plus(&decimal("2.5")), Ok(decimal("4.00")));
+        assert_eq!(decimal("1.50").limited_sum(&decimal("2.5")), Ok(decimal("4.00")));
         assert_eq!(decimal("1.5").times(&decimal("-2.0")), Ok(decimal("-3.00")));
         assert_eq!(decimal("1").divided_by(&decimal("4")), Ok(decimal("0.25")));
         assert_eq!(decimal("7.5").remainder(&decimal("2")), Ok(decimal("1.5")));
-        assert_eq!(decimal("-2.5").round(), decimal("-3"));
+        assert_eq!(decimal("-2.5").round(), Ok(decimal("-3")));
         assert_eq!(decimal("1").remainder(&decimal("0")), Err("Division by zero"));
         assert_eq!(decimal("0.0").remainder(&decimal("0")), Err("Division undefined"));
+    }
+
+    /// What Cassandra 5.0.6 answers.
+    #[test]
+    fn extreme_scales_answer_as_java_does() {
+        let power = |scale: i32| Decimal { unscaled: 1.into(), scale };
+        let one = power(0);
+        let (huge, tiny) = (power(-i32::MAX), power(i32::MAX));
+        for (sum, scale) in [
+            (huge.limited_sum(&one), -2_147_473_648),
+            (huge.limited_sum(&tiny), -2_147_473_648),
+            (one.limited_sum(&tiny), 9_999),
+            (power(-150_000).limited_sum(&decimal("7")), -140_001),
+        ] {
+            let sum = sum.unwrap();
+            assert_eq!((sum.scale, sum.unscaled), (scale, ten_to(9_999)));
+        }
+        let zero = decimal("0.0");
+        assert_eq!(huge.limited_sum(&zero), Err("Underflow"));
+        assert_eq!(zero.limited_sum(&tiny).unwrap(), tiny);
+        // Differences that wrap around in Java.
+        assert_eq!(huge.divided_by(&one), Ok(power(32)));
+        assert_eq!(huge.divided_by(&decimal("3")), Ok(Decimal::ZERO));
+        assert_eq!(tiny.divided_by(&one), Err(TOO_LARGE));
+        assert_eq!(huge.divided_by(&tiny), Err("Underflow"));
+        assert_eq!(tiny.divided_by(&tiny), Err("Underflow"));
+        assert_eq!(power(150_000).divided_by(&Decimal { unscaled: 7.into(), scale: -3 }), Ok(Decimal::ZERO));
+        assert_eq!(power(-150_000).remainder(&decimal("7")), Ok(decimal("1")));
+        assert_eq!(tiny.remainder(&decimal("7")).unwrap(), tiny);
+        let far_zero = Decimal { unscaled: BigInt::ZERO, scale: i32::MAX };
+        assert_eq!(far_zero.times(&decimal("2.0")), Ok(far_zero.clone()));
+        assert_eq!(tiny.times(&tiny), Err("Underflow"));
+        assert_eq!(huge.times(&huge), Err("Overflow"));
+        assert_eq!(tiny.round(), Ok(Decimal::ZERO));
+        assert!(huge.round().is_err());
+    }
+
+    /// Whatever the scales are, there is an answer, and soon.
+    #[test]
+    fn no_scale_takes_long_or_panics() {
+        let mut state = 11_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let unscaled = BigInt::from((state >> 40) as i64 % 2_000 - 1_000);
+            let scale = match state >> 60 {
+                0..5 => (state >> 20) as i32 % 40,
+                5..10 => (state >> 20) as i32 % 20_000,
+                10 => i32::MAX,
+                11 => i32::MIN,
+                _ => (state >> 20) as i32,
+            };
+            Decimal { unscaled, scale }
+        };
+        for _ in 0..3_000 {
+            let (a, b) = (draw(), draw());
+            _ = (a.limited_sum(&b), a.times(&b), a.divided_by(&b), a.remainder(&b), a.plus(&b));
+            _ = (a.round(), a.low_whole(), a.stripped());
+        }
     }
 }

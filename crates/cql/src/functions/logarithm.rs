@@ -41,7 +41,7 @@ pub(super) fn exp(number: &Decimal) -> Arithmetic<Decimal> {
     if -magnitude > i64::from(places) {
         // So near to zero that 1 + x rounds to what it is rounded to.
         let one = Decimal { unscaled: BigInt::from(1), scale: 0 };
-        return Ok(one.plus(number).rounded(digits, Rounding::HalfEven));
+        return Ok(one.plus(number)?.rounded(digits, Rounding::HalfEven));
     }
     let point = Point { one: ten_to(places), places };
     let x = point.of(number);

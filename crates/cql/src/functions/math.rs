@@ -47,7 +47,7 @@ impl Math {
             Number::Big(value) => match self {
                 Math::Abs => BigInt::from(value.magnitude().clone()),
                 Math::Round => value,
-                _ => self.of_decimal(&Decimal { unscaled: value, scale: 0 })?.whole(),
+                _ => self.of_decimal(&Decimal { unscaled: value, scale: 0 })?.whole()?,
             }
             .to_signed_bytes_be(),
             Number::Decimal(value) => self.of_decimal(&value)?.to_bytes(),
@@ -100,7 +100,7 @@ impl Math {
         Ok(match self {
             Math::Abs if is_positive => value.clone(),
             Math::Abs => value.negated(),
-            Math::Round => value.round(),
+            Math::Round => value.round()?,
             Math::Exp => logarithm::exp(value)?,
             Math::Log if !is_positive => return Err("Natural log of number zero or less"),
             Math::Log => logarithm::log(value)?,

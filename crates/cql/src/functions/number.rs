@@ -63,7 +63,7 @@ impl Number {
             Number::Float(value) => *value as i64,
             Number::Double(value) => *value as i64,
             Number::Big(value) => low_bits(value),
-            Number::Decimal(value) => low_bits(&value.whole()),
+            Number::Decimal(value) => low_bits(&value.low_whole()),
         }
     }
 

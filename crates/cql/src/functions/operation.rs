@@ -111,9 +111,9 @@ fn numbers(operator: Operator, result: &CqlType, left: &Number, right: &Number) 
         CqlType::Decimal => {
             let (left, right) = (left.decimal()?, right.decimal()?);
             match operator {
-                Operator::Add => left.plus(&right).limited(),
-                Operator::Subtract => left.minus(&right).limited(),
-                Operator::Multiply => left.times(&right)?.limited(),
+                Operator::Add => left.limited_sum(&right)?,
+                Operator::Subtract => left.limited_sum(&right.negated())?,
+                Operator::Multiply => left.times(&right)?.limited()?,
                 Operator::Divide => left.divided_by(&right)?,
                 Operator::Modulo => left.remainder(&right)?,
             }

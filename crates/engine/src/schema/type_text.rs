@@ -56,7 +56,8 @@ impl Parser<'_> {
                 CqlType::Tuple(fields.into())
             }
             "vector" => {
-                let element = self.shared()?;
+                // But for what stands inside a vector, which is what it is declared.
+                let element = self.ty(false)?.into();
                 self.take(',').then_some(())?;
                 CqlType::Vector { element, dimension: self.name()?.parse().ok()? }
             }

@@ -12,13 +12,34 @@ use super::{CqlType, TYPE_DEPTH_MAX, TypeError, UserType};
 const DEPTH_MAX: usize = 2 * TYPE_DEPTH_MAX + 2;
 
 /// Classes of Cassandra that exist but have no type of their own here.
-const FOREIGN: [&str; 6] = [
-    "LexicalUUIDType",
-    "DateType",
+const FOREIGN: [&str; 4] =
+    ["LexicalUUIDType", "DateType", "PartitionerDefinedOrder", "ColumnToCollectionType"];
+
+/// Classes that Cassandra makes by a method of their own: whatever is wrong inside their parentheses, it says no more than
+/// that the definition is invalid (`TypeParser.getAbstractType`).
+const MADE: [&str; 11] = [
+    "ListType",
+    "SetType",
+    "MapType",
+    "TupleType",
+    "VectorType",
+    "UserType",
+    "FrozenType",
+    "ReversedType",
     "CompositeType",
     "DynamicCompositeType",
     "PartitionerDefinedOrder",
-    "ColumnToCollectionType",
+];
+
+/// Classes of its package that are no type by themselves.
+const ABSTRACT: [&str; 7] = [
+    "AbstractType",
+    "AbstractCompositeType",
+    "AbstractTimeUUIDType",
+    "CollectionType",
+    "NumberType",
+    "StringType",
+    "TemporalType",
 ];
 
 /// What a class name stands for.
@@ -72,7 +93,13 @@ impl<'a> Parser<'a> {
         }
         self.skip_blank();
         let parsed = match name.strip_prefix(PACKAGE).or((!name.contains('.')).then_some(name)) {
-            Some(class) => self.known(class, start)?,
+            Some(class) => match self.known(class, start) {
+                Err(cause) if MADE.contains(&class) => {
+                    let class = format!("{PACKAGE}{class}");
+                    return Err(TypeError::ClassDefinition { class, cause: cause.into() });
+                }
+                found => found?,
+            },
             None => {
                 self.skip_parameters()?;
                 plain(CqlType::Custom(self.text.get(start..self.position).unwrap_or_default().trim().into()))
@@ -127,24 +154,24 @@ impl<'a> Parser<'a> {
                     ParsedClass::Plain { ty, reversed } => (ty, reversed),
                     composite @ ParsedClass::Composite(_) => (single(composite), false),
                 };
-                // Whatever is wrong inside says no more than this (`TypeParser.getAbstractType`).
-                let types = self.types().ok().filter(|types| !types.is_empty());
-                let types = types.ok_or_else(|| {
-                    wrong("Invalid definition for comparator org.apache.cassandra.db.marshal.CompositeType.")
-                })?;
+                let types = self.types()?;
+                if types.is_empty() {
+                    return Err(wrong("CompositeType takes at least one type"));
+                }
                 return Ok(ParsedClass::Composite(types.into_iter().map(component).collect()));
             }
+            "DynamicCompositeType" => CqlType::Custom(dynamic_class_name(&self.aliases()?).into()),
             _ if FOREIGN.contains(&class) => {
-                let reversed = !class.ends_with("CompositeType") && self.reversed_parameter_or_skip()?;
-                if class.ends_with("CompositeType") {
-                    self.skip_parameters()?;
-                }
+                let reversed = self.reversed_parameter_or_skip()?;
                 let parameters = self.text.get(start..self.position).unwrap_or_default();
                 let parameters = parameters.find('(').map_or("", |open| &parameters[open..]);
                 let parameters =
                     if matches!(class, "LexicalUUIDType" | "DateType") { "" } else { parameters };
                 let name = format!("{PACKAGE}{class}{parameters}");
                 return Ok(ParsedClass::Plain { ty: CqlType::Custom(name.into()), reversed });
+            }
+            _ if ABSTRACT.contains(&class) => {
+                return Err(TypeError::AbstractClass { class: format!("{PACKAGE}{class}") });
             }
             _ => return Err(TypeError::UnknownClass { class: format!("{PACKAGE}{class}") }),
         };
@@ -167,11 +194,43 @@ impl<'a> Parser<'a> {
         Err(self.error("unexpected end of string"))
     }
 
+    /// `(a=>type, b=>type, ..)`; of an alias that comes twice the last counts.
+    fn aliases(&mut self) -> Result<Vec<Alias>, TypeError> {
+        let mut aliases: Vec<Alias> = Vec::new();
+        if !self.take(b'(') {
+            return Ok(aliases);
+        }
+        while self.skip_blank_and_comma() {
+            if self.take(b')') {
+                return Ok(in_hash_order(aliases));
+            }
+            let &[alias] = self.identifier().as_bytes() else {
+                return Err(self.error("An alias should be a single character"));
+            };
+            self.skip_blank();
+            if !(self.take(b'=') && self.take(b'>')) {
+                return Err(self.error("expecting '=>' token"));
+            }
+            self.skip_blank();
+            self.expect_identifier()?;
+            let (ty, reversed) = match self.class()? {
+                ParsedClass::Plain { ty, reversed } => (ty, reversed),
+                composite @ ParsedClass::Composite(_) => (single(composite), false),
+            };
+            match aliases.iter_mut().find(|known| known.alias == alias) {
+                Some(known) => (known.ty, known.reversed) = (ty, reversed),
+                None => aliases.push(Alias { alias, ty, reversed }),
+            }
+        }
+        Err(self.error("unexpected end of string"))
+    }
+
     /// `(type , dimension)`.
     fn vector(&mut self) -> Result<CqlType, TypeError> {
         if !self.take(b'(') {
             return Err(self.error("VectorType takes a type and a dimension"));
         }
+        // What a class name says of vectors is frozen; what CQL says is not (`VectorType.getInstance`).
         let element = single(self.class()?).freeze();
         self.skip_blank_and_comma();
         let dimension = self.identifier().parse().ok().filter(|dimension: &u32| *dimension > 0);
@@ -314,6 +373,38 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// A component's type in `DynamicCompositeType(..)`, by the character that stands for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Alias {
+    pub(super) alias: u8,
+    pub(super) ty: CqlType,
+    pub(super) reversed: bool,
+}
+
+/// The aliases of the name of a `DynamicCompositeType`; none of other names.
+pub(super) fn aliases_of(name: &str) -> Option<Vec<Alias>> {
+    let parameters = name.strip_prefix(PACKAGE)?.strip_prefix("DynamicCompositeType")?;
+    Parser { text: parameters, position: 0, depth: 0, types: 0 }.aliases().ok()
+}
+
+/// In the order of Java's `HashMap<Byte, ..>`, in which Cassandra names them.
+fn in_hash_order(mut aliases: Vec<Alias>) -> Vec<Alias> {
+    let mut buckets = 16;
+    while aliases.len() * 4 > buckets * 3 {
+        buckets *= 2;
+    }
+    aliases.sort_by_key(|one| usize::from(one.alias) % buckets);
+    aliases
+}
+
+fn dynamic_class_name(aliases: &[Alias]) -> String {
+    let names: Vec<_> = aliases
+        .iter()
+        .map(|one| format!("{}=>{}", char::from(one.alias), one.ty.class_name_ordered(one.reversed)))
+        .collect();
+    format!("{PACKAGE}DynamicCompositeType({})", names.join(","))
+}
+
 fn plain(ty: CqlType) -> ParsedClass {
     ParsedClass::Plain { ty, reversed: false }
 }
@@ -349,11 +440,35 @@ mod tests {
     }
 
     #[test]
+    fn aliases_are_named_in_the_order_of_their_hashes() {
+        let named = CqlType::from_class_name(
+            "DynamicCompositeType(s => UTF8Type, i=>ReversedType(Int32Type),s=>AsciiType)",
+        );
+        let class = format!(
+            "{PACKAGE}DynamicCompositeType(s=>{PACKAGE}AsciiType,i=>{PACKAGE}ReversedType({PACKAGE}Int32Type))"
+        );
+        assert_eq!(named, Ok(CqlType::Custom(class.as_str().into())));
+        assert_eq!(CqlType::from_class_name(&class), named);
+        // All of one bucket: as they were written.
+        let class = "DynamicCompositeType(a=>AsciiType,q=>LongType,1=>BytesType,A=>TimeUUIDType)";
+        let aliases = aliases_of(&CqlType::from_class_name(class).unwrap().class_name()).unwrap();
+        assert_eq!(aliases.iter().map(|one| one.alias).collect::<Vec<_>>(), b"aq1A");
+    }
+
+    #[test]
     fn mistakes_are_named_and_end() {
         assert_eq!(
             parse_class_name("FooType").unwrap_err().to_string(),
             "Unable to find abstract-type class 'org.apache.cassandra.db.marshal.FooType'"
         );
+        for (name, outer) in
+            [("ListType(FooType)", "ListType"), ("MapType(ListType(), Int32Type)", "MapType")]
+        {
+            assert_eq!(
+                parse_class_name(name).unwrap_err().to_string(),
+                format!("Invalid definition for comparator org.apache.cassandra.db.marshal.{outer}.")
+            );
+        }
         for name in [
             "ListType",
             "MapType(UTF8Type)",
@@ -366,6 +481,11 @@ mod tests {
             "UserType(k,61,62)",
             "UTF8Type(%)",
             "a.B(",
+            "CompositeType",
+            "DynamicCompositeType(a)",
+            "DynamicCompositeType(ab=>Int32Type)",
+            "DynamicCompositeType(a=>",
+            "AbstractType",
         ] {
             assert!(parse_class_name(name).is_err(), "{name}");
         }

@@ -70,6 +70,9 @@ pub(super) fn read_iso_date(text: &str) -> Option<(CivilDate, &str)> {
     if plus == (year_digits == 4) && sign == 1 {
         return None; // a plus sign exactly when there are more than four digits
     }
+    if sign < 0 && year == 0 {
+        return None; // Java has no year -0
+    }
     let (month, _, rest) = read_number(rest.strip_prefix('-')?, 2, 2)?;
     let (day, _, rest) = read_number(rest.strip_prefix('-')?, 2, 2)?;
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year > 999_999_999 {
@@ -178,6 +181,7 @@ mod tests {
             date("12345-01-01").unwrap_err(),
             "Unable to coerce '12345-01-01' to a formatted date (long)"
         );
+        assert!(date("-0000-01-01").is_err());
         assert_eq!(date("-1").unwrap_err(), "Unable to make unsigned int (for date) from: '-1'");
         assert_eq!(
             date("+5881580-07-12").unwrap_err(),

@@ -161,7 +161,7 @@ fn parse_parts(text: &str) -> Option<Vec<u8>> {
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !valid { None } else { text.parse().ok().filter(|value: &i64| value.abs() <= 1 << 40) }
+    if !valid { None } else { text.parse::<i32>().ok().map(i64::from) }
 }
 
 #[cfg(test)]

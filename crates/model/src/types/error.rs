@@ -190,6 +190,47 @@ pub enum TypeError {
         /// Words after it.
         after: &'static str,
     },
+    /// More components than a composite type has.
+    #[error("Too many bytes for comparator")]
+    TooManyComponents,
+    /// A composite value that ends inside a component.
+    #[error("Not enough bytes to {what}{index}")]
+    ComponentCut {
+        /// What was being read.
+        what: &'static str,
+        /// Index of the component, from 0.
+        index: usize,
+    },
+    /// A component of a dynamic composite value whose alias or class is unknown.
+    #[error("Cannot find comparator for component {index}")]
+    UnknownComponent {
+        /// Index of the component, from 0.
+        index: usize,
+    },
+    /// Bytes after the component of a composite value that is a bound.
+    #[error("Invalid bytes remaining after an end-of-component at component{index}")]
+    ComponentExtraneous {
+        /// Index of the component, from 0.
+        index: usize,
+    },
+    /// The name of a type class whose parameters are wrong.
+    #[error("Invalid definition for comparator {class}.")]
+    ClassDefinition {
+        /// The class, without parameters.
+        class: String,
+        /// What is wrong with them.
+        #[source]
+        cause: Box<TypeError>,
+    },
+    /// The name of a class that types are made of, but that is none.
+    #[error(
+        "Invalid comparator class {class}: must define a public static instance field or a public static method \
+         getInstance(TypeParser)."
+    )]
+    AbstractClass {
+        /// The class.
+        class: String,
+    },
     /// A string constant with a character outside ASCII for an `ascii` column.
     #[error(
         "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = {length}"

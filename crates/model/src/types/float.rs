@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use super::TypeError;
 use super::digits::write_padded;
+use super::java_digits::Binary;
 
 pub(super) fn compare_float(a: &[u8], b: &[u8]) -> Ordering {
     match (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
@@ -32,28 +33,14 @@ fn java_order(a: f64, b: f64) -> Ordering {
 
 pub(super) fn write_float(bytes: &[u8; 4], out: &mut String) {
     let value = f32::from_be_bytes(*bytes);
-    let mut scientific = format!("{:e}", value.abs());
-    if !scientific.contains('.') {
-        scientific =
-            two_digits(scientific, format!("{:.1e}", value.abs()), |text| text.parse() == Ok(value.abs()));
-    }
-    write_java(&scientific, value.is_sign_negative(), value.into(), out);
+    write_java(value.into(), Binary::of_float(value), out);
 }
 
 pub(super) fn write_double(bytes: &[u8; 8], out: &mut String) {
     let value = f64::from_be_bytes(*bytes);
     if !write_short(value, out) {
-        write_any(value, out);
+        write_java(value, Binary::of_double(value), out);
     }
-}
-
-fn write_any(value: f64, out: &mut String) {
-    let mut scientific = format!("{:e}", value.abs());
-    if !scientific.contains('.') {
-        scientific =
-            two_digits(scientific, format!("{:.1e}", value.abs()), |text| text.parse() == Ok(value.abs()));
-    }
-    write_java(&scientific, value.is_sign_negative(), value, out);
 }
 
 fn write_short(value: f64, out: &mut String) -> bool {
@@ -77,7 +64,7 @@ pub(super) struct Short {
 }
 
 /// Numbers of at most six digits after the point, from 10^-3 to below 10^7, which most measured ones are. They have fewer than 15
-/// digits: no other number of so few reads back as the same, so this is the shortest.
+/// digits, and no other number of so few reads back as the same; Java prints those.
 pub(super) fn short(value: f64) -> Option<Short> {
     const SCALE: f64 = 1e6;
     let magnitude = value.abs();
@@ -100,52 +87,42 @@ pub(super) fn short(value: f64) -> Option<Short> {
     Some(Short { is_negative: value < 0.0, whole: scaled / 1_000_000, fraction, digits })
 }
 
-/// Java's numbers have two digits at least. Where one would do, the nearest of two is taken: 4.9E-324, not 5.0E-324.
-fn two_digits(one: String, two: String, reads_back: impl Fn(&str) -> bool) -> String {
-    if !two.contains(".0e") && reads_back(&two) { two } else { one }
-}
-
-/// Java's form: plain from 10^-3 to below 10^7, else `d.dE±n`; always a digit after the point. `scientific` is the
-/// shortest form that reads back as the same number (Java before 19 sometimes prints a digit more).
-fn write_java(scientific: &str, negative: bool, value: f64, out: &mut String) {
+/// Java's form: plain from 10^-3 to below 10^7, else `d.dE±n`; always a digit after the point. `binary` is there unless the
+/// number is zero, infinite or none.
+fn write_java(value: f64, binary: Option<Binary>, out: &mut String) {
     if value.is_nan() {
         out.push_str("NaN");
         return;
     }
-    if negative {
+    if value.is_sign_negative() {
         out.push('-');
     }
-    if value.is_infinite() {
-        out.push_str("Infinity");
+    let Some(binary) = binary else {
+        out.push_str(if value.is_infinite() { "Infinity" } else { "0.0" });
         return;
-    }
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits_after_point = |out: &mut String, digits: &str| {
-        out.push('.');
-        out.push_str(if digits.is_empty() { "0" } else { digits });
     };
-    match exponent {
-        -3..=-1 => {
+    let found = binary.digits();
+    let digits = found.as_slice();
+    let push = |out: &mut String, digits: &[u8]| {
+        out.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
+    };
+    let point = match found.exponent {
+        -2..=0 => {
             out.push_str("0.");
-            out.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
-            out.push_str(whole);
-            out.push_str(fraction);
+            out.extend(std::iter::repeat_n('0', found.exponent.unsigned_abs() as usize));
+            push(out, digits);
+            return;
         }
-        0..=6 => {
-            let point = (exponent as usize).min(fraction.len());
-            let (before, after) = fraction.split_at(point);
-            out.push_str(whole);
-            out.push_str(before);
-            out.extend(std::iter::repeat_n('0', exponent as usize - point));
-            digits_after_point(out, after);
-        }
-        _ => {
-            out.push_str(whole);
-            digits_after_point(out, fraction);
-            _ = write!(out, "E{exponent}");
-        }
+        places @ 1..=7 => places as usize,
+        _ => 1,
+    };
+    let (before, after) = digits.split_at(point.min(digits.len()));
+    push(out, before);
+    out.extend(std::iter::repeat_n('0', point - before.len()));
+    out.push('.');
+    push(out, if after.is_empty() { &[0] } else { after });
+    if !(1..=7).contains(&found.exponent) {
+        _ = write!(out, "E{}", found.exponent - 1);
     }
 }
 
@@ -216,6 +193,13 @@ mod tests {
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
             (f64::MAX, "1.7976931348623157E308"),
+            // More digits than are needed, as JDK 17 has them.
+            (2.0e-3, "0.002"),
+            (2e23, "1.9999999999999998E23"),
+            (2.2250738585072014e-308, "2.2250738585072014E-308"),
+            (f64::from_bits(1), "4.9E-324"),
+            (2_f64.powi(-44), "5.6843418860808015E-14"),
+            (9_223_372_036_854_775_807.0, "9.223372036854776E18"),
         ];
         for (value, text) in cases {
             assert_eq!(printed(value), text);
@@ -233,7 +217,7 @@ mod tests {
             let value = sign * digits as f64 / 10_f64.powi((round / 13 % 8) as i32);
             for value in [value, f64::from_bits(value.to_bits().wrapping_add(1))] {
                 let (mut quick, mut any) = (String::new(), String::new());
-                write_any(value, &mut any);
+                write_java(value, Binary::of_double(value), &mut any);
                 if write_short(value, &mut quick) {
                     assert_eq!(quick, any);
                     short += 1;

@@ -5,7 +5,7 @@ use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 use super::literal::write_plain;
 use super::text::write_hex;
 use super::tuple::Fields;
-use super::{CqlType, TypeError, parse_text};
+use super::{CqlType, TypeError, composite, parse_text};
 
 /// Appends a value as text without quotes; bytes that are no value of the type, and values that have no other text, as
 /// hexadecimal digits.
@@ -29,6 +29,7 @@ pub fn write_text(ty: &CqlType, bytes: &[u8], out: &mut String) {
         CqlType::Custom(class) if &**class == DATE_CLASS || &**class == LEXICAL_UUID_CLASS => {
             write_plain(ty, bytes, 'T', out);
         }
+        CqlType::Custom(class) if composite::is_composite(class) => composite::write(class, bytes, out),
         CqlType::Blob
         | CqlType::Custom(_)
         | CqlType::List { .. }

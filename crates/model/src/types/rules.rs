@@ -7,7 +7,8 @@ use std::cmp::Ordering;
 
 use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 use super::{
-    CqlType, TypeError, collection, decimal, duration, float, inet, integer, text, tuple, uuid, vector,
+    CqlType, TypeError, collection, composite, decimal, duration, float, inet, integer, text, tuple, uuid,
+    vector,
 };
 
 impl CqlType {
@@ -48,6 +49,7 @@ impl CqlType {
             CqlType::Custom(class) => match &**class {
                 LEXICAL_UUID_CLASS => uuid::validate(bytes),
                 DATE_CLASS => length(bytes, &[0, 8], "Expected 8 or 0 byte long for date"),
+                class if composite::is_composite(class) => composite::validate(class, bytes),
                 _ => Ok(()),
             },
         }
@@ -81,6 +83,7 @@ impl CqlType {
             CqlType::Udt(udt) => tuple::compare(a, b, udt.fields.iter().map(|(_, ty)| ty)),
             CqlType::Vector { element, .. } => vector::compare(element, a, b),
             CqlType::Custom(class) if &**class == LEXICAL_UUID_CLASS => uuid::compare_lexical(a, b),
+            CqlType::Custom(class) if composite::is_composite(class) => composite::compare(class, a, b),
             CqlType::Custom(_) => a.cmp(b),
         }
     }
@@ -110,6 +113,7 @@ impl CqlType {
     pub fn allows_empty(&self) -> bool {
         match self {
             CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_) | CqlType::Udt(_) => true,
+            CqlType::Custom(class) if composite::is_composite(class) => true,
             _ => {
                 self.is_empty_meaningless()
                     && !matches!(self, CqlType::Custom(class) if &**class == DATE_CLASS)
@@ -142,17 +146,38 @@ impl CqlType {
         match self {
             CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Duration => true,
             CqlType::Inet | CqlType::Date | CqlType::Time => true,
-            CqlType::Custom(class) => &**class != LEXICAL_UUID_CLASS,
+            CqlType::Custom(class) => &**class != LEXICAL_UUID_CLASS && !composite::is_composite(class),
             _ => false,
         }
     }
 
     /// Whether values of the two are stored and sorted the same way: what is frozen within a value makes no difference.
     pub fn is_stored_as(&self, other: &CqlType) -> bool {
-        self.is_multi_cell() == other.is_multi_cell() && self.freeze() == other.freeze()
+        self.is_multi_cell() == other.is_multi_cell() && self.frozen_throughout() == other.frozen_throughout()
     }
 
-    /// The type with this value and all collections and user-defined types within it frozen.
+    /// Frozen with the parts of vectors.
+    fn frozen_throughout(&self) -> CqlType {
+        let shared = |ty: &CqlType| ty.frozen_throughout().into();
+        match self.freeze() {
+            CqlType::List { element, frozen } => CqlType::List { element: shared(&element), frozen },
+            CqlType::Set { element, frozen } => CqlType::Set { element: shared(&element), frozen },
+            CqlType::Map { key, value, frozen } => {
+                CqlType::Map { key: shared(&key), value: shared(&value), frozen }
+            }
+            CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::frozen_throughout).collect()),
+            CqlType::Vector { element, dimension } => {
+                CqlType::Vector { element: shared(&element), dimension }
+            }
+            CqlType::Udt(udt) => {
+                let fields = udt.fields.iter().map(|(name, ty)| (name.clone(), ty.frozen_throughout())).collect();
+                CqlType::Udt(super::UserType { fields, ..(*udt).clone() }.into())
+            }
+            other => other,
+        }
+    }
+
+    /// The type with this value and all collections and user-defined types within it frozen, but for those in vectors.
     pub fn freeze(&self) -> CqlType {
         let frozen = true;
         match self {
@@ -169,9 +194,7 @@ impl CqlType {
                 let (keyspace, name) = (udt.keyspace.clone(), udt.name.clone());
                 CqlType::Udt(super::UserType { keyspace, name, fields, frozen }.into())
             }
-            CqlType::Vector { element, dimension } => {
-                CqlType::Vector { element: element.freeze().into(), dimension: *dimension }
-            }
+            // A vector is frozen itself; its elements stay what they were declared (`CQL3Type.RawVector.freeze`).
             other => other.clone(),
         }
     }

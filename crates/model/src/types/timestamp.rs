@@ -1,13 +1,13 @@
 //! `timestamp`: milliseconds since 1970-01-01T00:00Z, an i64; the empty value is allowed and sorts first.
 //!
 //! Reads the formats of `TimestampSerializer`. Text without a zone is UTC (Cassandra takes the zone of its machine).
-//! Zones are offsets, `Z`, `UTC`, `GMT`, `UT`, and these three with an offset; names that need a database of time
-//! zones (`PST`, `Europe/Paris`) are refused.
+//! Zones are offsets, `Z`, `UTC`, `GMT`, `UT`, these three with an offset, and the names of `zone.rs`.
 
 use super::TypeError;
 use super::civil::CivilDate;
 use super::date::{is_number, read_iso_date, read_number};
 use super::digits::{pair, push, write_padded};
+use super::zone::Zone;
 
 const MS_PER_DAY: i64 = 86_400_000;
 
@@ -56,19 +56,28 @@ fn read(text: &str) -> Option<i64> {
     if let Some((date, rest)) = read_date_of_time(text)
         && let Some(rest) = rest.strip_prefix(['T', ' '])
         && let Some((of_day, rest)) = read_time_of_day(rest)
-        && let Some(offset) = read_zone(rest)
+        && let Some(place) = Place::read(rest)
     {
-        return at(date, of_day, offset);
+        return at(date, of_day, place);
     }
     let (date, zone) = read_iso_date(text)?;
-    at(date, 0, read_zone(zone)?)
+    // Dates before year 1 are read by another pattern, which knows no names.
+    let place = if date.year > 0 { Place::read(zone) } else { None };
+    at(date, 0, place.or_else(|| iso_offset(zone))?)
 }
 
-/// `date` at `of_day` milliseconds after midnight in a zone `offset` seconds east of UTC. A day beyond the end of
-/// its month is the last of the month, as Java's smart resolver has it.
-fn at(date: CivilDate, of_day: i64, offset: i64) -> Option<i64> {
+/// `date` at `of_day` milliseconds after midnight somewhere. A day beyond the end of its month is the last of the month, as
+/// Java's smart resolver has it.
+fn at(date: CivilDate, of_day: i64, place: Place) -> Option<i64> {
     let date = CivilDate { day: date.day.min(date.month_length()), ..date };
-    date.to_epoch_day()?.checked_mul(MS_PER_DAY)?.checked_add(of_day)?.checked_sub(offset * 1_000)
+    let day = date.to_epoch_day()?;
+    let offset_s = match place {
+        Place::Offset(seconds) => seconds,
+        Place::Zone(zone) => {
+            zone.offset_at(day.checked_mul(MS_PER_DAY / 1_000)?.checked_add(of_day / 1_000)?)
+        }
+    };
+    day.checked_mul(MS_PER_DAY)?.checked_add(of_day)?.checked_sub(offset_s * 1_000)
 }
 
 /// The pattern `y-M-d`: any number of digits each, a year of the era from 1 on.
@@ -100,38 +109,76 @@ fn read_time_of_day(text: &str) -> Option<(i64, &str)> {
     Some(((hour * 3_600 + minute * 60 + second) * 1_000 + ms, rest))
 }
 
-/// Seconds east of UTC: nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also the names of UTC, and seconds.
-fn read_zone(text: &str) -> Option<i64> {
-    let Some(zone) = text.strip_prefix(' ') else {
-        return if text.is_empty() { Some(0) } else { read_offset(text, false) };
-    };
-    match ["UTC", "GMT", "UT"].into_iter().find_map(|name| zone.strip_prefix(name)) {
-        Some("") => Some(0),
-        Some(offset) => read_offset(offset, true),
-        None => read_offset(zone, true),
+/// Where a time is local.
+enum Place {
+    /// Seconds east of UTC.
+    Offset(i64),
+    Zone(Zone),
+}
+
+impl Place {
+    /// Nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also a name, and seconds behind a colon: the patterns `X`, `XXX`,
+    /// ` X`, ` z` and ` zzzz`.
+    fn read(text: &str) -> Option<Place> {
+        let Some(zone) = text.strip_prefix(' ') else {
+            return if text.is_empty() {
+                Some(Place::Offset(0))
+            } else {
+                short_offset(text).or_else(|| long_offset(text, false))
+            };
+        };
+        match ["UTC", "UT", "GMT"].into_iter().find_map(|name| zone.strip_prefix(name)) {
+            Some("") => Some(Place::Offset(0)),
+            Some("0") if zone.starts_with("GMT") => Some(Place::Offset(0)),
+            Some(offset) => long_offset(offset, true),
+            None => short_offset(zone)
+                .or_else(|| long_offset(zone, true))
+                .or_else(|| Zone::named(zone).map(Place::Zone)),
+        }
     }
 }
 
-fn read_offset(text: &str, with_seconds: bool) -> Option<i64> {
+/// What may stand behind any date of ISO 8601.
+fn iso_offset(text: &str) -> Option<Place> {
+    match text {
+        "" | "Z" => Some(Place::Offset(0)),
+        offset => long_offset(offset, true),
+    }
+}
+
+/// `Z`, `+hh` or `+hhmm`.
+fn short_offset(text: &str) -> Option<Place> {
     if text == "Z" {
-        return Some(0);
+        return Some(Place::Offset(0));
     }
-    let (sign, digits) = match text.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
+    let (sign, digits) = read_sign(text)?;
     let (hours, _, rest) = read_number(digits, 2, 2)?;
-    let (mut minutes, mut seconds, mut rest) = (0, 0, rest);
-    if !rest.is_empty() {
-        (minutes, _, rest) = read_number(rest.strip_prefix(':').unwrap_or(rest), 2, 2)?;
-    }
-    if with_seconds && let Some(digits) = rest.strip_prefix(':') {
-        (seconds, _, rest) = read_number(digits, 2, 2)?;
-    }
+    let (minutes, _, rest) = if rest.is_empty() { (0, 0, rest) } else { read_number(rest, 2, 2)? };
+    offset(sign, (hours, minutes, 0), rest)
+}
+
+/// `+hh:mm`, or `+hh:mm:ss`.
+fn long_offset(text: &str, with_seconds: bool) -> Option<Place> {
+    let (sign, digits) = read_sign(text)?;
+    let (hours, _, rest) = read_number(digits, 2, 2)?;
+    let (minutes, _, rest) = read_number(rest.strip_prefix(':')?, 2, 2)?;
+    let (seconds, _, rest) = match rest.strip_prefix(':') {
+        Some(rest) if with_seconds => read_number(rest, 2, 2)?,
+        _ => (0, 0, rest),
+    };
+    offset(sign, (hours, minutes, seconds), rest)
+}
+
+fn read_sign(text: &str) -> Option<(i64, &str)> {
+    let plus = text.strip_prefix('+').map(|digits| (1, digits));
+    plus.or_else(|| text.strip_prefix('-').map(|digits| (-1, digits)))
+}
+
+fn offset(sign: i64, (hours, minutes, seconds): (i64, i64, i64), rest: &str) -> Option<Place> {
     // Java's ZoneOffset ends at 18 hours.
     let offset = hours * 3_600 + minutes * 60 + seconds;
-    (rest.is_empty() && minutes < 60 && seconds < 60 && offset <= 18 * 3_600).then_some(sign * offset)
+    let is_valid = rest.is_empty() && minutes < 60 && seconds < 60 && offset <= 18 * 3_600;
+    is_valid.then_some(Place::Offset(sign * offset))
 }
 
 #[cfg(test)]
@@ -162,6 +209,19 @@ mod tests {
             ("2011-02-03 24:00", "2011-02-04T00:00:00.000Z"),
             ("2011-02-31 10:00", "2011-02-28T10:00:00.000Z"),
             ("10000-01-01 00:00", "+10000-01-01T00:00:00.000Z"),
+            ("2011-02-03+01:30:20", "2011-02-02T22:29:40.000Z"),
+            ("2011-02-03 04:05 CET", "2011-02-03T03:05:00.000Z"),
+            ("2011-07-03 04:05 CET", "2011-07-03T02:05:00.000Z"),
+            // Summer time is not taken at its word.
+            ("2011-02-03 04:05 CEST", "2011-02-03T03:05:00.000Z"),
+            ("2011-02-03 04:05 America/New_York", "2011-02-03T09:05:00.000Z"),
+            ("2011-02-03 04:05:00.5 Pacific Standard Time", "2011-02-03T12:05:00.500Z"),
+            ("2011-02-03 Asia/Kolkata", "2011-02-02T18:30:00.000Z"),
+            // Skipped, and shown twice.
+            ("2011-03-27 02:30 CET", "2011-03-27T01:30:00.000Z"),
+            ("2011-10-30 02:30 CET", "2011-10-30T00:30:00.000Z"),
+            ("2500-07-01 00:00 CET", "2500-06-30T22:00:00.000Z"),
+            ("2011-02-03 04:05 GMT0", "2011-02-03T04:05:00.000Z"),
         ] {
             assert_eq!(printed(text).as_deref(), Ok(expected), "{text}");
         }
@@ -169,9 +229,23 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in
-            ["2011", "x", "2011-02-03 04", "2011-13-01", "2011-02-03 04:05.5", "2011-02-03 25:00", "2011-2-3"]
-        {
+        for text in [
+            "2011",
+            "x",
+            "2011-02-03 04",
+            "2011-02-03 04:05 UTC+01",
+            "2011-02-03 04:05CET",
+            "2011-02-03 04:05 cet",
+            "0000-01-01 UTC",
+            "-0001-01-01 +0100",
+            "-0000-01-01",
+            "2011-02-03 04:05 +0130:20",
+            "2011-02-03 04:05 Etc/GMT+5",
+            "2011-13-01",
+            "2011-02-03 04:05.5",
+            "2011-02-03 25:00",
+            "2011-2-3",
+        ] {
             if !is_number(text) {
                 assert_eq!(printed(text).unwrap_err(), format!("Unable to parse a date/time from '{text}'"));
             }

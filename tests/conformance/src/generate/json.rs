@@ -25,7 +25,7 @@ fn json(draw: &mut Draw, kind: &Kind) -> String {
         (0..draw.below(3)).map(|_| of(draw)).collect::<Vec<_>>().join(", ")
     };
     match kind {
-        Kind::Simple(name) => simple(name, &kind.literal(draw), draw.chance(10)),
+        Kind::Simple(name) | Kind::Class(_, name) => simple(name, &kind.literal(draw), draw.chance(10)),
         Kind::List(element, _) | Kind::Set(element, _) => {
             format!("[{}]", some(draw, &|draw| json(draw, element)))
         }

@@ -9,6 +9,8 @@ use super::Draw;
 pub enum Kind {
     /// A type without parameters, by name.
     Simple(&'static str),
+    /// The same by its class, in quotes, with its name.
+    Class(&'static str, &'static str),
     /// `list<..>`, frozen or not.
     List(Box<Kind>, bool),
     /// `set<..>`.
@@ -61,6 +63,75 @@ const SIMPLE: &[(&str, &[&str])] = &[
     ("duration", &["1d", "2h3m", "-1mo", "P1Y2M", "0s"]),
 ];
 
+/// Types by their classes.
+const CLASSES: &[(&str, &str)] = &[
+    ("'Int32Type'", "int"),
+    ("'org.apache.cassandra.db.marshal.UTF8Type'", "text"),
+    ("'LongType()'", "bigint"),
+    ("'DecimalType'", "decimal"),
+    ("'DoubleType'", "double"),
+    ("'FrozenType(FloatType)'", "float"),
+    ("'TimestampType'", "timestamp"),
+    ("'SimpleDateType'", "date"),
+    ("'UUIDType'", "uuid"),
+];
+
+/// Constants at the bounds of their types and beyond them.
+const EDGES: &[(&str, &[&str])] = &[
+    ("int", &["2147483648", "-2147483649", "1.0"]),
+    ("bigint", &["9223372036854775808", "-9223372036854775809"]),
+    ("tinyint", &["128", "-129"]),
+    ("smallint", &["32768", "-32769"]),
+    ("varint", &["-0", "1.0", "99999999999999999999999999999999999999999999"]),
+    (
+        "decimal",
+        &["1E+308", "1e309", "1e400", "1e2147483648", "1e-2147483648", "1e99999999999", "-1E-400", "NaN"],
+    ),
+    ("float", &["3.4028235e38", "3.4028236e38", "1e39", "1e-46", "1e400", "16777217", "1e99999999999"]),
+    ("double", &["1.7976931348623157e308", "1.7976931348623159e308", "5e-324", "1e-400", "-1e400", "2e23"]),
+    ("date", &["4294967295", "4294967296", "-1", "'-5877641-06-23'", "'-5877641-06-22'", "'+5881580-07-12'"]),
+    ("date", &["'-0001-01-01'", "'-0000-01-01'", "'10000-01-01'", "'2023-02-29'", "'0000-01-01'"]),
+    ("time", &["86399999999999", "86400000000000", "-1", "'24:00:00'", "'1:2'", "'1:2:3.1234567890'"]),
+    (
+        "timestamp",
+        &["9223372036854775808", "'0000-01-01'", "'0000-01-01 UTC'", "'-0001-02-03'", "'-0000-02-03'"],
+    ),
+    (
+        "timestamp",
+        &["'2011-02-31'", "'2011-02-03 24:00'", "'2011-02-03+01:30:20'", "'2011-02-03 04:05 UTC+01'"],
+    ),
+    ("duration", &["178956970y", "178956971y", "2147483648d", "P9999-99-99T99:99:99"]),
+    ("inet", &["'1.2.3'", "'256.1.1.1'", "'::ffff:1.2.3.4'"]),
+    ("timeuuid", &["123e4567-e89b-42d3-a456-426614174000"]),
+    ("ascii", &["'é'"]),
+    ("boolean", &["1"]),
+    ("blob", &["0x0"]),
+];
+
+/// Names of time zones: ids, short names and long ones, and some that are none.
+const ZONES: &[&str] = &[
+    "UTC",
+    "Z",
+    "GMT+02:00",
+    "CET",
+    "CEST",
+    "PST",
+    "EST5EDT",
+    "America/New_York",
+    "Europe/Paris",
+    "Asia/Kathmandu",
+    "Etc/UTC",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "Pacific Standard Time",
+    "Central European Summer Time",
+    "+01:30:20",
+    "-0830",
+    "cet",
+    "Nowhere/Town",
+    "UTC+1",
+];
+
 /// What is added to counters.
 const COUNTED: &[&str] = &["0", "1", "-1", "2", "1000", "9223372036854775807"];
 
@@ -74,7 +145,7 @@ impl fmt::Display for Kind {
             f.write_str("frozen<")?;
         }
         match self {
-            Kind::Simple(name) => f.write_str(name)?,
+            Kind::Simple(name) | Kind::Class(name, _) => f.write_str(name)?,
             Kind::List(element, _) => write!(f, "list<{element}>")?,
             Kind::Set(element, _) => write!(f, "set<{element}>")?,
             Kind::Map(key, value, _) => write!(f, "map<{key}, {value}>")?,
@@ -92,6 +163,10 @@ impl fmt::Display for Kind {
 impl Kind {
     /// A type without parameters; int and text come often.
     pub fn simple(draw: &mut Draw) -> Kind {
+        if draw.chance(3) {
+            let (class, name) = *draw.one(CLASSES);
+            return Kind::Class(class, name);
+        }
         let kinds = if draw.chance(50) { &SIMPLE[..2] } else { SIMPLE };
         Kind::Simple(draw.one(kinds).0)
     }
@@ -140,7 +215,13 @@ impl Kind {
             2 => Kind::Map(Box::new(inner(draw)), Box::new(inner(draw)), true),
             3 => Kind::Tuple((0..draw.between(1, 3)).map(|_| inner(draw)).collect()),
             _ => {
-                Kind::Vector(Box::new(Kind::Simple(draw.word(&["float", "int", "text"]))), draw.between(1, 3))
+                // What stands in a vector is frozen or not as it says, which its class shows.
+                let element = match draw.below(6) {
+                    0 => Kind::List(Box::new(Kind::of_set(draw)), draw.chance(50)),
+                    1 => Kind::Set(Box::new(Kind::of_set(draw)), draw.chance(50)),
+                    _ => Kind::Simple(draw.word(&["float", "int", "text"])),
+                };
+                Kind::Vector(Box::new(element), draw.between(1, 3))
             }
         }
     }
@@ -170,7 +251,12 @@ impl Kind {
         };
         match self {
             Kind::Simple("counter") => draw.word(COUNTED).to_owned(),
-            Kind::Simple(name) => {
+            Kind::Simple(name) | Kind::Class(_, name) => {
+                if draw.chance(3)
+                    && let Some(edge) = edge(draw, name)
+                {
+                    return edge;
+                }
                 let found = SIMPLE.iter().find(|(simple, _)| simple == name);
                 (*draw.one(found.map_or(&["null"], |(_, literals)| literals))).to_owned()
             }
@@ -210,5 +296,26 @@ impl Kind {
 
     fn literal_or_null(&self, draw: &mut Draw) -> String {
         if draw.chance(10) { "null".to_owned() } else { self.literal(draw) }
+    }
+}
+
+/// A constant at a bound of a type or beyond it, or one that is drawn digit by digit.
+fn edge(draw: &mut Draw, name: &str) -> Option<String> {
+    let edges: Vec<&str> =
+        EDGES.iter().filter(|(of, _)| *of == name).flat_map(|(_, edges)| edges.iter().copied()).collect();
+    match name {
+        "float" | "double" | "decimal" if draw.chance(60) => {
+            let (whole, fraction) = (draw.between(1, 9), draw.below(1_000_000_000));
+            // The last digit is none that other spellings could leave out.
+            let exponent = draw.below(80) as i32 - 40;
+            Some(format!("{whole}.{fraction:09}{}{}E{exponent}", draw.below(10_000_000), draw.between(1, 9)))
+        }
+        "timestamp" if draw.chance(60) => {
+            let (year, month, day) = (draw.between(1850, 2100), draw.between(1, 12), draw.between(1, 31));
+            let (hour, minute) = (draw.below(24), draw.below(60));
+            Some(format!("'{year}-{month:02}-{day:02} {hour:02}:{minute:02} {}'", draw.one(ZONES)))
+        }
+        _ if edges.is_empty() => None,
+        _ => Some((*draw.one(&edges)).to_owned()),
     }
 }

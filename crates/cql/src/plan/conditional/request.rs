@@ -34,6 +34,8 @@ pub(crate) struct CasRequest<'a> {
     pub(super) key: Vec<u8>,
     pub(super) is_batch: bool,
     pub(super) shown: Shown<'a>,
+    /// All conditions on columns.
+    pub(super) asked: Vec<&'a Condition>,
     /// Whether regular columns are looked at, and static ones: all of them, or those that conditions are about.
     pub(super) updates_regulars: bool,
     pub(super) updates_statics: bool,
@@ -105,7 +107,7 @@ impl<'a> CasRequest<'a> {
     /// What is wrong with the values; statements that do not go together.
     pub(crate) fn new(statements: &[Statement<'a>], is_batch: bool) -> Result<CasRequest<'a>> {
         let mut request: Option<CasRequest<'a>> = None;
-        let mut shown = Some(Vec::new());
+        let mut shows_all = false;
         for Statement { plan, bindings } in statements {
             let key = plan.conditional_partition(bindings, is_batch)?;
             let request = match &mut request {
@@ -137,16 +139,15 @@ impl<'a> CasRequest<'a> {
                 }
             }
             match &plan.conditions {
-                Conditions::Columns(conditions) => {
-                    shown.iter_mut().for_each(|shown| shown.extend(conditions))
-                }
-                _ => shown = None,
+                Conditions::Columns(conditions) => request.asked.extend(conditions),
+                _ => shows_all = true,
             }
         }
         let Some(mut request) = request else {
             return invalid("a batch without statements has no conditions");
         };
-        if let Some(mut conditions) = shown {
+        if !shows_all {
+            let mut conditions = request.asked.clone();
             let mut seen = Vec::new();
             conditions.retain(|condition: &&Condition| {
                 let is_new = !seen.contains(&condition.column.id);
@@ -164,6 +165,7 @@ impl<'a> CasRequest<'a> {
             key,
             is_batch,
             shown: Shown::All,
+            asked: Vec::new(),
             updates_regulars: false,
             updates_statics: false,
             static_condition: None,

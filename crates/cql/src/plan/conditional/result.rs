@@ -65,10 +65,8 @@ impl CasRequest<'_> {
 
     /// Whether Cassandra reads the column for these conditions (`CQL3CasRequest.columnsToRead`).
     fn is_read(&self, column: &Column) -> bool {
-        let is_asked = || match &self.shown {
-            Shown::All => false,
-            Shown::Conditions(conditions) => conditions.iter().any(|one| one.column.id == column.id),
-        };
+        // Those of conditions are read in a batch with IF EXISTS too, which shows all columns.
+        let is_asked = || self.asked.iter().any(|one| one.column.id == column.id);
         match column.kind {
             ColumnKind::PartitionKey | ColumnKind::Clustering => true,
             ColumnKind::Static => self.updates_statics || is_asked(),

@@ -6,7 +6,7 @@
 use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
 use super::{alter_table, create_table, index, keyspace, user_type};
-use crate::analysis::Scope;
+use crate::analysis::{Scope, check_class};
 use crate::error::{CqlError, Result};
 use crate::guardrails::Guarded;
 use crate::syntax::ast::{QualifiedName, StatementKind};
@@ -48,6 +48,25 @@ pub(crate) struct DdlPlan {
     event: SchemaChange,
     /// The permission it needs.
     pub(crate) permission: ast::Permission,
+}
+
+/// Refuses type classes that are none (`check_class`).
+fn check_classes(statement: &StatementKind<'_>) -> Result<()> {
+    use ast::{TableChange, TypeChange};
+    let types: Vec<&ast::DataType<'_>> = match statement {
+        StatementKind::CreateTable(create) => create.columns.iter().map(|def| &def.data_type).collect(),
+        StatementKind::AlterTable(alter) => match &alter.change {
+            TableChange::Add { columns, .. } => columns.iter().map(|def| &def.data_type).collect(),
+            _ => return Ok(()),
+        },
+        StatementKind::CreateType(create) => create.fields.iter().map(|(_, ty)| ty).collect(),
+        StatementKind::AlterType(alter) => match &alter.change {
+            TypeChange::Add { data_type, .. } => vec![data_type],
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    types.into_iter().try_for_each(check_class)
 }
 
 /// A change of the schema that CQL has no words for; with the timestamp that the change is written at.
@@ -134,6 +153,7 @@ impl DdlPlan {
     ) -> Result<DdlOutcome> {
         let mut statement =
             parse_within(&self.text, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
+        check_classes(&statement.kind)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());

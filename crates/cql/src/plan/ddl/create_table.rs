@@ -360,9 +360,11 @@ impl Builder<'_> {
         let order = self.statement.options.clustering_order.iter();
         let descending: HashSet<&str> =
             order.filter(|(_, descends)| *descends).map(|(column, _)| column.as_str()).collect();
+        let by_class = self.statement.columns.iter().filter(|def| Resolver::is_reversed(&def.data_type));
+        let by_class: HashSet<&str> = by_class.map(|def| def.name.as_str()).collect();
         for (position, name) in key.clustering.iter().map(Ident::as_str).enumerate() {
             if let Some(ty) = types.remove(name) {
-                let descends = descending.contains(name);
+                let descends = descending.contains(name) || by_class.contains(name);
                 let found = column(name, ColumnKind::Clustering, position, ty);
                 table.clustering.push(Column { reversed: descends, ..found });
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::super::ast::{ArithmeticOperator, FunctionCall, Literal, LiteralKind, Pos, Term};
 use super::super::error::Parsed;
-use super::super::token::Kind;
+use super::super::token::{Kind, Token};
 use super::cursor::Parser;
 use super::follow;
 
@@ -286,8 +286,19 @@ impl<'a> Parser<'a, '_> {
             Kind::NegativeInfinity => (LiteralKind::Float, Cow::Borrowed("-Infinity")),
             _ => return Err(self.no_viable()),
         };
+        if token.kind == Kind::FloatNumber {
+            self.check_float(token)?;
+        }
         self.advance()?;
         Ok(Literal { kind, text, pos: Pos(token.start) })
+    }
+
+    #[inline(never)]
+    fn check_float(&self, token: Token) -> Parsed<()> {
+        let Some(problem) = beyond_numbers(self.raw(token)) else { return Ok(()) };
+        let statement = self.text();
+        let reason = format!("NumberFormatException {problem}");
+        Err(self.rule(Pos(token.start), format!("Failed parsing statement: [{statement}] reason: {reason}")))
     }
 
     /// `intValue`: an integer or a marker.
@@ -306,4 +317,23 @@ impl<'a> Parser<'a, '_> {
         }
         self.constant()
     }
+}
+
+/// Why Cassandra has no number for digits with a fraction or an exponent: it makes each such constant a `BigDecimal` and a double
+/// while it parses, whatever type it is for, and neither may be beyond its range.
+fn beyond_numbers(text: &str) -> Option<&'static str> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let digits = exponent.trim_start_matches(['-', '+']).trim_start_matches('0');
+    if digits.len() > 10 {
+        return Some("Too many nonzero exponent digits.");
+    }
+    let Ok(exponent) = exponent.parse::<i32>() else { return Some("Exponent overflow.") };
+    let places = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    if i32::try_from(places as i64 - i64::from(exponent)).is_err() {
+        return Some("Scale out of range.");
+    }
+    let is_endless = text.parse::<f64>().is_ok_and(f64::is_infinite);
+    is_endless.then_some(
+        "Character I is neither a decimal digit number, decimal point, nor \"e\" notation exponential mark.",
+    )
 }

@@ -91,6 +91,10 @@ impl<'a> Parser<'a, '_> {
             }
             _ => {
                 let inner = self.angle()?;
+                // A vector is frozen as it is, and what it holds stays what it says (`CQL3Type.RawVector.freeze`).
+                if let DataTypeKind::Vector(..) = inner.kind {
+                    return Ok(inner.kind);
+                }
                 if let DataTypeKind::Native(_) | DataTypeKind::Custom(_) = inner.kind {
                     let of = type_in_words(&inner);
                     let message = format!(

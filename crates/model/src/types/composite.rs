@@ -1,0 +1,440 @@
+//! `CompositeType(..)` and `DynamicCompositeType(..)` as types of columns: several values in one, by their class names.
+//!
+//! A component is two bytes of length, the value and an end byte, which is 0 but for bounds of old queries (1 and -1). Before
+//! each component of a dynamic one stands its type: two bytes, of which the first bit says that the second is an alias,
+//! otherwise the length of a class name. Two bytes 0xFFFF before the first component of the other kind mark the static row
+//! of a compact table (`AbstractCompositeType`, `CompositeType`, `DynamicCompositeType`).
+
+use std::cmp::Ordering;
+
+use super::class_name::PACKAGE;
+use super::class_parser::{Alias, aliases_of};
+use super::{CqlType, ParsedClass, TypeError, parse_class_name, parse_text, write_text};
+
+/// Two bytes ahead of the components.
+const STATIC: [u8; 2] = [0xFF, 0xFF];
+/// First bit of a header that names an alias.
+const IS_ALIAS: u16 = 0x8000;
+
+/// The types of components, by their places or as each component says.
+enum Composite {
+    Fixed(Vec<(CqlType, bool)>),
+    Dynamic(Vec<Alias>),
+}
+
+/// A component as it stands in a value.
+struct Component<'a> {
+    ty: CqlType,
+    reversed: bool,
+    /// What stands before the component: an alias or a class name.
+    header: &'a [u8],
+    value: &'a [u8],
+    end: i8,
+}
+
+/// Whether a class is one of the two.
+pub(super) fn is_composite(class: &str) -> bool {
+    let name = class.strip_prefix(PACKAGE).unwrap_or_default();
+    name.starts_with("CompositeType(") || name.starts_with("DynamicCompositeType(")
+}
+
+impl Composite {
+    fn of(class: &str) -> Option<Composite> {
+        if let Some(aliases) = aliases_of(class) {
+            return Some(Composite::Dynamic(aliases));
+        }
+        match parse_class_name(class) {
+            Ok(ParsedClass::Composite(types)) => Some(Composite::Fixed(types)),
+            _ => None,
+        }
+    }
+
+    /// The type at a place, or of an alias or class name.
+    fn component(&self, index: usize, name: &str) -> Result<(CqlType, bool), TypeError> {
+        match self {
+            Composite::Fixed(types) => types.get(index).cloned().ok_or(TypeError::TooManyComponents),
+            Composite::Dynamic(aliases) => match aliases.iter().find(|one| [one.alias] == *name.as_bytes()) {
+                Some(found) => Ok((found.ty.clone(), found.reversed)),
+                None => Ok(match parse_class_name(name)? {
+                    ParsedClass::Plain { ty, reversed } => (ty, reversed),
+                    ParsedClass::Composite(_) => (CqlType::from_class_name(name)?, false),
+                }),
+            },
+        }
+    }
+
+    /// Takes the component at the front of `rest` off it.
+    fn take<'a>(&self, index: usize, rest: &mut &'a [u8]) -> Result<Component<'a>, TypeError> {
+        let mut header: &[u8] = &[];
+        let (ty, reversed) = match self {
+            Composite::Fixed(_) => self.component(index, "")?,
+            Composite::Dynamic(_) => {
+                let cut = |what| TypeError::ComponentCut { what, index };
+                let bytes =
+                    *rest.first_chunk::<2>().ok_or(cut("header of the comparator part of component "))?;
+                let named = u16::from_be_bytes(bytes);
+                let length = if named & IS_ALIAS != 0 { 0 } else { usize::from(named) };
+                let whole = rest.split_at_checked(2 + length);
+                (header, *rest) = whole.ok_or(cut("read comparator name of component "))?;
+                let unknown = || TypeError::UnknownComponent { index };
+                let name = match header.get(2..).unwrap_or_default() {
+                    // Only an alias that is there is one.
+                    [] if named & IS_ALIAS != 0 => char::from(named as u8).to_string(),
+                    name => String::from_utf8(name.to_vec()).map_err(|_| unknown())?,
+                };
+                if header.len() == 2 && named & IS_ALIAS != 0 && !self.has_alias(named as u8) {
+                    return Err(unknown());
+                }
+                self.component(index, &name).map_err(|_| unknown())?
+            }
+        };
+        let cut = |what| TypeError::ComponentCut { what, index };
+        let length = *rest.first_chunk::<2>().ok_or(cut("read value size of component "))?;
+        let length = usize::from(u16::from_be_bytes(length));
+        let value = rest.get(2..2 + length).ok_or(cut("read value of component "))?;
+        let end = *rest.get(2 + length).ok_or(cut("read the end-of-component byte of component"))? as i8;
+        *rest = rest.get(3 + length..).unwrap_or_default();
+        Ok(Component { ty, reversed, header, value, end })
+    }
+
+    fn has_alias(&self, alias: u8) -> bool {
+        matches!(self, Composite::Dynamic(aliases) if aliases.iter().any(|one| one.alias == alias))
+    }
+
+    /// What comes before the components, and they.
+    fn start<'a>(&self, bytes: &'a [u8]) -> (bool, &'a [u8]) {
+        match (self, bytes.strip_prefix(&STATIC)) {
+            (Composite::Fixed(_), Some(rest)) => (true, rest),
+            _ => (false, bytes),
+        }
+    }
+}
+
+/// Checks a value of the class; any bytes are one of a class that is no composite.
+pub(super) fn validate(class: &str, bytes: &[u8]) -> Result<(), TypeError> {
+    let Some(composite) = Composite::of(class) else { return Ok(()) };
+    let (_, mut rest) = composite.start(bytes);
+    let mut index = 0;
+    while !rest.is_empty() {
+        let component = composite.take(index, &mut rest)?;
+        component.ty.validate(component.value)?;
+        if component.end != 0 && !rest.is_empty() {
+            return Err(TypeError::ComponentExtraneous { index });
+        }
+        index += 1;
+    }
+    Ok(())
+}
+
+/// The order of two values; of bytes that are none, that of the bytes.
+pub(super) fn compare(class: &str, a: &[u8], b: &[u8]) -> Ordering {
+    if a.is_empty() || b.is_empty() || a == b {
+        return a.len().cmp(&b.len());
+    }
+    let Some(composite) = Composite::of(class) else { return a.cmp(b) };
+    let ((a_static, mut left), (b_static, mut right)) = (composite.start(a), composite.start(b));
+    if a_static != b_static {
+        return b_static.cmp(&a_static);
+    }
+    let mut index = 0;
+    while !left.is_empty() && !right.is_empty() {
+        let (Ok(one), Ok(other)) = (composite.take(index, &mut left), composite.take(index, &mut right))
+        else {
+            return a.cmp(b);
+        };
+        let order = order_of_types(&one, &other)
+            .then_with(|| if one.reversed { other.value_order(&one) } else { one.value_order(&other) })
+            .then_with(|| one.end.cmp(&other.end));
+        if order.is_ne() {
+            return order;
+        }
+        index += 1;
+    }
+    left.len().cmp(&right.len())
+}
+
+/// Components of a dynamic composite go by the names of their types first.
+fn order_of_types(one: &Component<'_>, other: &Component<'_>) -> Ordering {
+    if one.header == other.header {
+        return Ordering::Equal;
+    }
+    let name = |component: &Component<'_>| {
+        let class = component.ty.class_name();
+        let class = class.split('(').next().unwrap_or_default().to_owned();
+        class.rsplit('.').next().unwrap_or_default().to_owned()
+    };
+    let reversed = |component: &Component<'_>| {
+        if component.reversed { "ReversedType".to_owned() } else { name(component) }
+    };
+    if one.reversed && other.reversed {
+        name(one).cmp(&name(other))
+    } else {
+        reversed(one).cmp(&reversed(other))
+    }
+}
+
+impl Component<'_> {
+    fn value_order(&self, other: &Component<'_>) -> Ordering {
+        self.ty.compare(self.value, other.value)
+    }
+}
+
+/// Reads components between colons: `1:abc`, and of a dynamic one `s@abc:Int32Type@1`. A `!` or `_` at the end makes a bound.
+pub(super) fn parse(class: &str, text: &str) -> Result<Vec<u8>, TypeError> {
+    let Some(composite) = Composite::of(class) else { return super::text::parse_blob(text) };
+    let mut out = Vec::new();
+    for (index, part) in split(text).into_iter().enumerate() {
+        let end = match part {
+            "!" => 1,
+            "_" => 0xFF,
+            _ => {
+                parse_component(&composite, index, part, &mut out)?;
+                continue;
+            }
+        };
+        let Some(last) = out.last_mut() else {
+            return Err(TypeError::Text {
+                before: "Invalid component representation:",
+                text: part.into(),
+                after: "",
+            });
+        };
+        *last = end;
+        break;
+    }
+    Ok(out)
+}
+
+fn parse_component(
+    composite: &Composite,
+    index: usize,
+    part: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), TypeError> {
+    let (mut ty, mut text) = (None, part);
+    if matches!(composite, Composite::Dynamic(_)) {
+        let (name, value) = named(part)?;
+        text = value;
+        let found = composite.component(index, name)?;
+        match name.as_bytes() {
+            [alias] if composite.has_alias(*alias) => {
+                out.extend_from_slice(&(IS_ALIAS | u16::from(*alias)).to_be_bytes())
+            }
+            name => put_short(name, out)?,
+        }
+        ty = Some(found);
+    }
+    let (ty, _) = match ty {
+        Some(found) => found,
+        None => composite.component(index, "")?,
+    };
+    let value = parse_text(&ty, &unescaped(text))?;
+    ty.validate(&value)?;
+    put_short(&value, out)?;
+    out.push(0);
+    Ok(())
+}
+
+/// `type@value`: the value may be missing.
+fn named(part: &str) -> Result<(&str, &str), TypeError> {
+    let (name, value) = part.split_once('@').unwrap_or((part, ""));
+    // Java's split leaves empty parts at the end out.
+    let value = value.trim_end_matches('@');
+    if value.contains('@') || (name.is_empty() && value.is_empty() && !part.is_empty()) {
+        return Err(TypeError::Text {
+            before: "Invalid component representation:",
+            text: part.into(),
+            after: "",
+        });
+    }
+    Ok((name, value))
+}
+
+fn put_short(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TypeError> {
+    let length = u16::try_from(bytes.len());
+    let length = length.map_err(|_| TypeError::Length {
+        expected: "Expected at most 65535 bytes in a component",
+        length_bytes: bytes.len(),
+    })?;
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Parts between colons that no backslash precedes.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    if text.is_empty() {
+        return parts;
+    }
+    let (mut start, mut before) = (0, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b':' && before != b'\\' {
+            parts.push(text.get(start..at).unwrap_or_default());
+            start = at + 1;
+        }
+        before = byte;
+    }
+    parts.push(text.get(start..).unwrap_or_default());
+    parts
+}
+
+fn unescaped(part: &str) -> String {
+    let mut text = part.replace("\\:", ":");
+    if text.ends_with('!') {
+        text.pop();
+    }
+    text
+}
+
+/// Appends a valid value as it is read.
+pub(super) fn write(class: &str, bytes: &[u8], out: &mut String) {
+    let Some(composite) = Composite::of(class) else { return };
+    let (_, mut rest) = composite.start(bytes);
+    let mut index = 0;
+    while !rest.is_empty() {
+        let Ok(component) = composite.take(index, &mut rest) else { return };
+        if index > 0 {
+            out.push(':');
+        }
+        match component.header {
+            [] => {}
+            [_, alias] => out.extend([char::from(*alias), '@']),
+            [_, _, name @ ..] => {
+                out.push_str(&String::from_utf8_lossy(name));
+                out.push('@');
+            }
+            [_] => {}
+        }
+        let mut text = String::new();
+        write_text(&component.ty, component.value, &mut text);
+        let mut text = text.replace(':', "\\:");
+        if text.ends_with(['\\', '!']) {
+            text.push('!');
+        }
+        out.push_str(&text);
+        if component.end != 0 {
+            out.push_str(if component.end < 0 { ":_" } else { ":!" });
+            return;
+        }
+        index += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str) -> String {
+        CqlType::from_class_name(name).unwrap().class_name()
+    }
+
+    fn hex(class: &str, text: &str) -> Result<String, String> {
+        let bytes = parse(class, text).map_err(|error| error.to_string())?;
+        validate(class, &bytes).unwrap();
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// What Cassandra 5.0.6 stores for these constants.
+    #[test]
+    fn constants_are_what_cassandra_stores() {
+        let fixed = class("CompositeType(Int32Type,UTF8Type)");
+        for (text, bytes) in [
+            ("1:abc", "00040000000100000361626300"),
+            ("1", "00040000000100"),
+            ("", ""),
+            ("1:a\\:b", "000400000001000003613a6200"),
+            ("1:a!", "0004000000010000016100"),
+            ("1:!", "00040000000101"),
+            ("1:_", "000400000001ff"),
+            (":", "000000000000"),
+            (":a", "00000000016100"),
+            ("1:é", "000400000001000002c3a900"),
+            ("1:abc\\!", "0004000000010000046162635c00"),
+            ("1:abc!!", "0004000000010000046162632100"),
+        ] {
+            assert_eq!(hex(&fixed, text).as_deref(), Ok(bytes), "{text}");
+        }
+        assert_eq!(hex(&fixed, "x:a").unwrap_err(), "Unable to make int from 'x'");
+        for text in ["1:a:b", "!", "1:abc:", "true"] {
+            assert!(hex(&fixed, text).is_err(), "{text}");
+        }
+        let dynamic = class("DynamicCompositeType(s=>UTF8Type,i=>Int32Type)");
+        for (text, bytes) in [
+            ("s@foo:i@4", "80730003666f6f00806900040000000400"),
+            (
+                "UTF8Type@foo:Int32Type@5",
+                "000855544638547970650003666f6f000009496e7433325479706500040000000500",
+            ),
+            ("s@", "8073000000"),
+            ("s", "8073000000"),
+            ("s@a:!", "807300016101"),
+            ("s@a:", "8073000161000000000000"),
+            ("ReversedType(Int32Type)@1", "001752657665727365645479706528496e743332547970652900040000000100"),
+        ] {
+            assert_eq!(hex(&dynamic, text).as_deref(), Ok(bytes), "{text}");
+        }
+        for text in ["z@foo", "foo", "s@a@b", "i@x", "@a", "@", "ListType(Int32Type)@1"] {
+            assert!(hex(&dynamic, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_as_the_same() {
+        for (name, text) in [
+            ("CompositeType(Int32Type,UTF8Type)", "1:a\\:b"),
+            ("CompositeType(Int32Type,UTF8Type)", "1:a!!:_"),
+            ("CompositeType(ReversedType(Int32Type),UTF8Type)", "7:\\!"),
+            ("DynamicCompositeType(s=>UTF8Type,i=>Int32Type)", "s@foo:Int32Type@4:!"),
+        ] {
+            let class = class(name);
+            let mut again = String::new();
+            write(&class, &parse(&class, text).unwrap(), &mut again);
+            assert_eq!(again, text);
+        }
+    }
+
+    #[test]
+    fn components_order_by_their_types() {
+        let sorted = |name: &str, texts: &[&str]| {
+            let class = class(name);
+            let values: Vec<_> = texts.iter().map(|text| parse(&class, text).unwrap()).collect();
+            for (at, one) in values.iter().enumerate() {
+                for (to, other) in values.iter().enumerate() {
+                    assert_eq!(compare(&class, one, other), at.cmp(&to), "{} {}", texts[at], texts[to]);
+                }
+            }
+        };
+        sorted(
+            "CompositeType(Int32Type,UTF8Type)",
+            &["", "-1:b", "1:_", "1", "1:abc", "1:z", "1:!", "2", "2:!"],
+        );
+        sorted("CompositeType(ReversedType(Int32Type),UTF8Type)", &["2:a", "1:a", "1:b", "-5"]);
+        sorted("DynamicCompositeType(s=>UTF8Type,i=>Int32Type)", &["i@-7", "i@7", "s@ab", "s@b"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_value_are_refused_and_ordered() {
+        let mut state = 7_u64;
+        let classes = ["CompositeType(Int32Type,UTF8Type)", "DynamicCompositeType(s=>UTF8Type,i=>Int32Type)"]
+            .map(class);
+        for round in 0..20_000 {
+            let mut bytes = Vec::new();
+            for _ in 0..round % 12 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                bytes.push(match state >> 60 {
+                    0..8 => 0,
+                    8..11 => 0x80,
+                    11..13 => b's',
+                    _ => (state >> 40) as u8 % 6,
+                });
+            }
+            for class in &classes {
+                _ = validate(class, &bytes);
+                assert_eq!(compare(class, &bytes, &bytes), Ordering::Equal);
+                _ = compare(class, &bytes, &[0, 4, 0, 0, 0, 1, 0]);
+                write(class, &bytes, &mut String::new());
+            }
+        }
+    }
+}
