@@ -78,15 +78,11 @@ fn floats_and_doubles_print_with_the_digits_of_the_jdk() {
         let reply = client.query_with("INSERT INTO k.t (p, d, f) VALUES (1, ?, ?)", &[Some(&d), Some(&f)]);
         assert_eq!(reply.opcode, end_to_end::raw::RESULT, "the insert");
         let row = cql.rows("SELECT to_json(d), to_json(f) FROM k.t").remove(0);
-        let ours: Vec<String> = row
-            .iter()
-            .flat_map(|text| match text {
-                Some(CqlValue::Text(text)) => {
-                    text.trim_matches(['[', ']']).split(", ").map(str::to_owned).collect()
-                }
-                other => panic!("no JSON: {other:?}"),
-            })
-            .collect();
+        let mut ours = Vec::new();
+        for text in &row {
+            let Some(CqlValue::Text(text)) = text else { panic!("no JSON: {text:?}") };
+            ours.extend(text.trim_matches(['[', ']']).split(", ").map(str::to_owned));
+        }
         let mut input = String::new();
         for value in &doubles {
             input.push_str(&format!("d{:x}\n", value.to_bits()));

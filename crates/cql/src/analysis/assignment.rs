@@ -150,6 +150,8 @@ pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
     }
     let takes = match (receiver, given) {
         (T::Blob, _) => !given.is_multi_cell(),
+        (T::Timestamp | T::BigInt | T::Varint, old) if old.is_old_timestamp() => true,
+        (old, T::Timestamp | T::BigInt) if old.is_old_timestamp() => true,
         (T::Text, T::Ascii) | (T::Uuid, T::TimeUuid) | (T::Timestamp, T::BigInt) => true,
         (T::BigInt, T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
         (T::Varint, T::Int | T::BigInt | T::Timestamp) => true,

@@ -101,8 +101,7 @@ impl<'a> Resolver<'a> {
             }
             DataTypeKind::User(name) => self.user_type(name, frozen)?,
             DataTypeKind::Custom(class) => {
-                let found = CqlType::from_class_name(class).map(|ty| ty.with_timestamps());
-                found.map_err(|error| broken_class(class, written.pos, &error))?
+                CqlType::from_class_name(class).map_err(|error| broken_class(class, written.pos, &error))?
             }
         })
     }

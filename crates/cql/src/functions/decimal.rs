@@ -223,7 +223,7 @@ impl Decimal {
         let digits_before_point = |number: &Decimal| (number.precision() as i32).wrapping_sub(number.scale);
         let first_digit = digits_before_point(self).wrapping_sub(digits_before_point(divisor));
         let least = self.scale.max(divisor.scale).max(QUOTIENT_DIGITS_MIN.wrapping_sub(first_digit));
-        let scale = least.max(QUOTIENT_DIGITS_MIN).min(QUOTIENT_SCALE_MAX);
+        let scale = least.clamp(QUOTIENT_DIGITS_MIN, QUOTIENT_SCALE_MAX);
         self.quotient(divisor, scale, Rounding::HalfUp).map(Decimal::stripped)
     }
 

@@ -3,7 +3,6 @@
 //! Writing follows each class's `toString`, down to the blanks in `VectorType(.. , 3)`.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use super::class_parser::{ParsedClass, parse_class_name};
 use super::text::write_hex;
@@ -14,7 +13,7 @@ pub(super) const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 /// UUIDs ordered as two signed longs, known from Thrift; kept as [`CqlType::Custom`].
 pub(crate) const LEXICAL_UUID_CLASS: &str = "org.apache.cassandra.db.marshal.LexicalUUIDType";
 /// Timestamps of old tables, ordered as unsigned bytes; kept as [`CqlType::Custom`].
-pub const DATE_CLASS: &str = "org.apache.cassandra.db.marshal.DateType";
+pub(crate) const DATE_CLASS: &str = "org.apache.cassandra.db.marshal.DateType";
 
 /// Classes without parameters, both ways.
 pub(super) const PLAIN: [(&str, CqlType); 21] = [
@@ -67,23 +66,9 @@ impl CqlType {
 }
 
 impl CqlType {
-    /// The type with every `DateType` in it made a timestamp, which is what it is called everywhere. Cassandra does the same
-    /// when it reads its schema again.
-    pub fn with_timestamps(&self) -> CqlType {
-        let shared = |ty: &Arc<CqlType>| Arc::new(ty.with_timestamps());
-        match self {
-            CqlType::Custom(class) if &**class == DATE_CLASS => CqlType::Timestamp,
-            CqlType::List { element, frozen } => CqlType::List { element: shared(element), frozen: *frozen },
-            CqlType::Set { element, frozen } => CqlType::Set { element: shared(element), frozen: *frozen },
-            CqlType::Map { key, value, frozen } => {
-                CqlType::Map { key: shared(key), value: shared(value), frozen: *frozen }
-            }
-            CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::with_timestamps).collect()),
-            CqlType::Vector { element, dimension } => {
-                CqlType::Vector { element: shared(element), dimension: *dimension }
-            }
-            other => other.clone(),
-        }
+    /// Whether it is the timestamp of old tables.
+    pub fn is_old_timestamp(&self) -> bool {
+        matches!(self, CqlType::Custom(class) if &**class == DATE_CLASS)
     }
 
     /// Refuses classes that a Cassandra without anybody's jars does not have, in this type or in its parts.

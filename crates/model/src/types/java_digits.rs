@@ -135,6 +135,10 @@ impl Binary {
     }
 
     /// The place of the first digit, or one more: a line through log10.
+    #[expect(
+        clippy::approx_constant,
+        reason = "Java's constant, which is not the double nearest to log10(2)"
+    )]
     fn estimate(&self) -> i32 {
         let mantissa = f64::from_bits(1023 << 52 | (self.fraction & ((1 << 52) - 1)));
         let log = (mantissa - 1.5) * 0.289_529_654

@@ -34,8 +34,8 @@ mod uuid;
 mod vector;
 mod zone;
 
-pub(crate) use class_name::LEXICAL_UUID_CLASS;
-pub use class_name::{DATE_CLASS, composite_class_name};
+pub use class_name::composite_class_name;
+pub(crate) use class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 pub use class_parser::{ParsedClass, parse_class_name};
 pub use collection::{Elements, check_count, collection_size, normalise, pack, put_value, take_value};
 pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_constant};

@@ -170,7 +170,8 @@ impl CqlType {
                 CqlType::Vector { element: shared(&element), dimension }
             }
             CqlType::Udt(udt) => {
-                let fields = udt.fields.iter().map(|(name, ty)| (name.clone(), ty.frozen_throughout())).collect();
+                let fields =
+                    udt.fields.iter().map(|(name, ty)| (name.clone(), ty.frozen_throughout())).collect();
                 CqlType::Udt(super::UserType { fields, ..(*udt).clone() }.into())
             }
             other => other,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use helenus_model::types::{CqlType, DATE_CLASS, UserType};
+use helenus_model::types::{CqlType, UserType};
 
 use super::Version;
 use super::primitives::{Put, Reader};
@@ -57,7 +57,7 @@ fn simple_id(ty: &CqlType, version: Version) -> Option<u16> {
         CqlType::SmallInt => (0x0013, Version::V4),
         CqlType::TinyInt => (0x0014, Version::V4),
         CqlType::Duration => (0x0015, Version::V5),
-        CqlType::Custom(class) if &**class == DATE_CLASS => (0x000B, Version::V3),
+        ty if ty.is_old_timestamp() => (0x000B, Version::V3),
         _ => return None,
     };
     (version >= since).then_some(id)
