@@ -117,7 +117,7 @@ enum Place {
 }
 
 impl Place {
-    /// Nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also a name, and seconds behind a colon: the patterns `X`, `XXX`,
+    /// Nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also a name, and seconds behind a colon: the patterns `X` of one to three letters,
     /// ` X`, ` z` and ` zzzz`.
     fn read(text: &str) -> Option<Place> {
         let Some(zone) = text.strip_prefix(' ') else {

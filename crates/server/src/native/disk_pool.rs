@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use helenus_cql::backend::{Backend, Identity};
 use helenus_host::account::{self, Charge, Refusal, Scope, Share, Waits};
@@ -156,10 +156,13 @@ impl DiskPool {
 
     /// Gives the jobs that are there `patience` to end, then cancels them.
     pub fn drain(&self, patience: Duration) {
-        let due = Instant::now() + patience;
+        let clock = &self.host.clock;
+        let due_ns =
+            clock.monotonic_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         let mut state = self.shared.state.lock();
         while !(state.queue.is_empty() && state.running.is_empty()) {
-            if self.shared.ended.wait_until(&mut state, due).timed_out() {
+            let left = Duration::from_nanos(due_ns.saturating_sub(clock.monotonic_ns()));
+            if left.is_zero() || self.shared.ended.wait_for(&mut state, left).timed_out() {
                 let queued = state.queue.iter().map(|job| &job.mailbox);
                 for mailbox in queued.chain(state.running.values()) {
                     mailbox.gone.store(true, Ordering::Release);

@@ -23,6 +23,7 @@ use helenus_model::packed::unpack;
 use helenus_model::reconcile::merge_rows;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
+use helenus_model::types::CqlType;
 
 /// When a write happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,7 +421,7 @@ fn write_row(
         });
         written?;
         liveness = Liveness::NONE;
-        if context.prior.is_some() && round.len() < operations.len() && !keeps_elements(round) {
+        if context.prior.is_some() && round.len() < operations.len() && !has_indexes_alone(operations) {
             present.add(changes, start, context.table);
         }
     }
@@ -447,18 +448,19 @@ fn write_statics(
                 .try_for_each(|operation| write(operation, (present.view(), &mut deleted), context, row));
         });
         written?;
-        if context.prior.is_some() && round.len() < operations.len() && !keeps_elements(round) {
+        if context.prior.is_some() && round.len() < operations.len() && !has_indexes_alone(operations) {
             present.add(changes, start, context.table);
         }
     }
     Ok(())
 }
 
-/// Whether the lists of a row have the same elements after these operations but for those that are noted as deleted: then
-/// later operations on lists need not see what these wrote.
-fn keeps_elements(operations: &[Operation]) -> bool {
-    let keeps = |action: &Action| matches!(action, Action::SetIndex(..) | Action::DeleteIndex(_));
-    operations.iter().all(|operation| keeps(&operation.action))
+/// Whether the operations of a row change lists by index alone. Then a list keeps its elements, but for those that are noted as
+/// deleted, and later operations need not see what earlier ones wrote.
+fn has_indexes_alone(operations: &[Operation]) -> bool {
+    let by_index = |action: &Action| matches!(action, Action::SetIndex(..) | Action::DeleteIndex(_));
+    let is_list = |operation: &&Operation| matches!(operation.ty, CqlType::List { .. });
+    operations.iter().filter(is_list).all(|operation| by_index(&operation.action))
 }
 
 /// A row as an operation finds it: as it was read, and with what earlier operations of its statement have done to it

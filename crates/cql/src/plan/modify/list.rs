@@ -13,12 +13,13 @@ use std::collections::{HashMap, HashSet};
 /// The list as it was read: its live cells, in the order of the list.
 pub(super) struct PresentList<'a> {
     row: Option<RowView<'a>>,
-    cells: Vec<&'a Cell>,
+    /// Each with its number among all cells of the column.
+    cells: Vec<(usize, &'a Cell)>,
 }
 
 impl<'a> PresentList<'a> {
     /// The list of this column in a row; nothing of it if there is no row.
-    /// Elements whose paths are `deleted` are left out.
+    /// Elements that are `deleted` are left out.
     pub(super) fn of(
         row: Option<RowView<'a>>,
         column: ColumnId,
@@ -26,11 +27,13 @@ impl<'a> PresentList<'a> {
         deleted: &DeletedElements,
     ) -> PresentList<'a> {
         let cells = row.map_or(&[][..], |row| row.cells_of(column));
-        let mut list = PresentList { row, cells: cells.iter().filter(|cell| cell.is_live(now_s)).collect() };
-        if let Some(deleted) = deleted.0.get(&column) {
-            list.cells.retain(|cell| !row.is_some_and(|row| deleted.contains(row.path(cell))));
-        }
-        list
+        let deleted = deleted.0.get(&column);
+        let is_there = |at: usize, cell: &Cell| {
+            cell.is_live(now_s)
+                && !deleted.is_some_and(|deleted| deleted.get(at).is_some_and(|is_deleted| *is_deleted))
+        };
+        let cells = cells.iter().enumerate().filter(|(at, cell)| is_there(*at, cell)).collect();
+        PresentList { row, cells }
     }
 
     /// Number of its elements.
@@ -47,7 +50,7 @@ impl<'a> PresentList<'a> {
     }
 
     /// The element at an index, and its path; `attempt` says what it is wanted for.
-    fn element_at(&self, index: &[u8], attempt: &str) -> Result<(&'a Cell, &'a [u8])> {
+    fn element_at(&self, index: &[u8], attempt: &str) -> Result<((usize, &'a Cell), &'a [u8])> {
         let index = index.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
         let size = self.cells.len();
         if size == 0 {
@@ -55,21 +58,23 @@ impl<'a> PresentList<'a> {
         }
         let found = usize::try_from(index).ok().and_then(|index| self.cells.get(index));
         match found {
-            Some(cell) => Ok((*cell, self.path(cell))),
+            Some(cell) => Ok((*cell, self.path(cell.1))),
             None => invalid(format!("List index {index} out of bound, list has size {size}")),
         }
     }
 }
 
-/// The paths of list elements that earlier operations of a statement have deleted, by column.
+/// The list elements that earlier operations of a statement have deleted: by column, whether each of its cells is.
 #[derive(Debug, Default)]
-pub(super) struct DeletedElements(HashMap<ColumnId, HashSet<Vec<u8>>>);
+pub(super) struct DeletedElements(HashMap<ColumnId, Vec<bool>>);
 
 impl DeletedElements {
     /// Notes the deletion of an element, unless the element is newer than the deletion.
-    fn add(&mut self, (cell, path): (&Cell, &[u8]), deletion_us: i64) {
+    fn add(&mut self, (at, cell): (usize, &Cell), deletion_us: i64) {
         if deletion_us >= cell.timestamp_us {
-            self.0.entry(cell.column).or_default().insert(path.to_vec());
+            let cells = self.0.entry(cell.column).or_default();
+            cells.resize(cells.len().max(at + 1), false);
+            cells[at] = true;
         }
     }
 }
@@ -93,7 +98,7 @@ pub(super) fn change_list(
             Bound::Bytes(index) => {
                 let element = list.element_at(&index, "delete an element from")?;
                 cells.tombstone(Some(element.1));
-                deleted.add(element, cells.context.timestamp_us);
+                deleted.add(element.0, cells.context.timestamp_us);
                 Ok(())
             }
         },
@@ -118,7 +123,7 @@ fn set_at(
         Bound::Bytes(value) => cells.live(Some(element.1), &value),
         Bound::Null => {
             cells.tombstone(Some(element.1));
-            deleted.add(element, cells.context.timestamp_us);
+            deleted.add(element.0, cells.context.timestamp_us);
         }
         Bound::Unset => {}
     }
@@ -128,7 +133,7 @@ fn set_at(
 fn discard(values: &Term, list: &PresentList<'_>, cells: &mut Cells<'_, '_, '_>) -> Result<()> {
     let Bound::Bytes(values) = values.bind(&cells.context.bindings)? else { return Ok(()) };
     let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
-    for cell in &list.cells {
+    for (_, cell) in &list.cells {
         if values.contains(list.value(cell)) {
             cells.tombstone(Some(list.path(cell)));
         }
