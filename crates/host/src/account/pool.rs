@@ -112,6 +112,8 @@ struct Waiter {
     bytes: u64,
     /// Bytes that it holds.
     taken: u64,
+    /// Whether it can give them back and begin again.
+    backs_off: bool,
     /// How its wait ends, once that is decided.
     verdict: Option<Taken>,
 }
@@ -243,7 +245,11 @@ impl Pool {
         // Before the look at `used` below: who gives back changes `used` first and then looks here.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let verdict = loop {
-            let is_first = *state.first.get_or_insert(request) == request;
+            let may_be_first = taken > 0 || !state.waiters.values().any(|waiter| !waiter.backs_off);
+            if may_be_first {
+                state.first.get_or_insert(request);
+            }
+            let is_first = state.first == Some(request);
             if is_first {
                 self.first.store(request, Ordering::Relaxed);
             }
@@ -256,7 +262,8 @@ impl Pool {
             }
             if !std::mem::replace(&mut has_waited, true) {
                 self.waited.fetch_add(1, Ordering::Relaxed);
-                state.waiters.insert(request, Waiter { bytes, taken, verdict: None });
+                let backs_off = share == Share::Requests;
+                state.waiters.insert(request, Waiter { bytes, taken, backs_off, verdict: None });
             }
             self.decide(&mut state);
             if let Some(verdict) = state.waiters.get(&request).and_then(|waiter| waiter.verdict) {
@@ -293,20 +300,31 @@ impl Pool {
             .iter()
             .sum();
         let held: u64 = state.waiters.values().map(|waiter| waiter.taken).sum();
-        if used.saturating_sub(standing) > held || state.waiters.iter().any(fits) {
+        let first_runs = first.is_some_and(|first| !state.waiters.contains_key(&first));
+        if first_runs || used.saturating_sub(standing) > held || state.waiters.iter().any(fits) {
             return;
         }
-        let mut others = 0;
-        for (_, waiter) in state.waiters.iter_mut().filter(|(request, _)| first != Some(**request)) {
-            if waiter.taken > 0 {
-                waiter.verdict = Some(Taken::BackOff);
-                others += 1;
+        let holds = |waiter: &Waiter| waiter.taken > 0;
+        let mut told = false;
+        for (request, waiter) in &mut state.waiters {
+            if first != Some(*request) && waiter.backs_off && holds(waiter) {
+                (waiter.verdict, told) = (Some(Taken::BackOff), true);
             }
         }
-        if others == 0
-            && let Some(alone) = first.and_then(|first| state.waiters.get_mut(&first))
-        {
-            alone.verdict = Some(Taken::NoRoom);
+        if !told {
+            // The first goes back as well where a flush or a compaction, which cannot, waits for what it holds.
+            let is_kept = state.waiters.values().any(|waiter| !waiter.backs_off && holds(waiter));
+            let first = first.and_then(|first| state.waiters.get_mut(&first));
+            match first {
+                Some(first) if is_kept && first.backs_off && holds(first) => {
+                    first.verdict = Some(Taken::BackOff);
+                    state.first = None;
+                }
+                Some(alone) if holds(alone) || !is_kept => alone.verdict = Some(Taken::NoRoom),
+                // It holds nothing: one that cannot go back may go beyond the shared bytes in its place.
+                Some(_) => state.first = None,
+                None => return,
+            }
         }
         self.freed.notify_all();
     }

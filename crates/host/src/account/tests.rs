@@ -94,6 +94,29 @@ fn who_waits_with_a_part_gives_it_back_to_one_that_can_come_to_its_end() {
 }
 
 #[test]
+fn requests_give_way_to_a_flush_that_holds_a_part() {
+    let pool = pool(10, 10);
+    let take = |share, request, sizes| pool.take((share, request), sizes, later());
+    assert_eq!(take(Share::Background, 1, (8, 0)), Taken::Yes);
+    assert_eq!(take(Share::Requests, 2, (2, 0)), Taken::Yes);
+    std::thread::scope(|scope| {
+        let request = scope.spawn(|| {
+            let mut taken = 2;
+            loop {
+                match take(Share::Requests, 2, (11, taken)) {
+                    Taken::BackOff => pool.give_back(Share::Requests, std::mem::take(&mut taken)),
+                    ended => return ended,
+                }
+            }
+        });
+        assert_eq!(take(Share::Background, 1, (12, 8)), Taken::Yes, "it is let through in any order");
+        pool.give_back(Share::Background, 20);
+        pool.end(1);
+        assert_eq!(request.join().expect("a thread"), Taken::Yes);
+    });
+}
+
+#[test]
 fn requests_get_what_the_fixed_shares_leave_of_the_bound() {
     for limit_mib in [16_u64, 64, 128, 512, 4096, 1 << 20] {
         let (limit, shares) = (limit_mib << 20, (limit_mib << 20) / 2);
