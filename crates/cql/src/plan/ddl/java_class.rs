@@ -8,7 +8,7 @@ const PACKAGE: &str = "org.apache.cassandra.";
 
 /// Classes of Cassandra that statements name, by package.
 const CLASSES: [(&str, &[&str]); 5] = [
-    ("locator", &["SimpleStrategy", "NetworkTopologyStrategy", "LocalStrategy", "EverywhereStrategy"]),
+    ("locator", &["SimpleStrategy", "NetworkTopologyStrategy", "LocalStrategy"]),
     (
         "db.compaction",
         &[
