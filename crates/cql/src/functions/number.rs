@@ -82,7 +82,7 @@ impl Number {
             Number::Whole(value) => *value as f64,
             Number::Float(value) => f64::from(*value),
             Number::Double(value) => *value,
-            Number::Big(value) => value.to_string().parse().unwrap_or(f64::NAN),
+            Number::Big(value) => big_text(value).parse().unwrap_or(f64::NAN),
             Number::Decimal(value) => decimal_text(value).parse().unwrap_or(f64::NAN),
         }
     }
@@ -93,7 +93,7 @@ impl Number {
             Number::Whole(value) => *value as f32,
             Number::Float(value) => *value,
             Number::Double(value) => *value as f32,
-            Number::Big(value) => value.to_string().parse().unwrap_or(f32::NAN),
+            Number::Big(value) => big_text(value).parse().unwrap_or(f32::NAN),
             Number::Decimal(value) => decimal_text(value).parse().unwrap_or(f32::NAN),
         }
     }
@@ -130,12 +130,88 @@ fn decimal_of_double(value: f64) -> Decimal {
     bytes.map_or(Decimal::ZERO, |bytes| Decimal::from_bytes(&bytes))
 }
 
+/// Decimal digits beyond which no digit decides how a number is rounded to a double, other than by being zero or not.
+const DECISIVE_DIGITS: i64 = 800;
+/// A power of ten that no double reaches, and below whose inverse every double is zero.
+const EXPONENT_BOUND: i64 = 400;
+
+/// A whole number as text from which the nearest double or float is read; infinite beyond their range, since all digits of
+/// a number of a million take seconds to print.
+fn big_text(value: &BigInt) -> String {
+    if value.bits() <= 1024 {
+        return value.to_string();
+    }
+    if value.sign() == Sign::Minus { "-inf" } else { "inf" }.to_owned()
+}
+
+/// A decimal as text from which the nearest double or float is read, of about `DECISIVE_DIGITS` digits at most.
 fn decimal_text(value: &Decimal) -> String {
-    to_cql_literal(&CqlType::Decimal, Some(&value.to_bytes()))
+    let sign = if value.unscaled.sign() == Sign::Minus { "-" } else { "" };
+    // 30,103 digits of a decimal number are 100,000 bits; one digit more than there are at most.
+    let digits = i64::try_from(value.unscaled.bits()).unwrap_or(i64::MAX / 100_000) * 30_103 / 100_000 + 1;
+    let exponent = digits - i64::from(value.scale);
+    if value.unscaled.sign() == Sign::NoSign || exponent < -EXPONENT_BOUND {
+        return format!("{sign}0");
+    }
+    if exponent > EXPONENT_BOUND {
+        return format!("{sign}inf");
+    }
+    let Some(dropped) = u32::try_from(digits - DECISIVE_DIGITS).ok().filter(|dropped| *dropped > 0) else {
+        return format!("{}e{}", value.unscaled, -i64::from(value.scale));
+    };
+    let power = BigInt::from(10).pow(dropped);
+    let (kept, rest) = (&value.unscaled / &power, &value.unscaled % &power);
+    // What is dropped is not zero: one more digit says so.
+    let last = if rest.sign() == Sign::NoSign { 0 } else { 1 };
+    format!("{kept}{last}e{}", i64::from(dropped) - i64::from(value.scale) - 1)
 }
 
 /// The low 64 bits, in two's complement.
 fn low_bits(value: &BigInt) -> i64 {
     let low = value.iter_u64_digits().next().unwrap_or(0) as i64;
     if value.sign() == Sign::Minus { low.wrapping_neg() } else { low }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Number, big_text, decimal_text};
+    use crate::functions::decimal::Decimal;
+    use num_bigint::{BigInt, Sign};
+    use proptest::prelude::*;
+
+    fn whole(bytes: &[u8], negative: bool) -> BigInt {
+        BigInt::from_bytes_be(if negative { Sign::Minus } else { Sign::Plus }, bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn a_long_number_is_read_as_all_its_digits_are(
+            bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            negative: bool,
+            // Digits before the point.
+            magnitude in -450_i32..450,
+        ) {
+            let unscaled = whole(&bytes, negative);
+            let digits = unscaled.magnitude().to_string().len() as i32;
+            let decimal = Decimal { unscaled: unscaled.clone(), scale: digits - magnitude };
+            let all = format!("{unscaled}e{}", magnitude - digits);
+            let short = decimal_text(&decimal);
+            prop_assert!(short.len() < 900, "{}", short.len());
+            prop_assert_eq!(short.parse::<f64>().unwrap().to_bits(), all.parse::<f64>().unwrap().to_bits());
+            prop_assert_eq!(short.parse::<f32>().unwrap().to_bits(), all.parse::<f32>().unwrap().to_bits());
+            let all = unscaled.to_string();
+            prop_assert_eq!(big_text(&unscaled).parse::<f64>().unwrap(), all.parse::<f64>().unwrap());
+        }
+    }
+
+    #[test]
+    fn halves_between_two_doubles_are_decided_by_the_last_digit() {
+        // 2^53 + 1 lies between two doubles; a digit far behind the point moves it up.
+        let tie = BigInt::from(9_007_199_254_740_993_i64);
+        let zeros = 5000;
+        let exact = Decimal { unscaled: &tie * BigInt::from(10).pow(zeros), scale: zeros as i32 };
+        let above = Decimal { unscaled: &exact.unscaled + 1, scale: zeros as i32 };
+        assert_eq!(Number::Decimal(exact).double(), 9_007_199_254_740_992.0);
+        assert_eq!(Number::Decimal(above).double(), 9_007_199_254_740_994.0);
+    }
 }
