@@ -103,10 +103,10 @@ options! {
         "Size of a segment of the commit log.";
     "max_mutation_size", None, Kind::Size { min: KIB, max: GIB }, "half a segment", ["max_mutation_size_in_kb" "KiB"],
         "Largest write; larger ones are refused.";
-    "memtable_heap_space", None, Kind::Size { min: MIB, max: u64::MAX }, "a quarter of memory_limit",
+    "memtable_heap_space", None, Kind::Size { min: MIB, max: u64::MAX }, "a quarter of memory_limit, less below 88MiB",
         ["memtable_heap_space_in_mb" "MiB"],
         "Memory for what is not flushed yet.";
-    "file_cache_size", None, ANY_SIZE, "a quarter of memory_limit", ["file_cache_size_in_mb" "MiB"],
+    "file_cache_size", None, ANY_SIZE, "a quarter of memory_limit, less below 88MiB", ["file_cache_size_in_mb" "MiB"],
         "Memory for the cache of blocks of files; 0 keeps none. Beside it there is a thirty-second part as much, or 6 MiB \
          where that is more, for where rows of wide partitions and pieces of chunks are.";
     "datacenter", Some("datacenter"), Kind::Text, "datacenter1", [],

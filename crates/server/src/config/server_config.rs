@@ -2,6 +2,7 @@
 
 use helenus_cql::BatchLimits;
 use helenus_cql::guardrails::Guardrails;
+use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -213,8 +214,8 @@ impl ServerConfig {
             mutation_bytes_max: saturating(mutation),
             memory_limit,
             answer_bytes_max: saturating((memory_limit / 32).clamp(ANSWER_BYTES.0, ANSWER_BYTES.1)),
-            memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(memory_limit / 4)),
-            cache_bytes: read.size("file_cache_size").unwrap_or(memory_limit / 4),
+            memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(fixed_share(memory_limit))),
+            cache_bytes: read.size("file_cache_size").unwrap_or(fixed_share(memory_limit)),
             compaction_bytes_per_s: read.size("compaction_throughput").unwrap_or(64 << 20),
             compactors: read.count("concurrent_compactors").map_or((cores / 2).clamp(1, 8), saturating),
             purge_grace: seconds("tombstone_purge_grace", 600),
