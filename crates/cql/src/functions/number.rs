@@ -1,6 +1,6 @@
 //! Numbers of every type as arithmetic sees them, with Java's conversions between them.
 
-use super::decimal::{Arithmetic, Decimal};
+use super::decimal::{Arithmetic, Decimal, ten_to};
 use helenus_model::types::{ConstantKind, CqlType, parse_constant, to_cql_literal};
 use num_bigint::{BigInt, Sign};
 
@@ -159,10 +159,10 @@ fn decimal_text(value: &Decimal) -> String {
     let Some(dropped) = u32::try_from(digits - DECISIVE_DIGITS).ok().filter(|dropped| *dropped > 0) else {
         return format!("{}e{}", value.unscaled, -i64::from(value.scale));
     };
-    let power = BigInt::from(10).pow(dropped);
-    let (kept, rest) = (&value.unscaled / &power, &value.unscaled % &power);
-    // What is dropped is not zero: one more digit says so.
-    let last = if rest.sign() == Sign::NoSign { 0 } else { 1 };
+    let power = ten_to(dropped);
+    let kept = &value.unscaled / &power;
+    // One more digit says whether anything but zeros was dropped.
+    let last = u8::from(&kept * &power != value.unscaled);
     format!("{kept}{last}e{}", i64::from(dropped) - i64::from(value.scale) - 1)
 }
 
