@@ -14,7 +14,7 @@ const DIGITS_MAX: u64 = 10_000;
 /// half a second here. Cassandra takes minutes for some thousand digits.
 const ARGUMENT_DIGITS_MAX: u64 = 1000;
 /// What is said of longer ones.
-const TOO_MANY_DIGITS: &str =
+pub(super) const TOO_MANY_DIGITS: &str =
     "exp, log and log10 take numbers of at most 1000 digits; round or cast the number to double first";
 /// Digits computed beyond those of the result.
 const SPARE_DIGITS: u32 = 20;

@@ -3,6 +3,7 @@
 use super::aggregate::Aggregate;
 use super::call::{CallContext, Scalar};
 use super::cast::{self, Cast};
+use super::logarithm::TOO_MANY_DIGITS;
 use super::math::Math;
 use super::number::NUMBERS;
 use super::operation::{self, NEGATION};
@@ -149,10 +150,12 @@ impl Native {
             Does::Cast(cast) => cast::cast(*cast, ty, &self.returns, value).map(Some),
             Does::Operation(operator) => self.operate(*operator, &values),
             Does::Negation => Ok(operation::negated(ty, value)),
-            Does::Math(math) => {
-                let failed = |text| CqlError::Server(format!("java.lang.ArithmeticException: {text}"));
-                math.of(ty, value).map_err(failed)
-            }
+            Does::Math(math) => math.of(ty, value).map_err(|why| match why {
+                // A bound of ours, not one of Cassandra's.
+                TOO_MANY_DIGITS => self.failed(format!("execution of '{}[{ty}]' failed: {why}", self.name)),
+                // Cassandra answers with the exception of its own code.
+                _ => CqlError::Server(format!("java.lang.ArithmeticException: {why}")),
+            }),
             Does::MapKeys => Ok(Some(collection::map_keys(value))),
             Does::MapValues => Ok(Some(collection::map_values(value))),
             Does::Similarity(similarity) => {

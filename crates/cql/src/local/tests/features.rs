@@ -271,6 +271,22 @@ fn partitions_that_are_asked_for_most_are_listed() {
 }
 
 #[test]
+fn logarithms_of_too_many_digits_are_refused_and_say_how_to_go_on() {
+    let mut session =
+        Session::with(&["CREATE TABLE t (k int PRIMARY KEY, d decimal)", "INSERT INTO t (k) VALUES (1)"]);
+    for function in ["log", "log10", "exp"] {
+        for digits in [1001, 5000, 100_000] {
+            session.ok(&format!("UPDATE t SET d = 0.{} WHERE k = 1", "7".repeat(digits)));
+            let error = session.error(&format!("SELECT {function}(d) FROM t WHERE k = 1"));
+            let advice = "exp, log and log10 take numbers of at most 1000 digits; round or cast the number to double first";
+            assert_eq!(error, format!("execution of 'system.{function}[decimal]' failed: {advice}"));
+        }
+        let rounded = format!("SELECT {function}(CAST(d AS double)) FROM t WHERE k = 1");
+        assert!(session.run(&rounded).is_ok(), "{rounded}");
+    }
+}
+
+#[test]
 fn what_is_computed_of_no_rows_is_computed() {
     let mut session = Session::with(&[T]);
     assert_eq!(session.rows("SELECT to_json(v), count(*) FROM t"), "'null',0");
