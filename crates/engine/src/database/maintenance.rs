@@ -126,19 +126,35 @@ impl Shared {
                 return keeper.cloned();
             }
         }
-        let is_much = self.memory.bytes() >= self.options.memory.memtables / 2;
-        tables.values().filter(|_| is_much).filter(may).max_by_key(|store| bytes(store)).cloned()
+        let limit = self.options.memory.memtables;
+        let in_use = self.memory.bytes();
+        if in_use < limit / 2 {
+            return None;
+        }
+        // Reads still hold memtables that were flushed already, and no flush gives their memory back. Half of the rest is
+        // much.
+        let live = tables.values().map(bytes).sum::<usize>();
+        let held_by_reads = in_use.saturating_sub(live);
+        let is_much = live >= limit.saturating_sub(held_by_reads) / 2;
+        let is_filled = |store: &&Arc<TableStore>| {
+            let view = store.view();
+            view.memtables.len() > 1 || !view.current().is_empty()
+        };
+        let filled = tables.values().filter(|_| is_much).filter(is_filled).filter(may);
+        filled.max_by_key(|store| bytes(store)).cloned()
     }
 }
 
 /// Flushes when memory or log grow too large.
 pub(super) struct Flusher {
     shared: Weak<Shared>,
+    /// Whether writes waited for memory at the last step.
+    was_full: bool,
 }
 
 impl Flusher {
     pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
-        Flusher { shared: Arc::downgrade(shared) }
+        Flusher { shared: Arc::downgrade(shared), was_full: false }
     }
 }
 
@@ -150,6 +166,11 @@ impl Worker for Flusher {
         }
         let journal = &shared.options.journal;
         shared.timestamps.look(&mut |jump| journal.note(&Event::ClockJumped(jump)));
+        let is_full = shared.memory.bytes() >= shared.options.memory.memtables;
+        if std::mem::replace(&mut self.was_full, is_full) && !is_full {
+            // A read has let go of a flushed memtable: writes go on without a flush.
+            shared.announcer.announce();
+        }
         let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
             if shared.memory.gather() || shared.memory.prepare() {
                 return Next::Again;
@@ -159,9 +180,14 @@ impl Worker for Flusher {
         };
         let flushed = store.make_room(&shared);
         *shared.flush_failure.lock() = shared.first_flush_failure();
-        if flushed.is_ok() {
-            shared.announcer.announce();
+        match flushed {
+            // There was nothing to write: without a pause this would go round and round.
+            Ok(0) => Next::WaitAtMost(LOOK_NS),
+            Ok(_) => {
+                shared.announcer.announce();
+                Next::Again
+            }
+            Err(_) => Next::Again,
         }
-        Next::Again
     }
 }
