@@ -25,6 +25,8 @@ pub(crate) struct Ledger {
     limit_per_address: u64,
     accounts: Mutex<HashMap<IpAddr, Arc<Account>>>,
     waiters: Waiters,
+    /// Held while somebody looks for room and takes it.
+    attempt: Mutex<()>,
 }
 
 /// The bytes in flight of one client address.
@@ -44,6 +46,7 @@ impl Ledger {
             limit_per_address,
             accounts: Mutex::default(),
             waiters: Waiters::default(),
+            attempt: Mutex::default(),
         })
     }
 
@@ -101,10 +104,13 @@ impl Account {
 
     /// Takes `bytes` if they stay within both limits, or if nothing else is in flight: the largest frame always gets
     /// its turn.
+    ///
+    /// An attempt that fails changes nothing: if it took the bytes and gave them back, it would wake the other waiters, whose
+    /// attempts would wake this one.
     pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
-        let reservation = self.take(bytes);
-        let alone = self.ledger.used.load(Ordering::Relaxed) == bytes;
-        (alone || self.has_room(0)).then_some(reservation)
+        let _attempt = self.ledger.attempt.lock();
+        let alone = self.ledger.used.load(Ordering::Relaxed) == 0;
+        (alone || self.has_room(bytes)).then(|| self.take(bytes))
     }
 
     /// Has `mailbox` woken when bytes are given back.
@@ -171,6 +177,30 @@ mod tests {
         drop(second);
         assert!(here.account.try_take(1000).is_some(), "alone, anything goes");
         assert_eq!(ledger.used.load(Ordering::Relaxed), 0, "and everything was given back");
+    }
+
+    #[test]
+    fn an_attempt_that_finds_no_room_wakes_nobody() {
+        struct Count(AtomicU64);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let ledger = Ledger::new(100, 60);
+        let seats = [HERE, THERE].map(|address| ledger.enter(address, None).expect("no limit on connections"));
+        let held = seats[0].account.try_take(50).expect("within both");
+        let woken = Arc::new(Count(AtomicU64::new(0)));
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.register(&Arc::clone(&woken).into());
+        seats[0].account.wait(&mailbox);
+        for bytes in [11, 60, 1000] {
+            assert!(seats[0].account.try_take(bytes).is_none(), "{bytes} beyond the address's share");
+        }
+        assert!(seats[1].account.try_take(51).is_none(), "beyond the whole");
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        drop(held);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "the bytes that were given back");
     }
 
     #[test]
