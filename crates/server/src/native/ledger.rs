@@ -188,7 +188,8 @@ mod tests {
             }
         }
         let ledger = Ledger::new(100, 60);
-        let seats = [HERE, THERE].map(|address| ledger.enter(address, None).expect("no limit on connections"));
+        let seats =
+            [HERE, THERE].map(|address| ledger.enter(address, None).expect("no limit on connections"));
         let held = seats[0].account.try_take(50).expect("within both");
         let woken = Arc::new(Count(AtomicU64::new(0)));
         let mailbox = Arc::new(Mailbox::default());
