@@ -20,6 +20,7 @@ use super::shared::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::timestamps::Timestamps;
+use helenus_host::account;
 use helenus_model::schema::TableId;
 use helenus_model::token::Token;
 use parking_lot::{Mutex, MutexGuard};
@@ -32,6 +33,9 @@ const LOCKS: usize = 1024;
 /// How long those wait for a lock who may not wait for the disk: most are held for a few microseconds, and to do all anew on
 /// another thread takes longer than that.
 const PATIENCE: Duration = Duration::from_micros(200);
+
+/// How often those who wait for a lock look whether others wait for their memory.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// In the place of a timestamp: somebody holds the lock.
 const LOCKED: i64 = i64::MAX;
@@ -98,7 +102,7 @@ impl Turns {
             wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
         {
             let guard = match may_block {
-                true => lock.lock(),
+                true => wait_for(lock)?,
                 false => lock.try_lock_for(PATIENCE).ok_or(Error::WouldBlock)?,
             };
             after_us.store(LOCKED, Ordering::Relaxed);
@@ -106,6 +110,16 @@ impl Turns {
         }
         gate.pass();
         Ok(turn)
+    }
+}
+
+/// Waits for a lock. Who has it may wait for memory that this request holds: then this one begins again later.
+fn wait_for(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>> {
+    loop {
+        if let Some(guard) = lock.try_lock_for(LOOK) {
+            return Ok(guard);
+        }
+        account::give_way()?;
     }
 }
 
@@ -130,7 +144,8 @@ impl Database {
     /// never a second time while one is held, and write with `write_locked`.
     ///
     /// # Errors
-    /// `WouldBlock` when somebody else keeps the lock of one and `may_block` is false.
+    /// `WouldBlock` when somebody else keeps the lock of one and `may_block` is false; `NoMemory` when others wait for the memory
+    /// that the request holds while it waits for a lock.
     pub fn turn(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,

@@ -192,6 +192,11 @@ impl Pool {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Whether somebody waits for bytes.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// Takes bytes if all then hold `most` or less.
     fn try_take_within(&self, bytes: u64, most: u64) -> bool {
         let mut used = self.used.load(Ordering::SeqCst);

@@ -182,6 +182,24 @@ pub fn settle() -> Result<(), Refusal> {
     grow(0)
 }
 
+/// For a request that waits for something else than memory, such as a lock: where others wait for memory, it gives its own back
+/// and begins again later. The one that has what it waits for may be among them.
+///
+/// # Errors
+/// `NoRoom` when the request is to end, so that it can begin again.
+pub fn give_way() -> Result<(), Refusal> {
+    let Some(mut state) = STATE.get() else { return Ok(()) };
+    let can_begin_again =
+        state.waits == Waits::ForRoom && state.share == Share::Requests && GRANTED.get() != isize::MAX;
+    if !can_begin_again || state.taken == 0 || !POOL.is_waited_for() {
+        return Ok(());
+    }
+    state.backs_off = Some(state.taken);
+    STATE.set(Some(state));
+    let held = u64::try_from(held()).unwrap_or(0);
+    Err(Refusal::NoRoom { held, needed: 0, used: POOL.used(), limit: POOL.limit() })
+}
+
 /// Says that the request has changed what others see: it is not refused any more for want of memory, and not begun again.
 #[inline]
 pub fn commit() {

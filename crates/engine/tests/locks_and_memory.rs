@@ -1,0 +1,81 @@
+//! A request that waits for a partition lock while it holds memory, and the request that has the lock and waits for memory:
+//! the first gives its memory back and begins again, so that both come to their end long before any deadline.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::{Database, Error};
+use helenus_host::account::{Scope, Share, Split, Waits, grow, set_limits};
+use helenus_host::memory;
+use helenus_model::schema::TableId;
+use helenus_model::token::Token;
+use std::sync::Barrier;
+use std::time::Duration;
+use support::*;
+
+const MIB: u64 = 1 << 20;
+
+fn partition(database: &Database) -> [(TableId, Token); 1] {
+    [(table_of(database, "t").id, Token::of_key(b"a"))]
+}
+
+/// Serves a request as a thread that may wait does: from its start again whenever it has to give way. Returns how often it
+/// began.
+fn served(mut attempt: impl FnMut() -> Result<(), Error>) -> u32 {
+    let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
+    let mut begun = 0;
+    loop {
+        begun += 1;
+        match attempt() {
+            Ok(()) => return begun,
+            Err(error) => assert!(scope.begins_again(), "refused for good: {error}"),
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
+    // Whoever has waited longer than this is refused, and `served` panics.
+    set_limits(Split { shared: 8 * MIB, one_more: MIB }, Duration::from_secs(3600));
+    let database = open(&memory::host());
+    create(&database, vec![table("t", 7, false)]);
+    for (first, second) in [(6, 7), (7, 7), (3, 8), (7, 3)] {
+        let has_lock = Barrier::new(2);
+        let (of_first, of_second) = std::thread::scope(|scope| {
+            let second_request = scope.spawn(|| {
+                let mut is_met = false;
+                served(|| {
+                    let locked = database.turn(partition(&database).into_iter(), true)?;
+                    if !std::mem::replace(&mut is_met, true) {
+                        has_lock.wait();
+                        // The other has its memory now.
+                        has_lock.wait();
+                    }
+                    grow((second * MIB) as usize)?;
+                    drop(locked);
+                    Ok(())
+                })
+            });
+            let mut is_met = false;
+            let begun = served(|| {
+                if !is_met {
+                    has_lock.wait();
+                }
+                grow((first * MIB) as usize)?;
+                if !std::mem::replace(&mut is_met, true) {
+                    has_lock.wait();
+                }
+                drop(database.turn(partition(&database).into_iter(), true)?);
+                Ok(())
+            });
+            (begun, second_request.join().unwrap())
+        });
+        assert_eq!(of_second, 1, "the one with the lock goes on");
+        assert!(
+            of_first >= 2,
+            "{first} and {second} MiB are more than there are: the one without the lock gives way"
+        );
+    }
+    database.close().unwrap();
+}
