@@ -353,7 +353,7 @@ impl Pool {
         }
     }
 
-    /// A request is over: another may go beyond the shared bytes.
+    /// A request is over, or waits for something else: another may go beyond the shared bytes.
     pub(super) fn end(&self, request: u64) {
         if self.first.load(Ordering::Relaxed) != request {
             return;

@@ -191,7 +191,12 @@ pub fn give_way() -> Result<(), Refusal> {
     let Some(mut state) = STATE.get() else { return Ok(()) };
     let can_begin_again =
         state.waits == Waits::ForRoom && state.share == Share::Requests && GRANTED.get() != isize::MAX;
-    if !can_begin_again || state.taken == 0 || !POOL.is_waited_for() {
+    if !can_begin_again || !POOL.is_waited_for() {
+        return Ok(());
+    }
+    // It may be the one that may go beyond the shared bytes, which another can use now.
+    POOL.end(state.request);
+    if state.taken == 0 {
         return Ok(());
     }
     state.backs_off = Some(state.taken);
