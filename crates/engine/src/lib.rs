@@ -39,8 +39,8 @@ pub use compaction::{
     parse_percent, parse_scaling_parameters, parse_size,
 };
 pub use database::{
-    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, ReadRequest,
-    ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
+    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, RangeEstimate,
+    ReadRequest, ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
 };
 pub use error::{DiskTrouble, Error, Result};
 pub use export::Exported;
@@ -49,7 +49,9 @@ pub use helenus_host::{account, contain};
 pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
-pub use schema::{SchemaChange, SchemaChangeKind, index_id, is_system_keyspace, parse_type};
+pub use schema::{
+    SchemaChange, SchemaChangeKind, index_id, is_replicated_system_keyspace, is_system_keyspace, parse_type,
+};
 pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
 pub use table::{Unreadable, View};
 pub use timestamps::{ClockStatus, ServerTime, TIME_OF_DAY_MAX_S};

@@ -4,6 +4,7 @@ use super::consistency::check_read;
 use super::engine_error::truncate_error;
 use super::identity::statement_id;
 use super::options::LocalOptions;
+use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
 use super::tuning::Tuning;
@@ -36,7 +37,7 @@ type SchemaListener = Box<dyn Fn(&SchemaChange) + Send + Sync>;
 /// A database in this process, behind the doors' interface.
 pub struct LocalBackend {
     database: Arc<Database>,
-    statements: Statements,
+    statements: Arc<Statements>,
     ddl: DdlSettings,
     virtuals: VirtualTables,
     pub(super) tuning: Tuning,
@@ -58,10 +59,15 @@ impl LocalBackend {
         let tuning = Tuning::new(&options);
         database.set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(ids.next_timestamp_unrefused(), node)));
+        let virtuals = VirtualTables::new(&database, node_info);
+        let statements = Arc::new(Statements::new(options.prepared_bytes_max, options.statements_bytes_max));
+        prepared_table::table(&database, statements.clone())
+            .into_iter()
+            .for_each(|table| virtuals.register(table));
         Arc::new(LocalBackend {
-            virtuals: VirtualTables::new(&database, node_info),
+            virtuals,
             database,
-            statements: Statements::new(options.prepared_bytes_max, options.statements_bytes_max),
+            statements,
             ddl: DdlSettings {
                 datacenter: options.datacenter,
                 table_options: options.table_options,

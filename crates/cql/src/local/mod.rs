@@ -17,6 +17,7 @@ mod import;
 mod living;
 mod new_names;
 mod options;
+mod prepared_table;
 mod restore;
 mod schema_comment;
 mod schema_seal;

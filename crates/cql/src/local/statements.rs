@@ -86,6 +86,11 @@ impl Statements {
         self.prepared.insert(statement.id, statement);
     }
 
+    /// All prepared statements.
+    pub(super) fn all_prepared(&self) -> Vec<Arc<Prepared>> {
+        self.prepared.iter().map(|(_, statement)| statement).collect()
+    }
+
     /// Forgets a statement that is not valid any more.
     pub(super) fn forget(&self, id: &StatementId) {
         self.prepared.remove(id);

@@ -10,7 +10,7 @@ use crate::analysis::{Markers, Scope};
 use crate::backend::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Statement, StatementKind};
-use helenus_engine::is_system_keyspace;
+use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
 use helenus_model::schema::Table;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn plan_of(
                 let text = format!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
                 return Err(CqlError::Invalid(text));
             }
-            if is_system_keyspace(&table.keyspace) {
+            if is_system_keyspace(&table.keyspace) && !is_replicated_system_keyspace(&table.keyspace) {
                 let text = format!("{} keyspace is not user-modifiable.", table.keyspace);
                 return Err(CqlError::Unauthorized(text));
             }

@@ -2,10 +2,12 @@
 //! doors.
 //!
 //! `table` is the seam: what a virtual table is, and the rows it gives. `registry` keeps those there are and shows them
-//! in the schema. `read` runs a read over their rows. `local` and `peers` answer for the tables of `system`,
+//! in the schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` answer for the tables of `system`,
 //! `described` for `system_virtual_schema`.
 
+mod compaction_history;
 mod described;
+mod estimates;
 mod hot;
 mod local;
 mod peers;

@@ -1,7 +1,7 @@
 //! The virtual tables there are.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
-use super::{described, local, peers, views};
+use super::{compaction_history, described, estimates, local, peers, views};
 use crate::super_family;
 use crate::virtual_table::NodeInfo;
 use helenus_engine::Database;
@@ -19,13 +19,15 @@ pub struct VirtualTables {
 }
 
 impl VirtualTables {
-    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, `system_virtual_schema`, and the figures of the engine in
+    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, `system_virtual_schema`; estimates and past compactions in `system`; and the figures of the engine in
     /// `system_views`.
     pub(crate) fn new(database: &Database, node: NodeInfo) -> VirtualTables {
         let tables =
             VirtualTables { tables: RwLock::default(), node: RwLock::default(), shown: RwLock::default() };
         tables.describe_node(database, node);
         peers::tables(database).into_iter().for_each(|table| tables.register(table));
+        estimates::tables(database).into_iter().for_each(|table| tables.register(table));
+        compaction_history::table(database).into_iter().for_each(|table| tables.register(table));
         described::tables().into_iter().for_each(|table| tables.register(table));
         views::tables().into_iter().for_each(|table| tables.register(table));
         tables

@@ -2,7 +2,7 @@
 
 use super::shared::{Database, Shared};
 use crate::error::Result;
-use crate::schema::is_system_keyspace;
+use crate::schema::{is_replicated_system_keyspace, is_system_keyspace};
 use crate::timestamps::ClockStatus;
 
 impl Database {
@@ -66,5 +66,5 @@ impl Shared {
 
 /// Whether nobody but the server writes to a keyspace; the rows of traces bring their own times.
 fn is_own(keyspace: &str) -> bool {
-    is_system_keyspace(keyspace) && keyspace != "system_traces"
+    is_system_keyspace(keyspace) && !is_replicated_system_keyspace(keyspace)
 }

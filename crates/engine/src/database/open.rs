@@ -219,10 +219,11 @@ impl Database {
         if tables.all(|table| known(&table)) {
             return Ok(());
         }
-        let keyspaces = BTreeMap::from([("system_schema", "system_schema")]);
-        debug_assert!(keyspaces.keys().all(|name| is_system_keyspace(name)));
         let empty = Schema { keyspaces: BTreeMap::new(), version: Uuid::nil(), epoch: 0 };
-        let (mutation, _) = changes_between(&empty, &system_schema(), self.next_timestamp_unrefused());
+        // From the schema in use: users may have changed the replication of some.
+        let mut system = Schema::clone(&schema);
+        system.keyspaces.retain(|name, _| is_system_keyspace(name));
+        let (mutation, _) = changes_between(&empty, &system, self.next_timestamp_unrefused());
         drop(self.shared.write(&mutation)?);
         Ok(())
     }

@@ -31,6 +31,12 @@ pub(crate) fn load_schema(
         let row = Fields { table: "keyspaces", row: &row };
         let name: Arc<str> = row.text("keyspace_name")?.into();
         if super::is_system_keyspace(&name) {
+            let system = schema.keyspaces.get_mut(&name);
+            if let Some(system) = system.filter(|_| super::is_replicated_system_keyspace(&name)) {
+                let system = Arc::make_mut(system);
+                system.durable_writes = row.bool("durable_writes").unwrap_or(true);
+                system.replication = row.text_map("replication");
+            }
             continue;
         }
         let keyspace = Keyspace {

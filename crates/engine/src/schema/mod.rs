@@ -9,7 +9,7 @@ mod rows;
 mod type_text;
 
 pub(crate) use definitions::system_schema;
-pub use definitions::{is_system_keyspace, system_keyspaces};
+pub use definitions::{is_replicated_system_keyspace, is_system_keyspace, system_keyspaces};
 pub use load::index_id;
 pub(crate) use load::{SchemaRow, WRITE_TIME, load_schema};
 pub use rows::{SchemaChange, SchemaChangeKind, changes_between};

@@ -239,6 +239,10 @@ impl DdlPlan {
             "system" | "system_schema" | "system_virtual_schema" | "system_views" => {
                 return Err(CqlError::Unauthorized(format!("{name} keyspace is not user-modifiable.")));
             }
+            // How they are replicated is the operator's choice.
+            _ if is_system_keyspace(name)
+                && self.event.name.is_none()
+                && self.permission == ast::Permission::Alter => {}
             _ if is_system_keyspace(name) => {
                 let resource = match &self.event.name {
                     None => format!("<keyspace {name}>"),

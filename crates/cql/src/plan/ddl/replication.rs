@@ -97,6 +97,12 @@ fn prepare_datacenters(
 /// Any datacenter may be named: a schema comes as it stands where it is in use, and this one server holds every replica
 /// of each. (Cassandra knows the datacenters there are and refuses others.)
 fn check_datacenters(options: &BTreeMap<String, String>) -> Result<()> {
+    // In other letters it is no word for all datacenters, and no datacenter is called so.
+    if options.keys().any(|name| name.eq_ignore_ascii_case(FACTOR)) {
+        return config(format!(
+            "{FACTOR} should not appear as an option at construction time for NetworkTopologyStrategy"
+        ));
+    }
     for factor in options.values() {
         check_factor(factor)?;
     }

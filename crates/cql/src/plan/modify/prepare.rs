@@ -12,7 +12,7 @@ use crate::super_family::{check_entry, is_super};
 use crate::syntax::ast::{
     Comparison, Delete, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
-use helenus_engine::is_system_keyspace;
+use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::collections::HashSet;
@@ -356,7 +356,7 @@ fn table_to_write(name: &QualifiedName<'_>, scope: &Scope<'_>) -> Result<Arc<Tab
         let table = scope.table(name)?;
         return invalid(format!("Modification is not supported by table {}.{}", table.keyspace, table.name));
     }
-    if is_system_keyspace(keyspace) && keyspace != "system_traces" {
+    if is_system_keyspace(keyspace) && !is_replicated_system_keyspace(keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
     Ok(scope.table(name)?.clone())
