@@ -137,7 +137,10 @@ fn what_operators_change_of_system_keyspaces_stays_changed_and_the_rest_is_refus
             "ALTER KEYSPACE system_auth WITH replication = {'class': 'LocalStrategy'}",
             "LocalStrategy is reserved for internal use",
         ),
-        ("CREATE KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy'}", "Cannot add existing keyspace \"system_auth\""),
+        (
+            "CREATE KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy'}",
+            "Cannot add existing keyspace \"system_auth\"",
+        ),
         ("DROP KEYSPACE system_auth", "Cannot DROP <keyspace system_auth>"),
         ("CREATE TABLE system_auth.x (a int PRIMARY KEY)", "Cannot CREATE <all tables in system_auth>"),
         ("ALTER TABLE system_auth.roles ADD x int", "Cannot ALTER <table system_auth.roles>"),

@@ -192,6 +192,12 @@ impl Pool {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Whether this request waits for bytes.
+    #[cfg(test)]
+    pub(super) fn has_waiter(&self, request: u64) -> bool {
+        self.state.lock().waiters.contains_key(&request)
+    }
+
     /// Whether somebody waits for bytes.
     pub(super) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
@@ -250,7 +256,9 @@ impl Pool {
         // Before the look at `used` below: who gives back changes `used` first and then looks here.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let verdict = loop {
-            let may_be_first = taken > 0 || !state.waiters.values().any(|waiter| !waiter.backs_off);
+            // One that holds nothing lets those go before it that cannot give back what they hold.
+            let goes_before = |(other, waiter): (&u64, &Waiter)| *other != request && !waiter.backs_off;
+            let may_be_first = taken > 0 || !state.waiters.iter().any(goes_before);
             if may_be_first {
                 state.first.get_or_insert(request);
             }

@@ -117,6 +117,37 @@ fn requests_give_way_to_a_flush_that_holds_a_part() {
 }
 
 #[test]
+fn one_at_a_time_goes_beyond_the_shared_bytes_when_messages_on_their_way_fill_them() {
+    // Those who wait come in every order, and there is background work among them, which cannot back off.
+    for background in 0..6_u64 {
+        let pool = pool(10, 30);
+        pool.force(Share::Arriving, 12);
+        assert_eq!(
+            pool.take((Share::Requests, 100), (2, 0), later()),
+            Taken::Yes,
+            "the first goes beyond them"
+        );
+        std::thread::scope(|scope| {
+            for request in 0..6 {
+                let pool = &pool;
+                let share = if request == background { Share::Background } else { Share::Requests };
+                scope.spawn(move || {
+                    assert_eq!(pool.take((share, 1 + request), (3, 0), later()), Taken::Yes);
+                    pool.give_back(share, 3);
+                    pool.end(1 + request);
+                });
+                while !pool.has_waiter(1 + request) {
+                    std::thread::yield_now();
+                }
+            }
+            pool.give_back(Share::Requests, 2);
+            pool.end(100);
+        });
+        assert_eq!(pool.used(), 12);
+    }
+}
+
+#[test]
 fn requests_get_what_the_fixed_shares_leave_of_the_bound() {
     for limit_mib in (16_u64..=256).chain([512, 4096, 1 << 20]) {
         let limit = limit_mib << 20;
