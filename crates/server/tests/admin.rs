@@ -35,6 +35,20 @@ impl Doors for Closed {
     fn are_open(&self) -> bool {
         true
     }
+    fn resume(&self) -> Result<(), String> {
+        Ok(())
+    }
+    fn pause(&self) {}
+    fn clients(&self) -> ClientsSeen {
+        ClientsSeen::default()
+    }
+    fn clear_clients(&self) {}
+    fn setting(&self, _: &'static str) -> String {
+        String::new()
+    }
+    fn set(&self, key: &'static str, _: Option<&str>) -> Result<(), String> {
+        Err(format!("{key} stays as it is"))
+    }
     fn reload(&self) -> Result<Reloaded, String> {
         Ok(Reloaded::default())
     }

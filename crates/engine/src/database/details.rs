@@ -161,6 +161,11 @@ impl Database {
         self.shared.host.disk.open(&path).and_then(|file| file.size()).unwrap_or_default()
     }
 
+    /// The folder of a table's files, if there is such a table.
+    pub fn table_folder(&self, table: &Table) -> Option<PathBuf> {
+        self.shared.table(table.id).map(|store| store.folder().to_owned())
+    }
+
     /// The Data.db files that hold a partition, each with its level.
     ///
     /// # Errors

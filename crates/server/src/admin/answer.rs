@@ -1,5 +1,7 @@
 //! What tools are told on the admin socket.
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -47,12 +49,55 @@ pub enum AdminAnswer {
     TopPartitions(Vec<TopPartitionLine>),
     /// From 0 to 1.
     Probability(f64),
+    /// Milliseconds that requests of a kind may take.
+    TimeoutMs(u64),
+    /// How much is logged: a level of `log_level`.
+    LogLevel(String),
+    /// Keyspace, table, and the folder of its files.
+    DataPaths(Vec<(String, String, PathBuf)>),
+    /// Clients that are connected, and that were.
+    Clients(ClientsSeen),
     /// What reading the configuration again came to.
     Reloaded(Reloaded),
     /// How the clocks were before they were reset.
     Clock(ClockFigures),
     /// The request failed; the text says why.
     Error(String),
+}
+
+/// Clients, now and since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientsSeen {
+    /// Connections open now.
+    pub connections: Vec<ClientLine>,
+    /// Addresses by the version of the protocol that they used, the last seen first.
+    pub by_protocol: Vec<ProtocolClient>,
+}
+
+/// A connection of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientLine {
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// Version of the protocol; 0 before STARTUP.
+    pub version: u8,
+    /// The keyspace in use.
+    pub keyspace: Option<String>,
+    /// Requests so far.
+    pub requests: u64,
+    /// The options of its STARTUP, in the order of their names.
+    pub options: BTreeMap<String, String>,
+}
+
+/// An address that connected with a version of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtocolClient {
+    /// Version of the protocol.
+    pub version: u8,
+    /// The address.
+    pub address: IpAddr,
+    /// Its last STARTUP, milliseconds since 1970.
+    pub last_seen_ms: i64,
 }
 
 /// What a flush did.

@@ -14,8 +14,9 @@ use super::answer::{AdminAnswer, Errand, Flushed, Outcome};
 use super::compactions::AskedCompactions;
 use super::errands::{Errands, Work, imported, panicked, request_of, verify};
 use super::exports::export;
-use super::request::{AdminRequest, Which};
+use super::request::{AdminRequest, LogLevelChoice, TimeoutKind, Which};
 use super::serve::Facts;
+use super::snapshots::NextExpiry;
 use super::{snapshots, telling};
 use crate::backup::restore;
 
@@ -35,6 +36,7 @@ pub(super) struct Desk {
     pub(super) started_ns: u64,
     compactions: AskedCompactions,
     errands: Errands,
+    next_expiry: NextExpiry,
 }
 
 impl Desk {
@@ -46,6 +48,7 @@ impl Desk {
             started_ns,
             compactions: AskedCompactions::default(),
             errands: Errands::default(),
+            next_expiry: NextExpiry::default(),
         }
     }
 
@@ -113,11 +116,16 @@ impl Desk {
                 self.needs_files("export")?;
                 export(&self.database, keyspace.as_deref(), table.as_deref()).map(AdminAnswer::Exported)
             }
-            AdminRequest::Snapshot { name, of, flush } => {
+            AdminRequest::Snapshot { name, of, flush, ttl_s } => {
                 self.needs_files("take a snapshot of")?;
-                snapshots::take(self, name, of, *flush).map(AdminAnswer::Snapshots)
+                let taken = snapshots::take(self, (name, of), *flush, *ttl_s)?;
+                self.next_expiry.note(&taken);
+                Ok(AdminAnswer::Snapshots(taken))
             }
-            AdminRequest::Snapshots => snapshots::list(&self.database).map(AdminAnswer::Snapshots),
+            AdminRequest::Snapshots => {
+                self.remove_expired_snapshots();
+                snapshots::list(&self.database).map(AdminAnswer::Snapshots)
+            }
             AdminRequest::ClearSnapshots { name, keyspaces, before_ms } => {
                 snapshots::clear(&self.database, name.as_deref(), keyspaces, *before_ms)
                     .map(AdminAnswer::Snapshots)
@@ -126,6 +134,29 @@ impl Desk {
                 self.rebuild_indexes(&*self.table(keyspace, table)?, indexes)
             }
             AdminRequest::TraceProbability { set } => self.trace_probability(*set),
+            AdminRequest::Timeout { kind, set_ms } => self.timeout(*kind, *set_ms),
+            AdminRequest::LogLevel { set } => self.log_level(set.as_ref()),
+            AdminRequest::DataPaths => {
+                self.needs_files("show the folders of")?;
+                let tables = self.tables(&Which::default())?;
+                let line = |table: &Arc<Table>| {
+                    let folder = self.database.table_folder(table)?;
+                    Some((table.keyspace.to_string(), table.name.to_string(), folder))
+                };
+                Ok(AdminAnswer::DataPaths(tables.iter().filter_map(line).collect()))
+            }
+            AdminRequest::Clients => Ok(AdminAnswer::Clients(self.facts.doors.clients())),
+            AdminRequest::ClearClients => {
+                self.facts.doors.clear_clients();
+                Ok(AdminAnswer::Done)
+            }
+            AdminRequest::ServeClients { serve: true } => {
+                self.facts.doors.resume().map(|()| AdminAnswer::Done)
+            }
+            AdminRequest::ServeClients { serve: false } => {
+                self.facts.doors.pause();
+                Ok(AdminAnswer::Done)
+            }
             AdminRequest::ReloadSettings => self.facts.doors.reload().map(AdminAnswer::Reloaded),
             AdminRequest::ResetClock => {
                 let reset = self.database.reset_clock();
@@ -240,6 +271,31 @@ impl Desk {
             self.facts.doors.set_trace_probability(probability);
         }
         Ok(AdminAnswer::Probability(self.facts.doors.trace_probability()))
+    }
+
+    fn timeout(&self, kind: TimeoutKind, set_ms: Option<u64>) -> Result<AdminAnswer, String> {
+        let doors = &self.facts.doors;
+        if let Some(ms) = set_ms {
+            doors.set(kind.setting(), Some(&format!("{ms}ms")))?;
+        }
+        let shown = doors.setting(kind.setting());
+        let ms = shown.strip_suffix("ms").and_then(|ms| ms.parse().ok());
+        ms.map(AdminAnswer::TimeoutMs).ok_or_else(|| format!("{} is {shown}", kind.setting()))
+    }
+
+    fn log_level(&self, set: Option<&LogLevelChoice>) -> Result<AdminAnswer, String> {
+        let doors = &self.facts.doors;
+        match set {
+            Some(LogLevelChoice::AsStarted) => doors.set("log_level", None)?,
+            Some(LogLevelChoice::Level(level)) => doors.set("log_level", Some(level))?,
+            None => {}
+        }
+        Ok(AdminAnswer::LogLevel(doors.setting("log_level")))
+    }
+
+    /// Removes the snapshots whose time is over. One that cannot be removed is tried again at the next look.
+    pub(super) fn remove_expired_snapshots(&self) {
+        let _shown_by_the_panic_hook = contain(|| self.next_expiry.sweep(&self.database));
     }
 
     /// A table by its names.

@@ -19,8 +19,9 @@ mod socket;
 mod telling;
 
 pub use answer::{
-    AdminAnswer, Compaction, Errand, ExportedFiles, Flushed, Import, Outcome, Reloaded, Restored,
-    RestoredTable, RunningCompaction, ServerStatus, SnapshotLine, TableLine, VerifiedTable,
+    AdminAnswer, ClientLine, ClientsSeen, Compaction, Errand, ExportedFiles, Flushed, Import, Outcome,
+    ProtocolClient, Reloaded, Restored, RestoredTable, RunningCompaction, ServerStatus, SnapshotLine,
+    TableLine, VerifiedTable,
 };
 pub use client::ask;
 pub use errands::{imported, request_of};
@@ -29,7 +30,7 @@ pub use figures::{
     ClockFigures, CompactionFigures, MemoryFigures, MemoryShare, NodeFigures, PastCompactionLine, Pool,
     RunningTask, Spread, TableFigures, TopPartitionLine,
 };
-pub use request::{AdminRequest, ImportOrder, RestoreOrder, Which};
+pub use request::{AdminRequest, ImportOrder, LogLevelChoice, RestoreOrder, TimeoutKind, Which};
 pub use serve::{AdminServer, Doors, Facts};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};
 pub(crate) use telling::{failures_of, shares};

@@ -118,6 +118,9 @@ pub enum AdminRequest {
         of: Vec<Which>,
         /// Write memtables first.
         flush: bool,
+        /// Remove it after so many seconds; without it only when asked to.
+        #[serde(default)]
+        ttl_s: Option<u32>,
     },
     /// The snapshots there are.
     Snapshots,
@@ -160,12 +163,68 @@ pub enum AdminRequest {
         /// Make it so many, from 0 to 1; without it, only say.
         set: Option<f64>,
     },
+    /// How long requests of a kind may take.
+    Timeout {
+        /// Which kind.
+        kind: TimeoutKind,
+        /// Make it so many milliseconds, until the next start; without it, only say.
+        set_ms: Option<u64>,
+    },
+    /// How much is logged.
+    LogLevel {
+        /// Make it this, until the next start; without it, only say.
+        set: Option<LogLevelChoice>,
+    },
+    /// Where tables have their files.
+    DataPaths,
+    /// Who is connected.
+    Clients,
+    /// Forget who was connected.
+    ClearClients,
+    /// Let clients in, or close their connections and let nobody in.
+    ServeClients {
+        /// Which of the two.
+        serve: bool,
+    },
     /// Read the configuration again, and take over what can change while the server runs.
     ReloadSettings,
     /// Take the machine's clock for right: timestamps of writes go on from it.
     ResetClock,
     /// Let no client in any more and write everything to SSTables, so that the next start replays nothing.
     Drain,
+}
+
+/// Kinds of requests that have a timeout of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeoutKind {
+    /// Reads of partitions by their keys.
+    Read,
+    /// Reads of ranges.
+    Range,
+    /// Writes.
+    Write,
+}
+
+impl TimeoutKind {
+    /// The setting that holds it.
+    pub fn setting(self) -> &'static str {
+        match self {
+            TimeoutKind::Read => "read_request_timeout",
+            TimeoutKind::Range => "range_request_timeout",
+            TimeoutKind::Write => "write_request_timeout",
+        }
+    }
+}
+
+/// How much is to be logged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevelChoice {
+    /// As much as at the start.
+    AsStarted,
+    /// A level of `log_level`.
+    Level(String),
 }
 
 /// An import, as a tool orders it. Paths are absolute, on the server's machine.

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::{AbortHandle, JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use super::answer::{AdminAnswer, Reloaded};
+use super::answer::{AdminAnswer, ClientsSeen, Reloaded};
 use super::desk::Desk;
 use super::figures::Pool;
 use super::socket::{AdminError, bind, may_use};
@@ -30,6 +30,8 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 const CONNECTIONS_MAX: usize = 32;
 /// How long a tool may take to ask, and to take its answer. It asks again within seconds while it follows something.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often snapshots that have expired are looked for.
+const EXPIRY_LOOK: Duration = Duration::from_secs(5);
 /// How long after a failure to accept (too many open files) the next is tried.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -69,6 +71,24 @@ pub trait Doors: Send + Sync {
     fn close(&self);
     /// Whether clients are served.
     fn are_open(&self) -> bool;
+    /// Lets clients in again after `pause`.
+    ///
+    /// # Errors
+    /// They are not to be let in any more, or the address is taken.
+    fn resume(&self) -> Result<(), String>;
+    /// Closes the listener of the native protocol, answers what has come and closes its connections.
+    fn pause(&self);
+    /// Clients of the native protocol, now and since the start.
+    fn clients(&self) -> ClientsSeen;
+    /// Forgets clients of before.
+    fn clear_clients(&self);
+    /// The value of a setting, as it holds now.
+    fn setting(&self, key: &'static str) -> String;
+    /// Sets one that a running server takes over, until the next start; `None`: as at the start.
+    ///
+    /// # Errors
+    /// The value is not allowed.
+    fn set(&self, key: &'static str, value: Option<&str>) -> Result<(), String>;
     /// Reads the configuration again.
     ///
     /// # Errors
@@ -150,11 +170,17 @@ async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stop
     // Answers are made one after the other.
     let turn = Rc::<Mutex<()>>::default();
     let mut connections = JoinSet::new();
+    let mut expiring = tokio::time::interval(EXPIRY_LOOK);
     let mut waiting: VecDeque<(Rc<Cell<bool>>, AbortHandle)> = VecDeque::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            _ = expiring.tick() => {
+                let _turn = turn.lock().await;
+                desk.remove_expired_snapshots();
+                continue;
+            }
             _ = stopped.changed() => return,
         };
         let Ok((stream, _)) = accepted else {

@@ -1,5 +1,6 @@
 //! Snapshots in Cassandra's form: links, `manifest.json` and `schema.cql`.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use helenus_cql::LocalBackend;
@@ -15,6 +16,9 @@ use super::answer::SnapshotLine;
 use super::desk::Desk;
 use super::request::Which;
 use crate::backup::hex;
+
+/// The shortest time that a snapshot may be kept for (`cassandra.snapshot.min_allowed_ttl_seconds`).
+const TTL_MIN_S: u32 = 60;
 
 /// `manifest.json` (`SnapshotManifest`).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -52,7 +56,15 @@ impl Manifest {
 }
 
 /// Takes a snapshot of the tables that are named, or of all.
-pub(super) fn take(desk: &Desk, name: &str, of: &[Which], flush: bool) -> Result<Vec<SnapshotLine>, String> {
+pub(super) fn take(
+    desk: &Desk,
+    (name, of): (&str, &[Which]),
+    flush: bool,
+    ttl_s: Option<u32>,
+) -> Result<Vec<SnapshotLine>, String> {
+    if ttl_s.is_some_and(|ttl_s| ttl_s < TTL_MIN_S) {
+        return Err(format!("ttl for snapshot must be at least {TTL_MIN_S} seconds"));
+    }
     let checked = CheckedName::new("a snapshot", name).map_err(|error| error.to_string())?;
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for which in of {
@@ -65,14 +77,10 @@ pub(super) fn take(desk: &Desk, name: &str, of: &[Which], flush: bool) -> Result
     }
     let database = &desk.database;
     let taken = database.snapshot(&tables, &checked, flush).map_err(|error| error.to_string())?;
-    let mut created = String::new();
     let now_us = database.host().clock.wall_us();
-    write_instant(
-        now_us.div_euclid(1_000_000),
-        (now_us.rem_euclid(1_000_000) / 1000 * 1_000_000) as u32,
-        &mut created,
-    );
-    taken.iter().try_for_each(|one| describe(database, one, &created))?;
+    let expires = ttl_s.map(|ttl_s| instant(now_us.saturating_add(i64::from(ttl_s) * 1_000_000)));
+    let times = (instant(now_us), expires);
+    taken.iter().try_for_each(|one| describe(database, one, &times))?;
     let mut lines = list(database)?;
     let is_of_it = |line: &SnapshotLine| {
         line.name == name
@@ -82,12 +90,25 @@ pub(super) fn take(desk: &Desk, name: &str, of: &[Which], flush: bool) -> Result
     Ok(lines)
 }
 
-fn describe(database: &Database, taken: &TakenSnapshot, created_at: &str) -> Result<(), String> {
+/// A moment as a manifest has it, of microseconds since 1970.
+fn instant(us: i64) -> String {
+    let mut text = String::new();
+    let nanoseconds = (us.rem_euclid(1_000_000) / 1000 * 1_000_000) as u32;
+    write_instant(us.div_euclid(1_000_000), nanoseconds, &mut text);
+    text
+}
+
+fn describe(
+    database: &Database,
+    taken: &TakenSnapshot,
+    (created_at, expires_at): &(String, Option<String>),
+) -> Result<(), String> {
     let schema = database.schema();
     let Some(keyspace) = schema.keyspaces.get(&taken.table.keyspace) else { return Ok(()) };
     let manifest = Manifest {
         files: taken.data_files.clone(),
-        created_at: Some(created_at.to_owned()),
+        created_at: Some(created_at.clone()),
+        expires_at: expires_at.clone(),
         ..Manifest::default()
     };
     let manifest = manifest.text().map_err(|error| error.to_string())?;
@@ -159,6 +180,45 @@ fn milliseconds(text: &str) -> Option<i64> {
     use helenus_model::types::{CqlType, parse_text};
     let bytes = parse_text(&CqlType::Timestamp, text).ok()?;
     bytes.try_into().ok().map(i64::from_be_bytes)
+}
+
+/// When the next snapshot expires, as far as is known: folders are not gone through for nothing.
+#[derive(Default)]
+pub(super) struct NextExpiry {
+    known: Cell<Option<i64>>,
+    has_looked: Cell<bool>,
+}
+
+impl NextExpiry {
+    /// Takes note of snapshots that have been taken.
+    pub(super) fn note(&self, taken: &[SnapshotLine]) {
+        self.known.set(self.known.get().into_iter().chain(taken.iter().filter_map(expiry_ms)).min());
+    }
+
+    /// Removes what has expired, after a start all that did before.
+    pub(super) fn sweep(&self, database: &Database) {
+        let now_ms = database.host().clock.wall_us() / 1000;
+        if self.has_looked.get() && self.known.get().is_none_or(|expiry_ms| expiry_ms >= now_ms) {
+            return;
+        }
+        let Ok(found) = database.snapshots() else { return };
+        let mut next = None;
+        for snapshot in found {
+            let Some(expiry_ms) = expiry_ms(&line(snapshot.clone())) else { continue };
+            let is_gone = expiry_ms < now_ms && database.clear_snapshot(&snapshot).is_ok();
+            if !is_gone {
+                next = Some(next.map_or(expiry_ms, |next: i64| next.min(expiry_ms)));
+            }
+        }
+        self.known.set(next);
+        self.has_looked.set(true);
+    }
+}
+
+/// When a snapshot expires, milliseconds since 1970. One whose manifest does not say when it was taken never does.
+fn expiry_ms(line: &SnapshotLine) -> Option<i64> {
+    line.created_at.as_deref().and_then(milliseconds)?;
+    line.expires_at.as_deref().and_then(milliseconds)
 }
 
 #[cfg(test)]

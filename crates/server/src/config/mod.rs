@@ -20,5 +20,5 @@ pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;
 pub use server_config::{LogConfig, ServerConfig, Storage, SyncChoice, Timeouts};
 pub use settings::{ConfigError, Settings};
-pub use settings_table::settings_table;
+pub use settings_table::{setting_text, settings_table};
 pub use value::{Kind, Value, size_text};

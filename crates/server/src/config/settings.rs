@@ -204,7 +204,7 @@ impl Settings {
     }
 }
 
-fn parse(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
+pub(super) fn parse(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
     option.kind.parse(text).ok_or_else(|| wrong(option, name, text.to_owned()))
 }
 

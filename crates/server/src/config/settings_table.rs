@@ -6,9 +6,9 @@ use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virt
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 
-use super::options::OPTIONS;
+use super::options::{OPTIONS, option};
 use super::server_config::ServerConfig;
-use super::settings::Settings;
+use super::settings::{Settings, parse};
 use super::value::{Value, size_text};
 
 struct SettingsTable {
@@ -26,6 +26,12 @@ pub fn settings_table(settings: &Settings, config: &ServerConfig) -> Arc<dyn Vir
     };
     let rows = OPTIONS.iter().map(|option| (option.key, value(option.key, option.default))).collect();
     Arc::new(SettingsTable { table, rows })
+}
+
+/// The value of an option whose default depends on nothing else, as the table shows given ones.
+pub fn setting_text(settings: &Settings, key: &'static str) -> String {
+    let default = || option(key).and_then(|option| parse(option, key.to_owned(), option.default).ok());
+    settings.get(key).cloned().or_else(default).as_ref().map(text).unwrap_or_default()
 }
 
 /// Defaults that depend on the machine or on other options.

@@ -36,11 +36,26 @@ pub(super) struct Arrival {
 
 pub(super) type Way = (mpsc::Sender<Arrival>, Arc<Door>);
 
+/// What is to be listened on from now on; `None`: nothing.
+pub(super) struct Order {
+    pub listener: Option<std::net::TcpListener>,
+    /// Told whether there is a listener now.
+    pub done: std::sync::mpsc::Sender<bool>,
+}
+
+async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What is done with connections that come.
 pub(super) struct Listener {
     pub shared: Arc<Shared>,
     pub ways: Vec<Way>,
     pub stopped: watch::Receiver<bool>,
+    pub orders: mpsc::Receiver<Order>,
     pub refused: Refused,
     pub not_begun: NotBegun,
 }
@@ -48,6 +63,7 @@ pub(super) struct Listener {
 impl Listener {
     pub async fn run(mut self, listener: std::net::TcpListener) {
         let Ok(listener) = TcpListener::from_std(listener) else { return };
+        let mut listener = Some(listener);
         let mut tick = tokio::time::interval(TICK);
         let mut paused_until = None;
         loop {
@@ -58,7 +74,12 @@ impl Listener {
                 }
             };
             let accepted = tokio::select! {
-                accepted = listener.accept(), if paused_until.is_none() => accepted,
+                accepted = accept(listener.as_ref()), if paused_until.is_none() => accepted,
+                Some(order) = self.orders.recv() => {
+                    listener = order.listener.and_then(|listener| TcpListener::from_std(listener).ok());
+                    let _may_not_wait = order.done.send(listener.is_some());
+                    continue;
+                }
                 () = pause => {
                     paused_until = None;
                     continue;

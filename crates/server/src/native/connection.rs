@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Whether more input may be read now. If not because of bytes in flight, the connection is woken when some are given
     /// back.
     fn may_read(&mut self) -> bool {
-        if self.stalled || !self.has_room() || self.requests.shared.is_stopping() {
+        if self.stalled || !self.has_room() || self.requests.is_leaving() {
             return false;
         }
         // With nothing of its own in flight it could wait for others without end; and a frame on the account has its room.

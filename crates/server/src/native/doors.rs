@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::arrivals::{Arrival, Listener, NotBegun};
+use super::arrivals::{Arrival, Listener, NotBegun, Order};
+use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
 use super::disk_pool::DiskPool;
@@ -63,6 +64,10 @@ pub(super) struct Shared {
     /// Everybody, for events and for stopping.
     connections: Mutex<Vec<Arc<Mailbox>>>,
     stopping: AtomicBool,
+    /// Nobody is let in for a while.
+    paused: AtomicBool,
+    /// Who was connected.
+    pub history: History,
 }
 
 impl Shared {
@@ -78,6 +83,16 @@ impl Shared {
             (mailbox.facts.lock().clone(), mailbox.requests_count.load(Ordering::Relaxed))
         };
         connections.iter().map(client).collect()
+    }
+
+    /// The mailboxes of everybody.
+    pub fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
+        self.connections.lock().clone()
+    }
+
+    /// Whether nobody is let in, from now on.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
     }
 
     /// Connections open now.
@@ -132,6 +147,7 @@ pub struct NativeServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     stop: watch::Sender<bool>,
+    listening: Mutex<mpsc::Sender<Order>>,
     threads: Vec<Arc<dyn TaskHandle>>,
 }
 
@@ -178,6 +194,8 @@ impl NativeServer {
             trace_probability: AtomicU64::new(0),
             connections: Mutex::default(),
             stopping: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            history: History::default(),
             host: host.clone(),
             backend,
             write_timeout_ticks: AtomicU64::new(ticks(limits.write_timeout)),
@@ -185,6 +203,7 @@ impl NativeServer {
         });
         listen_to_backend(&shared);
         let (stop, stopped) = watch::channel(false);
+        let (listening, orders) = mpsc::channel(1);
         let mut threads = Vec::new();
         let mut ways = Vec::new();
         for number in 0..shared.limits.doors.max(1) {
@@ -206,6 +225,7 @@ impl NativeServer {
             shared: Arc::clone(&shared),
             ways,
             stopped,
+            orders,
             refused: Refused::default(),
         };
         let accept = AcceptThread { work: Some((runtime()?, listener, accepting)) };
@@ -213,7 +233,15 @@ impl NativeServer {
         for (number, thread) in threads {
             handles.push(host.tasks.start(&format!("door-{number}"), Box::new(thread)));
         }
-        Ok(NativeServer { shared, address, stop, threads: handles })
+        Ok(NativeServer { shared, address, stop, listening: Mutex::new(listening), threads: handles })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn listening(&self) -> &Mutex<mpsc::Sender<Order>> {
+        &self.listening
     }
 
     /// Where it listens.
@@ -291,9 +319,9 @@ impl NativeServer {
         self.shared.write_timeout_ticks.store(ticks(timeout), Ordering::Relaxed);
     }
 
-    /// Whether it has not been told to stop.
+    /// Whether clients are let in.
     pub fn is_running(&self) -> bool {
-        !self.shared.is_stopping()
+        !self.shared.is_stopping() && !self.shared.paused.load(Ordering::Acquire)
     }
 
     /// `system_views.clients`, to be registered with the backend's virtual tables.
@@ -406,7 +434,12 @@ fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
         return;
     };
     let Arrival { client, seat, mailbox, admitted, .. } = arrival;
-    door.shared.connections.lock().push(Arc::clone(&mailbox));
+    {
+        let mut connections = door.shared.connections.lock();
+        connections.push(Arc::clone(&mailbox));
+        // It was accepted before the listener was closed.
+        mailbox.leaving.store(door.shared.paused.load(Ordering::Acquire), Ordering::Release);
+    }
     let place = Place { door: Arc::clone(door), mailbox: Arc::clone(&mailbox), _admitted: admitted };
     let connection = Connection::new(stream, Some(client), seat, Arc::clone(door), mailbox);
     connections.spawn(async move {

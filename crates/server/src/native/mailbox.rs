@@ -58,6 +58,8 @@ pub(super) struct Mailbox {
     pub overrun: AtomicBool,
     /// Its STARTUP was answered with READY.
     pub began: AtomicBool,
+    /// Clients are not served for a while: it ends once what has come is answered.
+    pub leaving: AtomicBool,
     /// Unless it has begun, it must make room for another connection.
     pub displaced: AtomicBool,
 }

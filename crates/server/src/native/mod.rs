@@ -1,11 +1,12 @@
 //! The CQL native protocol: sockets in, `Backend` calls, frames out.
 //!
 //! `arrivals` accepts, `doors` owns the threads; `connection` is one client's task, `requests` what it does with each request;
-//! `deadlines` are what a client must keep, `refused` tells those that find no room.
+//! `client_history` is who was connected. `deadlines` are what a client must keep, `refused` tells those that find no room.
 //! `answer` translates a request for the backend and its outcome for the client; `disk_pool` runs what has to wait.
 
 mod answer;
 mod arrivals;
+mod client_history;
 mod clients;
 mod columns;
 mod connection;

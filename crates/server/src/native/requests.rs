@@ -110,7 +110,12 @@ impl Requests {
 
     /// Whether the connection is to end and has nothing left to answer.
     pub fn is_finished(&self) -> bool {
-        (self.closing || self.shared.is_stopping()) && self.in_flight_count() == 0
+        (self.closing || self.is_leaving()) && self.in_flight_count() == 0
+    }
+
+    /// Whether nothing more is to be read.
+    pub fn is_leaving(&self) -> bool {
+        self.shared.is_stopping() || self.mailbox.leaving.load(Ordering::Acquire)
     }
 
     fn use_keyspace(&mut self, keyspace: Option<Arc<str>>) {
@@ -119,7 +124,11 @@ impl Requests {
     }
 
     fn note_startup(&self, startup: &Startup<'_>, version: Version) {
+        let now_ms = self.shared.host.clock.wall_us() / 1000;
         let mut facts = self.mailbox.facts.lock();
+        if let Some(address) = facts.address {
+            self.shared.history.note(version as u8, address.ip(), now_ms);
+        }
         facts.version = version as u8;
         facts.options =
             startup.options.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

@@ -8,7 +8,7 @@ struct Absent {
 
 const ABSENT: &[Absent] = &[
     Absent {
-        verbs: &["repair", "repair_admin"],
+        verbs: &["repair", "repair_admin", "sstablerepairedset"],
         why: "there is no other copy to repair from on one machine; helenus admin verify finds damage, helenus restore brings a \
               backup back",
     },
@@ -91,10 +91,6 @@ const ABSENT: &[Absent] = &[
               shows and memory_limit bounds",
     },
     Absent {
-        verbs: &["enablebinary", "disablebinary"],
-        why: "the server cannot close its door and open it again; helenus admin drain closes it for good, before a stop",
-    },
-    Absent {
         verbs: &["stopdaemon"],
         why: "send the process SIGTERM or let its service manager stop it: it answers what has come and writes everything; \
               helenus admin overview tells its process number",
@@ -128,6 +124,88 @@ const ABSENT: &[Absent] = &[
     Absent {
         verbs: &["reloadlocalschema", "resetlocalschema", "reloadtriggers", "refreshsizeestimates"],
         why: "the schema is the server's own and always the present one",
+    },
+    Absent {
+        verbs: &["autorepairstatus", "getautorepairconfig", "setautorepairconfig"],
+        why: "auto-repair has nothing to repair on one machine: there is no other copy; helenus admin verify finds damage",
+    },
+    Absent {
+        verbs: &[
+            "cidrfilteringstats",
+            "dropcidrgroup",
+            "getcidrgroupsofip",
+            "listcidrgroups",
+            "updatecidrgroup",
+            "reloadcidrgroupscache",
+            "invalidatecidrpermissionscache",
+            "invalidatecredentialscache",
+            "invalidatejmxpermissionscache",
+            "invalidatenetworkpermissionscache",
+            "invalidatepermissionscache",
+            "invalidaterolescache",
+            "getauthcacheconfig",
+            "setauthcacheconfig",
+        ],
+        why: "there are no roles and permissions yet, and so no caches and CIDR groups of them",
+    },
+    Absent {
+        verbs: &["reloadssl"],
+        why: "connections are not encrypted yet: there are no certificates to read again",
+    },
+    Absent {
+        verbs: &["enableauditlog", "disableauditlog", "getauditlog"],
+        why: "there is no audit log; slow_query_log_timeout and log_level: debug write statements and errors to the log",
+    },
+    Absent {
+        verbs: &["enablefullquerylog", "disablefullquerylog", "getfullquerylog", "resetfullquerylog"],
+        why: "there is no full query log; slow_query_log_timeout writes slow statements to the log",
+    },
+    Absent {
+        verbs: &["enableoldprotocolversions", "disableoldprotocolversions"],
+        why: "each version of the protocol is always served; helenus admin clientstats --by-protocol shows who uses which",
+    },
+    Absent {
+        verbs: &["replaybatchlog", "getbatchlogreplaythrottle", "setbatchlogreplaythrottle"],
+        why: "there is no batchlog: a logged batch is one entry of the commit log, written whole or not at all",
+    },
+    Absent {
+        verbs: &["getguardrailsconfig", "setguardrailsconfig"],
+        why: "guardrails are settings of --config: helenus admin reloadsettings takes changed ones over, system_views.settings \
+              shows them",
+    },
+    Absent {
+        verbs: &["getcompactionthreshold", "setcompactionthreshold"],
+        why: "min_threshold and max_threshold are options of a table's compaction: ALTER TABLE sets them, DESCRIBE TABLE shows \
+              them",
+    },
+    Absent {
+        verbs: &["getconcurrency", "setconcurrency"],
+        why: "there are no stages; helenus admin tpstats shows the pools, whose sizes are fixed at the start",
+    },
+    Absent {
+        verbs: &["getcolumnindexsize", "setcolumnindexsize"],
+        why: "the granularity of row indexes cannot be changed here",
+    },
+    Absent {
+        verbs: &["getdefaultrf", "setdefaultrf"],
+        why: "a keyspace's replication is what CREATE KEYSPACE says; one machine keeps one copy whatever it is",
+    },
+    Absent {
+        verbs: &["getsnapshotthrottle", "setsnapshotthrottle"],
+        why: "snapshots are links and not throttled",
+    },
+    Absent {
+        verbs: &["recompress_sstables"],
+        why: "helenus admin upgradesstables -a writes SSTables anew, with the compression that their tables have now",
+    },
+    Absent {
+        verbs: &["rangekeysample"],
+        why: "no keys are sampled; helenus admin toppartitions shows the partitions that are asked for most",
+    },
+    Absent {
+        verbs: &["forcecompact"],
+        why: "compaction of single partitions is not built; helenus admin compact compacts the table, and drops what is deleted \
+              once gc_grace_seconds have passed",
     },
     Absent {
         verbs: &["sjk"],

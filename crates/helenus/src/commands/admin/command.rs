@@ -80,6 +80,14 @@ fn idle(name: &'static str, short: char, long: &'static str) -> Arg {
     Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).hide(true)
 }
 
+fn long(name: &'static str, long: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(long).action(ArgAction::SetTrue).help(help)
+}
+
+fn timeout_kind() -> Arg {
+    needed("kind", "TYPE").help("read, range or write").allow_hyphen_values(true)
+}
+
 /// How many at a time: the compactors decide.
 fn jobs() -> Arg {
     Arg::new("jobs").short('j').long("jobs").value_name("COUNT").hide(true)
@@ -126,6 +134,25 @@ fn of_node() -> Vec<Command> {
             .arg(needed("table", "TABLE"))
             .arg(needed("key", "KEY").allow_hyphen_values(true)),
         verb("statusbinary", "Show whether clients are served", "statusbinary"),
+        verb("enablebinary", "Let clients in again", "enablebinary"),
+        verb("disablebinary", "Close connections of clients and let none in, until enablebinary or the next start", "disablebinary"),
+        verb("clientstats", "Show who is connected", "clientstats --all")
+            .arg(long("all_connections", "all", "Every connection"))
+            .arg(long("by_protocol", "by-protocol", "Addresses by the version of the protocol, since the start"))
+            .arg(long("clear_history", "clear-history", "Forget what --by-protocol shows"))
+            .arg(long("client_options", "client-options", "Every connection, with what its driver says of itself")),
+        verb("gettimeout", "Show how long requests may take, in milliseconds", "gettimeout read").arg(timeout_kind()),
+        verb("settimeout", "Set how long requests may take, until the next start", "settimeout read 10000")
+            .arg(timeout_kind())
+            .arg(needed("value", "MILLISECONDS").allow_hyphen_values(true)),
+        verb("getlogginglevels", "Show how much is logged", "getlogginglevels"),
+        verb(
+            "setlogginglevel",
+            "Set how much is logged, until the next start; without a level as much as at the start",
+            "setlogginglevel ROOT debug",
+        )
+        .arg(Arg::new("logger").value_name("LOGGER").help("ROOT: there is one"))
+        .arg(Arg::new("level").value_name("LEVEL").help("error, warn, info, debug or off")),
         verb("tpstats", "Show threads and their queues", "tpstats").arg(format()),
         verb("memory", "Show where memory is, in place of gcstats", "memory --json"),
         verb("gettraceprobability", "Show how many requests are traced unasked", "gettraceprobability"),
@@ -178,6 +205,14 @@ fn of_tables() -> Vec<Command> {
                 .value_parser(value_parser!(usize))
                 .help("Only so many of the sorted"),
         ),
+        verb("datapaths", "Show the folders of tables", "datapaths shop.orders")
+            .arg(
+                Arg::new("names")
+                    .value_name("KEYSPACE[.TABLE]")
+                    .num_args(0..)
+                    .help("Only these; without any all"),
+            )
+            .arg(format()),
         verb(
             "tablehistograms",
             "Show how latencies and partitions of tables are spread; cfhistograms is another name",
@@ -314,12 +349,15 @@ fn of_files() -> Vec<Command> {
                     .action(ArgAction::SetTrue)
                     .help("Leave out what is in memory"),
             )
-            .arg(Arg::new("ttl").long("ttl").value_name("TIME").hide(true)),
-        verb("listsnapshots", "Show the snapshots there are", "listsnapshots").arg(idle(
-            "ephemeral",
-            'e',
-            "ephemeral",
-        )),
+            .arg(
+                Arg::new("ttl")
+                    .long("ttl")
+                    .value_name("TIME")
+                    .help("Remove it after this, a minute at least, such as 12h or 30d"),
+            ),
+        verb("listsnapshots", "Show the snapshots there are", "listsnapshots")
+            .arg(long("no_ttl", "no-ttl", "Only those that do not expire"))
+            .arg(idle("ephemeral", 'e', "ephemeral")),
         name(verb("clearsnapshot", "Remove snapshots", "clearsnapshot -t monday shop"))
             .arg(
                 Arg::new("keyspaces")

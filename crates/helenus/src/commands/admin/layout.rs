@@ -51,6 +51,20 @@ pub fn file_size(bytes: u64) -> String {
     format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// Milliseconds since 1970 as `MMM dd, yyyy HH:mm:ss` shows them, in UTC.
+pub fn date(ms: i64) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut iso = String::new();
+    write_instant(ms.div_euclid(1000), 0, &mut iso);
+    let part = |range: std::ops::Range<usize>| iso.get(range).unwrap_or_default();
+    let month = part(5..7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
+    match month {
+        Some(month) => format!("{month} {}, {} {}", part(8..10), part(0..4), part(11..19)),
+        None => iso,
+    }
+}
+
 /// Bytes with three decimals, the unit behind without a blank (`FBUtilities.prettyPrintMemory`).
 pub fn memory_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

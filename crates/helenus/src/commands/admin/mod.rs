@@ -9,6 +9,7 @@
 
 mod absent;
 mod asking;
+mod clients;
 mod clocks;
 mod command;
 mod compactions;
@@ -16,10 +17,12 @@ mod histograms;
 mod layout;
 mod node;
 mod overview;
+mod paths;
 mod pools;
 mod run;
 mod snapshots;
 mod tables;
+mod timeouts;
 mod upkeep;
 
 pub use asking::{follow, unexpected};

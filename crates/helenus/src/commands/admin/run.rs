@@ -1,9 +1,13 @@
 //! Sends each verb to what does it.
 
 use super::asking::Server;
+use super::clients::Shown;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
-use super::{absent, clocks, compactions, histograms, node, overview, pools, snapshots, tables, upkeep};
+use super::{
+    absent, clients, clocks, compactions, histograms, node, overview, paths, pools, snapshots, tables,
+    timeouts, upkeep,
+};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
 use helenus_model::types::{CqlType, parse_text};
@@ -71,6 +75,21 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
             node::getendpoints(server, given.needed("keyspace"), given.needed("table"), given.needed("key"))
         }
         "statusbinary" => node::statusbinary(server),
+        "enablebinary" => upkeep::done(server, &AdminRequest::ServeClients { serve: true }),
+        "disablebinary" => upkeep::done(server, &AdminRequest::ServeClients { serve: false }),
+        "clientstats" => {
+            let shown = Shown {
+                all: given.flag("all_connections"),
+                by_protocol: given.flag("by_protocol"),
+                clear: given.flag("clear_history"),
+                options: given.flag("client_options"),
+            };
+            clients::clientstats(server, &shown)
+        }
+        "gettimeout" => timeouts::gettimeout(server, given.needed("kind")),
+        "settimeout" => timeouts::settimeout(server, given.needed("kind"), given.needed("value")),
+        "getlogginglevels" => timeouts::getlogginglevels(server),
+        "setlogginglevel" => timeouts::setlogginglevel(server, given.text("logger"), given.text("level")),
         "tpstats" => pools::tpstats(server),
         "memory" => pools::memory(server),
         "gettraceprobability" => upkeep::gettraceprobability(server),
@@ -97,6 +116,7 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
             };
             tables::tablestats(server, &wanted)
         }
+        "datapaths" => paths::datapaths(server, &given.many("names")),
         "tablehistograms" => histograms::tablehistograms(server, pair(given)),
         "toppartitions" => toppartitions(server, given),
         "getsstables" => {
@@ -168,18 +188,14 @@ fn compact(server: &Server, given: &Given<'_>) -> Result<()> {
 fn of_snapshots(server: &Server, verb: &str, given: &Given<'_>) -> Result<()> {
     match verb {
         "snapshot" => snapshot(server, given),
-        "listsnapshots" => snapshots::listsnapshots(server),
+        "listsnapshots" => snapshots::listsnapshots(server, given.flag("no_ttl")),
         "clearsnapshot" => clearsnapshot(server, given),
         other => bail!("there is no verb {other}"),
     }
 }
 
 fn snapshot(server: &Server, given: &Given<'_>) -> Result<()> {
-    if given.text("ttl").is_some() {
-        bail!(
-            "snapshots do not expire by themselves here: leave --ttl out, and remove them with clearsnapshot --older-than"
-        );
-    }
+    let ttl = given.text("ttl").map(|text| anyhow::Ok((text, ttl_seconds(text)?))).transpose()?;
     let name = given.text("name").map_or_else(|| now_ms().to_string(), str::to_owned);
     let keyspaces = given.many("keyspaces");
     let mut of: Vec<Which> = Vec::new();
@@ -197,7 +213,7 @@ fn snapshot(server: &Server, given: &Given<'_>) -> Result<()> {
     of.extend(
         keyspaces.iter().map(|name| Which { keyspace: Some((*name).to_owned()), tables: tables.clone() }),
     );
-    snapshots::snapshot(server, &name, &of, !given.flag("skip_flush"))
+    snapshots::snapshot(server, (&name, &of), !given.flag("skip_flush"), ttl)
 }
 
 fn clearsnapshot(server: &Server, given: &Given<'_>) -> Result<()> {
@@ -223,6 +239,13 @@ fn clearsnapshot(server: &Server, given: &Given<'_>) -> Result<()> {
         before: before.map(|text| anyhow::Ok((text, moment(text)?))).transpose()?,
     };
     snapshots::clearsnapshot(server, &cleared, now_ms())
+}
+
+/// How long a snapshot is kept.
+fn ttl_seconds(text: &str) -> Result<u32> {
+    u32::try_from(seconds(text)?)
+        .ok()
+        .with_context(|| format!("{text}: a snapshot is kept for 68 years at most"))
 }
 
 /// A time span as Cassandra writes it: a whole number and a unit.

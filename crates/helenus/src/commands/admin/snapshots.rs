@@ -10,18 +10,29 @@ use std::io::{Write, stdout};
 ///
 /// # Errors
 /// Nobody answers; no such keyspace or table; a snapshot of that name.
-pub fn snapshot(server: &Server, name: &str, of: &[Which], flush: bool) -> Result<()> {
+pub fn snapshot(
+    server: &Server,
+    (name, of): (&str, &[Which]),
+    flush: bool,
+    ttl: Option<(&str, u32)>,
+) -> Result<()> {
     if !server.json {
         let what = match of {
             [] => "[all keyspaces]".to_owned(),
             of => format!("[{}]", of.iter().map(text).collect::<Vec<_>>().join(", ")),
         };
+        let kept = ttl.map_or(String::new(), |(text, _)| format!(", ttl={text}"));
         println!(
-            "Requested creating snapshot(s) for {what} with snapshot name [{name}] and options {{skipFlush={}}}",
+            "Requested creating snapshot(s) for {what} with snapshot name [{name}] and options {{skipFlush={}{kept}}}",
             !flush
         );
     }
-    let request = AdminRequest::Snapshot { name: name.to_owned(), of: of.to_vec(), flush };
+    let request = AdminRequest::Snapshot {
+        name: name.to_owned(),
+        of: of.to_vec(),
+        flush,
+        ttl_s: ttl.map(|(_, seconds)| seconds),
+    };
     let AdminAnswer::Snapshots(taken) = server.ask(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&taken);
@@ -42,8 +53,11 @@ fn text(which: &Which) -> String {
 ///
 /// # Errors
 /// Nobody answers.
-pub fn listsnapshots(server: &Server) -> Result<()> {
-    let AdminAnswer::Snapshots(found) = server.ask(&AdminRequest::Snapshots)? else { return unexpected() };
+pub fn listsnapshots(server: &Server, no_ttl: bool) -> Result<()> {
+    let AdminAnswer::Snapshots(mut found) = server.ask(&AdminRequest::Snapshots)? else {
+        return unexpected();
+    };
+    found.retain(|line| !no_ttl || line.expires_at.is_none());
     if server.json {
         return server.print_json(&found);
     }

@@ -81,7 +81,7 @@ pub fn scrub(server: &Server, which: &Which, (snapshot, now_ms): (bool, i64)) ->
     if snapshot {
         let of = if which.keyspace.is_some() { vec![which.clone()] } else { Vec::new() };
         let name = format!("pre-scrub-{now_ms}");
-        server.ask(&AdminRequest::Snapshot { name: name.clone(), of, flush: true })?;
+        server.ask(&AdminRequest::Snapshot { name: name.clone(), of, flush: true, ttl_s: None })?;
         if !server.json {
             writeln!(stdout(), "snapshot    {name}")?;
         }

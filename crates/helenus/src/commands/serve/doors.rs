@@ -4,8 +4,8 @@ use super::run::{local_options, read_timeouts, settings};
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
 use helenus_engine::Database;
-use helenus_server::admin::{Doors, Pool, Reloaded};
-use helenus_server::config::{ServerConfig, Settings, judges_statements, settings_table};
+use helenus_server::admin::{ClientsSeen, Doors, Pool, Reloaded};
+use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
 use helenus_server::log::{Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
@@ -47,6 +47,8 @@ pub struct ServedDoors {
     pub policies: Arc<FailurePolicies>,
     /// What it was started with.
     pub started: ServerConfig,
+    /// What file and command line said at the start.
+    pub settings_started: Settings,
     /// What file and command line say, as far as it holds.
     pub settings: Mutex<Settings>,
     /// The command line.
@@ -87,6 +89,41 @@ impl Doors for ServedDoors {
 
     fn are_open(&self) -> bool {
         self.native.is_running()
+    }
+
+    fn resume(&self) -> Result<(), String> {
+        self.native.resume().map_err(|error| error.to_string())
+    }
+
+    fn pause(&self) {
+        self.native.pause();
+    }
+
+    fn clients(&self) -> ClientsSeen {
+        self.native.clients_seen()
+    }
+
+    fn clear_clients(&self) {
+        self.native.clear_clients_seen();
+    }
+
+    fn setting(&self, key: &'static str) -> String {
+        setting_text(&self.settings.lock(), key)
+    }
+
+    fn set(&self, key: &'static str, value: Option<&str>) -> Result<(), String> {
+        let mut present = self.settings.lock();
+        let mut wanted = present.clone();
+        match value {
+            Some(text) => wanted.set_flag(key, text).map_err(|error| error.to_string())?,
+            None => wanted.take_over(key, &self.settings_started),
+        }
+        let config =
+            ServerConfig::new(&wanted, helenus_host::real::memory_bytes(), helenus_host::real::cores());
+        self.take_over(&config.map_err(|error| error.to_string())?);
+        *present = wanted;
+        self.local.virtual_tables().register(settings_table(&present, &self.started));
+        Ok(())
     }
 
     fn reload(&self) -> Result<Reloaded, String> {

@@ -146,6 +146,7 @@ fn serve(
         slow,
         policies: Arc::clone(&policies),
         started: config.clone(),
+        settings_started: settings.clone(),
         settings: Mutex::new(settings.clone()),
         matches: matches.clone(),
     };

@@ -1,0 +1,119 @@
+//! `clientstats`: who is connected, and by which version of the protocol who was.
+
+use super::asking::{Server, unexpected};
+use super::layout::{Columns, date};
+use anyhow::Result;
+use helenus_server::admin::{AdminAnswer, AdminRequest, ClientLine, ClientsSeen, ProtocolClient};
+use std::io::{Write, stdout};
+
+/// What Cassandra shows where nothing is known.
+const UNDEFINED: &str = "undefined";
+/// The user of connections without authentication.
+const ANONYMOUS: &str = "anonymous";
+
+/// What `clientstats` is to show.
+pub struct Shown {
+    /// Every connection.
+    pub all: bool,
+    /// Addresses by the version of the protocol.
+    pub by_protocol: bool,
+    /// Nothing: to forget them.
+    pub clear: bool,
+    /// Every connection with its options.
+    pub options: bool,
+}
+
+/// `clientstats` (`ClientStats.java`).
+///
+/// # Errors
+/// Nobody answers.
+pub fn clientstats(server: &Server, shown: &Shown) -> Result<()> {
+    if shown.clear {
+        if !server.json {
+            writeln!(stdout(), "Clearing connection history")?;
+        }
+        server.ask(&AdminRequest::ClearClients)?;
+        return if server.json { server.print_json(&serde_json::json!({ "done": true })) } else { Ok(()) };
+    }
+    let AdminAnswer::Clients(seen) = server.ask(&AdminRequest::Clients)? else { return unexpected() };
+    if server.json {
+        return server.print_json(&seen);
+    }
+    let ClientsSeen { connections, by_protocol } = seen;
+    let mut out = stdout().lock();
+    if shown.by_protocol {
+        writeln!(out, "Clients by protocol version\n")?;
+        return by_version(&by_protocol, &mut out);
+    }
+    for with_options in [false, true] {
+        let is_wanted = if with_options { shown.options } else { shown.all };
+        if is_wanted && !connections.is_empty() {
+            table(&connections, with_options).print(&mut out)?;
+            writeln!(out)?;
+        }
+    }
+    writeln!(out, "Total connected clients: {}\n", connections.len())?;
+    let mut users = Columns::new(" ");
+    users.row(["User", "Connections"]);
+    if !connections.is_empty() {
+        users.row([ANONYMOUS, &connections.len().to_string()]);
+    }
+    users.print(&mut out)?;
+    Ok(())
+}
+
+fn by_version(clients: &[ProtocolClient], out: &mut dyn Write) -> Result<()> {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let mut columns = Columns::new(" ");
+    columns.row(["Protocol-Version", "IP-Address", "Last-Seen"]);
+    for ProtocolClient { version, address, last_seen_ms } in clients {
+        columns.row([format!("{version}/v{version}"), format!("/{address}"), date(*last_seen_ms)]);
+    }
+    columns.print(out)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn table(connections: &[ClientLine], with_options: bool) -> Columns {
+    const HEADS: [&str; 10] = [
+        "Address",
+        "SSL",
+        "Cipher",
+        "Protocol",
+        "Version",
+        "User",
+        "Keyspace",
+        "Requests",
+        "Driver-Name",
+        "Driver-Version",
+    ];
+    let mut columns = Columns::new(" ");
+    columns.row(HEADS.into_iter().chain(with_options.then_some("Client-Options")));
+    for ClientLine { address, version, keyspace, requests, options } in connections {
+        let option = |name: &str| options.get(name).map_or(UNDEFINED, String::as_str).to_owned();
+        let all: Vec<String> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let cells = [
+            format!("/{address}"),
+            "false".to_owned(),
+            UNDEFINED.to_owned(),
+            UNDEFINED.to_owned(),
+            version.to_string(),
+            ANONYMOUS.to_owned(),
+            keyspace.clone().unwrap_or_default(),
+            requests.to_string(),
+            option("DRIVER_NAME"),
+            option("DRIVER_VERSION"),
+        ];
+        let options = with_options.then(|| all.join(", "));
+        let shown = cells.into_iter().chain(options).map(|cell| printable(&cell));
+        columns.row(shown.collect::<Vec<String>>());
+    }
+    columns
+}
+
+/// Drivers say what they like: no character of theirs moves a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
+}
