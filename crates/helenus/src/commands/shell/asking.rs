@@ -1,6 +1,7 @@
 //! A statement of the server: asked page by page, its rows shown in the format that the user wants, then its warnings, its time
 //! and its trace.
 
+use super::agreement::{MISMATCH, agree};
 use super::catalog::Role;
 use super::describe::{described, is_description};
 use super::explain;
@@ -78,7 +79,11 @@ impl Shell {
         let rows = match message.response {
             Response::Result(ResultMessage::Rows(rows)) => rows,
             Response::Result(ResultMessage::SchemaChange(_)) => {
-                self.server.borrow_mut().1.is_stale();
+                let (session, catalog) = &mut *self.server.borrow_mut();
+                catalog.is_stale();
+                if !agree(session) {
+                    eprintln!("{MISMATCH}");
+                }
                 return Ok(Page::last(shown));
             }
             Response::Result(_) => return Ok(Page::last(shown)),

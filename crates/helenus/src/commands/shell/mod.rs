@@ -2,9 +2,10 @@
 //! from cqlsh: its commands, its options, its output; and the backslash commands of psql that have a meaning here.
 //!
 //! `run` reads the flags and chooses where statements come from, `statement` takes a text apart into statements, `command`
-//! reads the shell's own, `interpreter` obeys these, `asking` runs the others over `session`, `output` shows what came back with
+//! reads the shell's own, `interpreter` obeys these, `asking` runs the others over `session`, `agreement` waits for the cluster after changes of the schema, `output` shows what came back with
 //! `value`. `edit` is the line editor with its completion from the `catalog`, `rc` the file of defaults, cqlsh's. `copy` moves tables to files and back.
 
+mod agreement;
 mod asking;
 mod catalog;
 mod command;
