@@ -328,7 +328,7 @@ fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result
     let choose = |busy: &_, history: &_| look.decide(busy, history);
     let decision = store.compaction.decide(choose, (revision, now_ns, look.now_ms));
     match decision.choice {
-        Some(choice) => Job::begin(shared, store, &choice, &look.sources),
+        Some(choice) => Job::begin(shared, store, (&choice, &look.sources), Arc::default()),
         None => Ok(None),
     }
 }

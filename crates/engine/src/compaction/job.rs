@@ -69,12 +69,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Begins what was chosen; `None` when it is no longer possible.
+    /// Begins what was chosen; `None` when it is no longer possible. Of the partitions `forced`, tombstones go whatever their age.
     pub(super) fn begin(
         shared: &Shared,
         store: &Arc<TableStore>,
-        choice: &Choice,
-        sources: &[Source],
+        (choice, sources): (&Choice, &[Source]),
+        forced: Arc<BTreeSet<Vec<u8>>>,
     ) -> Result<Option<Job>> {
         let ids: Vec<_> = choice.inputs.iter().map(|index| sources[*index].id).collect();
         let view = store.view();
@@ -102,7 +102,7 @@ impl Job {
         let progress =
             Arc::new(Progress::new(shared.next_uuid(), &table, choice.reason, &claim.inputs, &read));
         let outputs = Outputs::new(choice.output, choice.reason == Reason::Major, &claim.inputs);
-        let merging = Merging::new(inputs, outputs, Purger::new(rule, table.clone()), cx);
+        let merging = Merging::new(inputs, outputs, Purger::new(rule, table.clone(), forced), cx);
         Ok(Some(Job {
             store: store.clone(),
             table,

@@ -89,7 +89,7 @@ impl Merging {
         let decorated = self.inputs.decorated();
         let outside =
             || outside_us(&place.store.view(), compacted, (&partition.hash, &partition.key, decorated));
-        self.purger.begin_partition();
+        self.purger.begin_partition(&partition.key);
         let deletion = self.purger.deletion(partition.deletion, &outside);
         let mut static_row = RowBuf::default();
         let view = partition.static_row.view();

@@ -12,6 +12,7 @@ use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::Unfiltered;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How long tombstones are kept.
@@ -61,6 +62,9 @@ pub(super) type Outside<'a> = &'a dyn Fn() -> Option<i64>;
 pub(super) struct Purger {
     rule: PurgeRule,
     table: Arc<Table>,
+    /// Keys of the partitions whose tombstones go whatever their age.
+    forced: Arc<BTreeSet<Vec<u8>>>,
+    is_forced: bool,
     /// What `Outside` answered for this partition. One answer for all of a partition: the two ends of a range must fare
     /// alike. Asked for only when there is something to purge.
     outside_us: Option<Option<i64>>,
@@ -69,17 +73,26 @@ pub(super) struct Purger {
 }
 
 impl Purger {
-    pub(super) fn new(rule: PurgeRule, table: Arc<Table>) -> Purger {
-        Purger { rule, table, outside_us: None, row: RowBuf::default(), marker: MarkerBuf::default() }
+    pub(super) fn new(rule: PurgeRule, table: Arc<Table>, forced: Arc<BTreeSet<Vec<u8>>>) -> Purger {
+        Purger {
+            rule,
+            table,
+            forced,
+            is_forced: false,
+            outside_us: None,
+            row: RowBuf::default(),
+            marker: MarkerBuf::default(),
+        }
     }
 
-    pub(super) fn begin_partition(&mut self) {
+    pub(super) fn begin_partition(&mut self, key: &[u8]) {
         self.outside_us = None;
+        self.is_forced = !self.forced.is_empty() && self.forced.contains(key);
     }
 
     fn may_go(&mut self, timestamp_us: i64, local_s: i64, outside: Outside<'_>) -> bool {
-        local_s < self.rule.gc_before_s
-            && self.outside_us.get_or_insert_with(outside).is_none_or(|least_us| timestamp_us < least_us)
+        let is_old = local_s < self.rule.gc_before_s || (self.is_forced && local_s <= self.rule.now_s);
+        is_old && self.outside_us.get_or_insert_with(outside).is_none_or(|least_us| timestamp_us < least_us)
     }
 
     /// What remains of a deletion.

@@ -6,9 +6,10 @@ use super::choose::{Choice, History, Output, Reason, Source};
 use super::job::Job;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
-use crate::table::TableStore;
+use crate::table::{TableStore, View};
 use helenus_host::{Signal, Tasks};
 use helenus_model::schema::TableId;
+use helenus_model::token::KeyHash;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::version::Version;
 use parking_lot::Mutex;
@@ -26,7 +27,7 @@ pub struct CompactionRequest {
 }
 
 /// What is compacted of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope {
     /// Everything, together.
     Everything,
@@ -35,6 +36,8 @@ enum Scope {
         /// Those of the present version too.
         current: bool,
     },
+    /// The SSTables that hold any of these keys, together. Their tombstones go whatever their age.
+    OfKeys(Arc<BTreeSet<Vec<u8>>>),
 }
 
 /// How far a request is.
@@ -59,6 +62,16 @@ impl Database {
     /// written, or `current` ones too.
     pub fn rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
         self.request(tables, Scope::Each { current })
+    }
+
+    /// Asks for the SSTables that hold some partitions to be compacted together, and for the tombstones of these partitions to be
+    /// dropped though the grace for them is not over. What is in memory is flushed first.
+    pub fn compact_keys(&self, tables: Vec<TableId>, keys: BTreeSet<Vec<u8>>) -> Arc<CompactionRequest> {
+        for table in &tables {
+            // What fails to be written stays in memory, and what it deletes is kept by the compaction.
+            let _ = self.flush(*table);
+        }
+        self.request(tables, Scope::OfKeys(Arc::new(keys)))
     }
 
     fn request(&self, tables: Vec<TableId>, scope: Scope) -> Arc<CompactionRequest> {
@@ -113,6 +126,26 @@ fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<C
     wanted.map(choice).collect()
 }
 
+/// The SSTables that may hold any of some keys, together; nothing while one of them is taken.
+fn of_keys(
+    (sources, view): (&[Source], &View),
+    busy: &BTreeSet<Descriptor>,
+    keys: &BTreeSet<Vec<u8>>,
+) -> Vec<Choice> {
+    let hashes: Vec<KeyHash> = keys.iter().map(|key| KeyHash::of(key)).collect();
+    let holds_any = |source: &Source| {
+        let sstable = view.sstables.iter().find(|sstable| *sstable.descriptor() == source.id);
+        sstable.is_some_and(|sstable| hashes.iter().any(|hash| sstable.may_contain(hash)))
+    };
+    let wanted =
+        sources.iter().enumerate().filter(|(_, source)| !busy.contains(&source.id) && holds_any(source));
+    let inputs: Vec<usize> = wanted.map(|(index, _)| index).collect();
+    if inputs.is_empty() {
+        return Vec::new();
+    }
+    vec![Choice { inputs, output: Output::Sized { bytes: u64::MAX, level: 0 }, reason: Reason::Major }]
+}
+
 /// SSTables to compact together, by name: others change meanwhile.
 type Part = (Vec<Descriptor>, Output);
 
@@ -149,7 +182,11 @@ impl Major {
                     // Gone since: truncated.
                     let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
                     let choice = Choice { inputs, output, reason: Reason::Major };
-                    match Job::begin(shared, store, &choice, &look.sources) {
+                    let forced = match &self.request.scope {
+                        Scope::OfKeys(keys) => keys.clone(),
+                        _ => Arc::default(),
+                    };
+                    match Job::begin(shared, store, (&choice, &look.sources), forced) {
                         Ok(None) => {}
                         Ok(job) => return Ok(job),
                         Err(error) => {
@@ -174,9 +211,10 @@ impl Major {
                 return Err(error);
             }
             let look = Look::new(shared, store);
-            let choose = |busy: &BTreeSet<Descriptor>, history: &History| match self.request.scope {
+            let choose = |busy: &BTreeSet<Descriptor>, history: &History| match &self.request.scope {
                 Scope::Everything => look.maximal(busy, history),
-                Scope::Each { current } => each(&look.sources, busy, current),
+                Scope::Each { current } => each(&look.sources, busy, *current),
+                Scope::OfKeys(keys) => of_keys((&look.sources, &store.view()), busy, keys),
             };
             let Some(choices) = store.compaction.when_free(choose) else {
                 return Ok(None);

@@ -133,6 +133,12 @@ impl Desk {
             AdminRequest::RebuildIndexes { keyspace, table, indexes } => {
                 self.rebuild_indexes(&*self.table(keyspace, table)?, indexes)
             }
+            AdminRequest::CompactKeys { keyspace, table, keys } => {
+                let table = self.table(keyspace, table)?;
+                let keys = keys.iter().map(|key| key_of(&table, key, false)).collect::<Result<_, _>>()?;
+                let ask = |ids: Vec<_>| self.database.compact_keys(ids, keys);
+                self.look(self.compactions.ask(&self.database, &[table], ask))
+            }
             AdminRequest::TraceProbability { set } => self.trace_probability(*set),
             AdminRequest::Timeout { kind, set_ms } => self.timeout(*kind, *set_ms),
             AdminRequest::LogLevel { set } => self.log_level(set.as_ref()),

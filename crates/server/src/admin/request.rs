@@ -61,6 +61,15 @@ pub enum AdminRequest {
         /// Those of the present version too.
         current: bool,
     },
+    /// Compact the SSTables that hold some partitions, and drop their tombstones whatever their age. Answered as `Compact`.
+    CompactKeys {
+        /// Their keyspace.
+        keyspace: String,
+        /// Their table.
+        table: String,
+        /// Their keys as text, the parts of a composite one between colons.
+        keys: Vec<String>,
+    },
     /// How far a compaction that was asked for is; answered when it is over, or after a while.
     Compaction {
         /// Its number.

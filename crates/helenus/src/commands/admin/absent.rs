@@ -122,7 +122,7 @@ const ABSENT: &[Absent] = &[
         why: "helenus admin toppartitions shows the partitions that are asked for most",
     },
     Absent {
-        verbs: &["reloadlocalschema", "resetlocalschema", "reloadtriggers", "refreshsizeestimates"],
+        verbs: &["reloadlocalschema", "resetlocalschema", "reloadtriggers"],
         why: "the schema is the server's own and always the present one",
     },
     Absent {
@@ -201,11 +201,6 @@ const ABSENT: &[Absent] = &[
     Absent {
         verbs: &["rangekeysample"],
         why: "no keys are sampled; helenus admin toppartitions shows the partitions that are asked for most",
-    },
-    Absent {
-        verbs: &["forcecompact"],
-        why: "compaction of single partitions is not built; helenus admin compact compacts the table, and drops what is deleted \
-              once gc_grace_seconds have passed",
     },
     Absent {
         verbs: &["sjk"],

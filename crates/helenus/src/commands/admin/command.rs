@@ -133,6 +133,7 @@ fn of_node() -> Vec<Command> {
             .arg(needed("keyspace", "KEYSPACE"))
             .arg(needed("table", "TABLE"))
             .arg(needed("key", "KEY").allow_hyphen_values(true)),
+        verb("refreshsizeestimates", "Nothing: estimates are always of now", "refreshsizeestimates"),
         verb("statusbinary", "Show whether clients are served", "statusbinary"),
         verb("enablebinary", "Let clients in again", "enablebinary"),
         verb("disablebinary", "Close connections of clients and let none in, until enablebinary or the next start", "disablebinary"),
@@ -404,6 +405,21 @@ fn of_compactions() -> Vec<Command> {
         which(verb("upgradesstables", "Write SSTables of earlier versions anew", "upgradesstables -a shop"))
             .arg(flag("all", 'a', "include-all-sstables", "Those of the present version too"))
             .arg(jobs()),
+        verb(
+            "forcecompact",
+            "Compact the SSTables of some partitions and drop their tombstones, however young",
+            "forcecompact shop orders 17 18",
+        )
+        .arg(needed("keyspace", "KEYSPACE"))
+        .arg(needed("table", "TABLE"))
+        .arg(
+            Arg::new("keys")
+                .value_name("KEY")
+                .num_args(1..)
+                .required(true)
+                .allow_negative_numbers(true)
+                .help("Keys of partitions as text; parts of a composite one with : between"),
+        ),
         verb("compactionstats", "Show the compactions that are due and under way", "compactionstats -H")
             .arg(human())
             .arg(idle("vtable", 'V', "vtable")),

@@ -116,6 +116,7 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
             };
             tables::tablestats(server, &wanted)
         }
+        "refreshsizeestimates" => tables::refreshsizeestimates(server),
         "datapaths" => paths::datapaths(server, &given.many("names")),
         "tablehistograms" => histograms::tablehistograms(server, pair(given)),
         "toppartitions" => toppartitions(server, given),
@@ -158,6 +159,12 @@ fn of_compactions(server: &Server, verb: &str, given: &Given<'_>) -> Option<Resu
         "upgradesstables" => {
             let request = AdminRequest::Rewrite { which: given.which(), current: given.flag("all") };
             compactions::compact(server, &request, "upgraded")
+        }
+        "forcecompact" => {
+            let [keyspace, table] = ["keyspace", "table"].map(|name| given.needed(name).to_owned());
+            let keys = given.many("keys").into_iter().map(str::to_owned).collect();
+            let request = AdminRequest::CompactKeys { keyspace, table, keys };
+            compactions::compact(server, &request, "compacted")
         }
         "compactionstats" => compactions::compactionstats(server, given.flag("human")),
         "compactionhistory" => compactions::compactionhistory(server),

@@ -428,3 +428,17 @@ pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, m
     }
     Ok(())
 }
+
+/// `refreshsizeestimates` (`RefreshSizeEstimates.java`): the estimates are always of now.
+///
+/// # Errors
+/// Nobody answers.
+pub fn refreshsizeestimates(server: &Server) -> Result<()> {
+    let AdminAnswer::Node(_) = server.ask(&AdminRequest::Node)? else { return unexpected() };
+    if server.json {
+        return server.print_json(&serde_json::json!({ "refreshed": true }));
+    }
+    let how = "system.size_estimates and system.table_estimates are computed whenever they are read";
+    writeln!(stdout(), "refreshed   {how}")?;
+    Ok(())
+}
