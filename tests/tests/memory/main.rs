@@ -3,7 +3,7 @@
 //!
 //! The check runs the workloads that are marked as short, at limits of 64 and 128 MiB. All of them at three limits:
 //! `MEMORY=all cargo test --release -p end-to-end --test memory -- --nocapture`; one of them: `MEMORY=counts`;
-//! `MEMORY_LIMITS=64,512` other limits, in MiB.
+//! `MEMORY_LIMITS=64,512` other limits, in MiB; `MEMORY_YAML='concurrent_reads: 4'` another setting.
 
 mod client;
 mod connections;
@@ -52,7 +52,8 @@ impl Site {
         let wait_s = if is_long { 30 } else { 5 };
         let configuration = format!(
             "memory_limit: {limit_mib}MiB\nrange_request_timeout: 30s\nread_request_timeout: {wait_s}s\n\
-             write_request_timeout: 30s\nbatch_size_fail_threshold: 1GiB\nbatch_size_warn_threshold: 1GiB\n"
+             write_request_timeout: 30s\nbatch_size_fail_threshold: 1GiB\nbatch_size_warn_threshold: 1GiB\n{}\n",
+            std::env::var("MEMORY_YAML").unwrap_or_default()
         );
         std::fs::write(&path, configuration).expect("a configuration");
         let path = path.to_str().expect("UTF-8").to_owned();
