@@ -69,6 +69,37 @@ pub struct Client {
     pub tally: Tally,
     /// The head of the last answer's body.
     pub head: Vec<u8>,
+    /// How the last answer's body was compressed.
+    compression: Option<Compression>,
+    /// How bodies are compressed, if they are.
+    algorithm: Option<Compression>,
+}
+
+#[derive(Clone, Copy)]
+enum Compression {
+    Lz4,
+    Snappy,
+}
+
+/// The literal bytes that a compressed body begins with: no body of an error repeats anything before its text.
+fn first_literal(compression: Compression, body: &[u8]) -> &[u8] {
+    let long = |at: usize| {
+        // 15, and more bytes up to the first that is not 255.
+        let more = body[at..].iter().take_while(|byte| **byte == 255).count();
+        (15 + 255 * more + usize::from(body[at + more]), at + more + 1)
+    };
+    let (length, at) = match compression {
+        Compression::Lz4 if body[4] >> 4 == 15 => long(5),
+        Compression::Lz4 => (usize::from(body[4] >> 4), 5),
+        Compression::Snappy => {
+            let tag = body.iter().position(|byte| byte & 0x80 == 0).map_or(0, |last| last + 1);
+            match body[tag] >> 2 {
+                60 => (usize::from(body[tag + 1]) + 1, tag + 2),
+                length => (usize::from(length) + 1, tag + 1),
+            }
+        }
+    };
+    &body[at..body.len().min(at + length)]
 }
 
 impl Client {
@@ -84,14 +115,17 @@ impl Client {
             body.extend_from_slice(&(text.len() as u16).to_be_bytes());
             body.extend_from_slice(text.as_bytes());
         }
-        Client::started(address, &body)
+        let mut client = Client::started(address, &body);
+        client.algorithm = Some(if algorithm == "lz4" { Compression::Lz4 } else { Compression::Snappy });
+        client
     }
 
     fn started(address: &str, body: &[u8]) -> Client {
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket option");
         socket.set_nodelay(true).expect("a socket option");
-        let mut client = Client { socket, tally: Tally::default(), head: Vec::new() };
+        let (tally, head) = (Tally::default(), Vec::new());
+        let mut client = Client { socket, tally, head, compression: None, algorithm: None };
         client.send(&frame(4, 0, 0, STARTUP, body));
         assert_eq!(client.receive(), Some(READY));
         client
@@ -106,7 +140,8 @@ impl Client {
     pub fn receive(&mut self) -> Option<u8> {
         let mut header = [0; 9];
         self.socket.read_exact(&mut header).ok()?;
-        let [_, _, _, _, opcode, length @ ..] = header;
+        let [_, flags, _, _, opcode, length @ ..] = header;
+        self.compression = self.algorithm.filter(|_| flags & 0x01 != 0);
         let mut left = u32::from_be_bytes(length) as usize;
         self.head.resize(left.min(KEPT), 0);
         self.socket.read_exact(&mut self.head).ok()?;
@@ -124,9 +159,11 @@ impl Client {
     pub fn count(&mut self) -> bool {
         match self.receive() {
             Some(ERROR) => {
-                let code = i32::from_be_bytes(self.head[..4].try_into().expect("four bytes"));
-                let length = usize::from(u16::from_be_bytes([self.head[4], self.head[5]]));
-                let text = String::from_utf8_lossy(&self.head[6..6 + length]).into_owned();
+                let body = self.compression.map_or(&self.head[..], |by| first_literal(by, &self.head));
+                let code = i32::from_be_bytes(body[..4].try_into().expect("four bytes"));
+                // Of a compressed text its beginning.
+                let length = usize::from(u16::from_be_bytes([body[4], body[5]])).min(body.len() - 6);
+                let text = String::from_utf8_lossy(&body[6..6 + length]).into_owned();
                 self.tally.errors.entry(code).or_insert((0, text)).0 += 1;
                 false
             }
