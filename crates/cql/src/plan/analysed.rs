@@ -152,31 +152,31 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
     }
 }
 
+/// What Cassandra tells those who are not logged in (`ClientState.ensureNotAnonymous`).
+const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
+
 /// The answer to what the parser knows and nothing runs yet.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
     let what = match kind {
         StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
-        StatementKind::AlterView(_) => "ALTER MATERIALIZED VIEW",
-        StatementKind::DropView(_) => "DROP MATERIALIZED VIEW",
-        StatementKind::CreateTrigger(_) => "CREATE TRIGGER",
-        StatementKind::DropTrigger(_) => "DROP TRIGGER",
         StatementKind::CreateFunction(_) => "CREATE FUNCTION",
-        StatementKind::DropFunction(_) => "DROP FUNCTION",
         StatementKind::CreateAggregate(_) => "CREATE AGGREGATE",
-        StatementKind::DropAggregate(_) => "DROP AGGREGATE",
-        StatementKind::GrantPermissions(_) | StatementKind::GrantRole(_) => "GRANT",
-        StatementKind::RevokePermissions(_) | StatementKind::RevokeRole(_) => "REVOKE",
-        StatementKind::ListPermissions(_) => "LIST PERMISSIONS",
-        StatementKind::ListRoles(_) => "LIST ROLES",
-        StatementKind::ListUsers => "LIST USERS",
-        StatementKind::CreateRole(_) => "CREATE ROLE",
-        StatementKind::AlterRole(_) => "ALTER ROLE",
-        StatementKind::DropRole { .. } => "DROP ROLE",
-        StatementKind::CreateUser(_) => "CREATE USER",
-        StatementKind::AlterUser(_) => "ALTER USER",
-        StatementKind::DropUser { .. } => "DROP USER",
-        StatementKind::AddIdentity { .. } => "ADD IDENTITY",
-        StatementKind::DropIdentity { .. } => "DROP IDENTITY",
+        // Nobody logs in yet.
+        StatementKind::GrantPermissions(_)
+        | StatementKind::GrantRole(_)
+        | StatementKind::RevokePermissions(_)
+        | StatementKind::RevokeRole(_)
+        | StatementKind::ListPermissions(_)
+        | StatementKind::ListRoles(_)
+        | StatementKind::ListUsers
+        | StatementKind::CreateRole(_)
+        | StatementKind::AlterRole(_)
+        | StatementKind::DropRole { .. }
+        | StatementKind::CreateUser(_)
+        | StatementKind::AlterUser(_)
+        | StatementKind::DropUser { .. }
+        | StatementKind::AddIdentity { .. }
+        | StatementKind::DropIdentity { .. } => return CqlError::Unauthorized(ANONYMOUS.to_owned()),
         // Those that have plans.
         StatementKind::Select(_)
         | StatementKind::Insert(_)
@@ -197,7 +197,13 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         | StatementKind::AlterType(_)
         | StatementKind::DropType(_)
         | StatementKind::CreateIndex(_)
-        | StatementKind::DropIndex(_) => "this statement",
+        | StatementKind::DropIndex(_)
+        | StatementKind::AlterView(_)
+        | StatementKind::DropView(_)
+        | StatementKind::CreateTrigger(_)
+        | StatementKind::DropTrigger(_)
+        | StatementKind::DropFunction(_)
+        | StatementKind::DropAggregate(_) => "this statement",
     };
     CqlError::Invalid(format!("{what} is not supported yet"))
 }

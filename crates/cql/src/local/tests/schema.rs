@@ -128,13 +128,53 @@ fn a_schema_change_is_never_made_where_it_may_not_block() {
 #[test]
 fn what_is_not_supported_yet_says_so() {
     let mut session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY, v int)"]);
-    for (query, what) in [
-        ("CREATE ROLE r", "CREATE ROLE is not supported yet"),
-        ("LIST USERS", "LIST USERS is not supported yet"),
+    const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
+    const VIEW: &str = "CREATE MATERIALIZED VIEW v AS SELECT * FROM t WHERE k IS NOT NULL PRIMARY KEY (k)";
+    for (query, answer) in [
+        (VIEW, ("2200", "CREATE MATERIALIZED VIEW is not supported yet")),
+        ("CREATE ROLE r", ("2100", ANONYMOUS)),
+        ("LIST USERS", ("2100", ANONYMOUS)),
+        ("DROP IDENTITY IF EXISTS 'i'", ("2100", ANONYMOUS)),
     ] {
         let error = session.run(query).unwrap_err();
-        assert_eq!((code(&error), error.to_string().as_str()), ("2200", what), "{query}");
+        assert_eq!((code(&error), error.to_string().as_str()), answer, "{query}");
     }
+}
+
+/// The answers are those of Cassandra 5.0.9.
+#[test]
+fn what_is_of_a_kind_that_is_not_built_does_not_exist() {
+    let mut session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY, v int)"]);
+    for keyspace in ["ks", "nope"] {
+        for statement in [
+            "DROP MATERIALIZED VIEW IF EXISTS {}.v",
+            "ALTER MATERIALIZED VIEW IF EXISTS {}.v WITH comment = 'x'",
+            "DROP FUNCTION IF EXISTS {}.f",
+            "DROP FUNCTION IF EXISTS {}.f(int)",
+            "DROP AGGREGATE IF EXISTS {}.a",
+            "DROP TRIGGER IF EXISTS x ON {}.t",
+        ] {
+            session.run(&statement.replace("{}", keyspace)).unwrap();
+        }
+        for (statement, text) in [
+            ("DROP MATERIALIZED VIEW {}.v", "Materialized view '{}.v' doesn't exist"),
+            ("ALTER MATERIALIZED VIEW {}.v WITH comment = 'x'", "Materialized view '{}.v' doesn't exist"),
+            ("DROP FUNCTION {}.f", "Function '{}.f' doesn't exist"),
+            ("DROP FUNCTION {}.f(int, text)", "Function '{}.f(int, text)' doesn't exist"),
+            ("DROP AGGREGATE {}.a(int)", "Aggregate '{}.a(int)' doesn't exist"),
+            ("DROP TRIGGER x ON {}.t", "Trigger 'x' on '{}.t' doesn't exist"),
+            (
+                "CREATE TRIGGER x ON {}.nope USING 'a.b.C'",
+                if keyspace == "ks" { "Table 'nope' doesn't exist" } else { "Keyspace 'nope' doesn't exist" },
+            ),
+        ] {
+            let error = session.run(&statement.replace("{}", keyspace)).unwrap_err();
+            let expected = text.replace("{}", keyspace);
+            assert_eq!((code(&error), error.to_string()), ("2200", expected), "{statement}");
+        }
+    }
+    let error = session.run("CREATE TRIGGER x ON t USING 'a.b.C'").unwrap_err();
+    assert_eq!(error.to_string(), "Trigger class 'a.b.C' couldn't be loaded");
 }
 
 /// As Cassandra 5.0.9 wrote them, but for most of their options.

@@ -5,7 +5,7 @@
 
 use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
-use super::{alter_table, create_table, index, keyspace, user_type};
+use super::{absent, alter_table, create_table, index, keyspace, user_type};
 use crate::analysis::{Scope, check_class};
 use crate::error::{CqlError, Result};
 use crate::guardrails::Guarded;
@@ -113,7 +113,11 @@ impl DdlPlan {
             StatementKind::CreateIndex(create) => (&create.table, Updated, P::Alter, false),
             // The table is known when it is found by the index.
             StatementKind::DropIndex(drop) => (&drop.name, Updated, P::Alter, false),
-            _ => return Ok(None),
+            other => {
+                let change = absent::change_of(other, scope)?;
+                let plan = |(event, permission)| DdlPlan { text: print(statement), event, permission };
+                return Ok(change.map(plan));
+            }
         };
         let keyspace = scope.keyspace_of(name)?.into();
         let event = SchemaChange { kind, keyspace, name: Some(name.name.as_str().into()), is_type };
@@ -317,7 +321,7 @@ impl DdlPlan {
             StatementKind::DropIndex(drop) => {
                 index::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
             }
-            _ => invalid("this statement does not change the schema"),
+            other => absent::run(other, in_keyspace, schema),
         }
     }
 

@@ -2,8 +2,10 @@
 //!
 //! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` and
 //! `layout` parts of those of tables; `properties` reads WITH, `options`, `compaction`, `compression`, `replication`, `retry` and
-//! `java_class` check what it gives; `readded` compares a new column with a dropped one of its name.
+//! `java_class` check what it gives; `readded` compares a new column with a dropped one of its name. `absent`
+//! is of kinds that are not built.
 
+mod absent;
 mod alter_table;
 mod change;
 mod compaction;
