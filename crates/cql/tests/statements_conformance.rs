@@ -82,4 +82,5 @@ files! {
     relations_filters_and_orders_answer_as_cassandra: "filters",
     every_type_is_stored_found_and_printed_as_in_cassandra: "types",
     a_mixture_of_all_answers_as_cassandra: "mixed",
+    views_functions_triggers_and_roles_answer_as_where_there_are_none: "absent_kinds",
 }
