@@ -173,7 +173,7 @@ options! {
     "busy_poll_us", None, Kind::Integer { min: 0, max: 10_000 }, "100", [],
         "Microseconds for which a thread that serves connections looks for the next request before it sleeps, when requests come \
          one at a time; 0 for none, as on a single core.";
-    "concurrent_reads", None, Kind::Integer { min: 2, max: 1024 }, "32", [],
+    "concurrent_reads", None, Kind::Integer { min: 2, max: 1024 }, "32, or one for each 16MiB of memory_limit, at least 4", [],
         "Threads for reads that wait for the disk.";
     "read_request_timeout", None, TIMEOUT, "5s", ["read_request_timeout_in_ms" "ms"],
         "How long a read of a partition may take.";

@@ -48,6 +48,7 @@ fn computed(key: &str, config: &ServerConfig) -> Option<String> {
         "native_transport_max_concurrent_connections" if limits.budget.in_all() < u64::MAX => {
             return Some(limits.budget.in_all().to_string());
         }
+        "concurrent_reads" => return Some(limits.disk_threads_max.to_string()),
         "concurrent_compactors" => return Some(config.compactors.to_string()),
         "busy_poll_us" => return Some(limits.busy_poll.as_micros().to_string()),
         "available_processors" => return Some(limits.doors.to_string()),

@@ -49,6 +49,10 @@ pub struct Limits {
     pub busy_poll: Duration,
 }
 
+/// Bytes of the limit for each disk thread. A thread keeps freed memory of every size that its requests had: sixteen of
+/// them kept 60 MiB, with which a limit of 64 MiB was passed, and did not do more requests than four.
+const DISK_THREAD_BYTES: u64 = 16 << 20;
+
 impl Limits {
     /// Cassandra's defaults where it has any, with `memory_bytes` in the place of its heap: a tenth of it for requests in
     /// flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than one largest frame.
@@ -64,7 +68,9 @@ impl Limits {
             connections_max_per_address: None,
             throws_on_overload: false,
             keeps_alive: true,
-            disk_threads_max: 32,
+            disk_threads_max: usize::try_from(memory_bytes / DISK_THREAD_BYTES)
+                .unwrap_or(usize::MAX)
+                .clamp(4, 32),
             disk_queue_max: 1024,
             frame_grace: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
