@@ -1,73 +1,39 @@
 #!/usr/bin/env python3
-"""Runs drivers' own integration suites against a server on 127.0.0.1:9042, and says what passed, what failed and why.
+"""Runs suites of drivers and applications against a server on 127.0.0.1:9042, and says what passed, what failed and why.
 
-    tests/suites/run.py [--work DIR] [--source NAME=GIT] [--only PATTERN] SUITE...     SUITE: python, go, node, java
+    tests/suites/run.py [--work DIR] [--source NAME=GIT] [--only PATTERN] SUITE...     --list names the suites
 
 A suite is fetched at a fixed version: from the registry where the package carries its tests (Go), by git from its home
 otherwise; --source takes another place, such as a local clone. Tests that need what one node cannot be are left out by
 name (`left_out`); what fails is held against `reasons`: a pattern of the test's name or its message, and why. Failures that
 no reason explains are printed whole, and the status is 1.
 
+The applications' suites (`applications.py`) have a file in `baselines`: what each of their tests gave with Cassandra. A test
+that fails there needs no reason here; one that passes there and does not run here counts as failed. With --record the
+server on the port is a Cassandra (tests/tools/cassandra.sh start DIR --port 9042), and its answers become the baseline.
+
 The suites want port 9042 of 127.0.0.1 for themselves. Where another server has it, run all in a network of its own:
 
     sudo unshare -n sh -c 'ip link set lo up; helenus serve --memory & tests/suites/run.py go'
 
 after `run.py --fetch SUITE...`, which only downloads. With `--serve BINARY` no server need run: each module of a suite
-(each file, for Node; the whole suite, for Go and Java) gets a fresh `helenus serve --memory`, as its cluster manager would give it one.
+(each file, for Node; the whole suite, for the others) gets a fresh `helenus serve --memory`, as its cluster manager would give it one.
 """
 
 import argparse
 import collections
-import contextlib
 import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree
 
+from applications import APPLICATIONS
+from steps import Result, clone, must, run, served
+
 HERE = pathlib.Path(__file__).resolve().parent
-NOT_BUILT = "not built: views, functions, aggregates, roles"
-
-Result = collections.namedtuple("Result", "name outcome message")
-
-
-def run(command, **how):
-    return subprocess.run([str(part) for part in command], **how)
-
-
-def must(command, **how):
-    done = run(command, **how)
-    if done.returncode:
-        sys.exit(f"run.py: {' '.join(map(str, command))} ended with {done.returncode}")
-
-
-def clone(git, tag, into):
-    if not into.exists():
-        must(["git", "clone", "-q", "--depth", "1", "--branch", tag, git, into], stderr=subprocess.DEVNULL)
-
-
-@contextlib.contextmanager
-def served(binary, datacenter, *more):
-    """A fresh server on the port of the suites, if its binary is given."""
-    if not binary:
-        yield
-        return
-    command = [binary, "serve", "--memory", "--datacenter", datacenter, *more]
-    server = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", 9042)):
-                break
-            time.sleep(0.05)
-        yield
-    finally:
-        server.terminate()
-        server.wait()
-
 
 class Python:
     """The Python driver (pytest)."""
@@ -236,7 +202,7 @@ class Java:
                 yield Result(name, "failed" if bad else "skipped" if skipped else "passed", message)
 
 
-SUITES = {"python": Python(), "go": Go(), "node": Node(), "java": Java()}
+SUITES = {"python": Python(), "go": Go(), "node": Node(), "java": Java(), **APPLICATIONS}
 
 
 def reasons(suite):
@@ -248,8 +214,26 @@ def reasons(suite):
                 yield re.compile(pattern), why
 
 
-def tell(suite, results, verbose):
-    known = list(reasons(suite))
+def baseline(suite):
+    """What Cassandra gave for each test of a suite, if that is written down: lines of an outcome and a test's name."""
+    file = HERE / "baselines" / suite
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {name: outcome for outcome, name in (line.split(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+def record(suite, results):
+    """Writes the baseline of a suite, by a run against Cassandra."""
+    head = f"# What Cassandra 5.0.9 gives for each test of {suite} {SUITES[suite].tag}: written by run.py --record.\n"
+    lines = sorted(f"{result.outcome} {result.name}\n" for result in results)
+    (HERE / "baselines" / suite).write_text(head + "".join(lines))
+
+
+def tell(suite, results, verbose, whole):
+    known, cassandra = list(reasons(suite)), baseline(suite)
+    if whole:
+        ran = {result.name for result in results}
+        results += [Result(name, "failed", "did not run, and passes with Cassandra")
+                    for name, outcome in cassandra.items() if outcome == "passed" and name not in ran]
     why, unexplained = collections.Counter(), []
     count = collections.Counter(result.outcome for result in results)
     for result in results:
@@ -257,6 +241,8 @@ def tell(suite, results, verbose):
             continue
         text = f"{result.name}\n{result.message}"
         found = next((reason for pattern, reason in known if pattern.search(text)), None)
+        if cassandra.get(result.name) == "failed":
+            found = "fails with Cassandra 5.0.9 too"
         why[found] += found is not None
         if found is None:
             unexplained.append(result)
@@ -276,13 +262,18 @@ def tell(suite, results, verbose):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="+", choices=SUITES)
+    listed = "\n".join(f"{name}  {' '.join(suite.__doc__.split())}" for name, suite in SUITES.items())
+    parser.add_argument("--list", action="version", version=listed, help="only name the suites")
     parser.add_argument("--work", default="/tmp/helenus-suites", type=pathlib.Path)
     parser.add_argument("--source", action="append", default=[], metavar="NAME=GIT")
     parser.add_argument("--only")
     parser.add_argument("--serve", metavar="BINARY", type=pathlib.Path, help="start a fresh server of this binary when one is due")
     parser.add_argument("--fetch", action="store_true", help="only download")
+    parser.add_argument("--record", action="store_true", help="write what this server, a Cassandra, gives as the baseline")
     parser.add_argument("--verbose", action="store_true", help="print every test that failed")
     asked = parser.parse_args()
+    if asked.record and (asked.serve or asked.only):
+        parser.error("--record takes a whole run against a Cassandra that runs already: leave out --serve and --only")
     asked.work.mkdir(parents=True, exist_ok=True)
     sources = dict(source.split("=", 1) for source in asked.source)
     explained = True
@@ -292,7 +283,10 @@ def main():
         suite = SUITES[name]
         suite.fetch(asked.work, sources.get(name, suite.git))
         if not asked.fetch:
-            explained &= tell(name, list(suite.run(asked.work, asked.only, asked.serve)), asked.verbose)
+            results = list(suite.run(asked.work, asked.only, asked.serve))
+            if asked.record:
+                record(name, results)
+            explained &= tell(name, results, asked.verbose, not asked.only)
     sys.exit(0 if explained else 1)
 
 

@@ -3,6 +3,7 @@
 //! Plain Rust without dependencies, so that the first build of it takes a second.
 
 mod analysis;
+mod applications;
 mod check;
 mod deep;
 mod dist;
@@ -22,6 +23,7 @@ cargo xtask setup        installs the drivers and Cassandra's tools that the end
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
 cargo xtask dist         target/dist/helenus, the binary to give away: built by what it was seen to do, some 10 minutes
 cargo xtask analysis     a table of every type as Parquet and Arrow, read by pyarrow and DuckDB
+cargo xtask applications [NAME..]   suites of drivers and applications, each against a fresh server; --list names them
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
 cargo xtask sanitize address|thread [ARGS]   the engine's tests and those below with a sanitizer; needs a nightly toolchain
 cargo xtask miri [ARGS]   the tests of every `unsafe` part, interpreted; needs nightly with miri and rust-src
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["e2e", rest @ ..] => check::end_to_end(rest),
         ["dist"] => dist::run(),
         ["analysis"] => analysis::run(),
+        ["applications", rest @ ..] => applications::run(rest),
         ["conformance", rest @ ..] => check::conformance(rest),
         ["sanitize", kind, rest @ ..] => deep::sanitize(kind, rest),
         ["miri", rest @ ..] => deep::miri(rest),
