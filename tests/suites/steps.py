@@ -5,6 +5,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 Result = collections.namedtuple("Result", "name outcome message")
@@ -32,11 +33,13 @@ def served(binary, datacenter, *more):
         yield
         return
     command = [binary, "serve", "--memory", "--datacenter", datacenter, *more]
-    server = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    log = tempfile.TemporaryFile("w+")
+    server = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=log)
     try:
         for _ in range(200):
             if server.poll() is not None:
-                sys.exit(f"run.py: {binary} ended while starting; another server may have port 9042 of 127.0.0.1")
+                log.seek(0)
+                sys.exit(f"run.py: {binary} ended while starting:\n{log.read()}")
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", 9042)):
                 break
             time.sleep(0.05)
@@ -44,3 +47,4 @@ def served(binary, datacenter, *more):
     finally:
         server.terminate()
         server.wait()
+        log.close()
