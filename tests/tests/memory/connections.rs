@@ -132,8 +132,25 @@ fn sessions(site: &Site) -> Tally {
 }
 
 /// Clients that ask for large answers and do not take them.
+/// Bytes of values whose answers nobody waits for.
+const SMALLER: [usize; 5] = [20_000, 60_000, 150_000, 400_000, 900_000];
+
 fn unread_answers(site: &Site) -> Tally {
     fill(site, (12, 10 * MIB, 4));
+    let mut client = site.client();
+    client.load("CREATE TABLE k.a (k int PRIMARY KEY, v blob)", &[]);
+    for (k, bytes) in SMALLER.into_iter().enumerate() {
+        client.load("INSERT INTO k.a (k, v) VALUES (?, ?)", &[&(k as u32).to_be_bytes(), &noise(bytes, 1)]);
+    }
+    // Answers that are made on a listener's thread.
+    let _of_smaller: Vec<Client> = (0..site.times(60, 300))
+        .map(|number| {
+            let mut client = site.client();
+            let text = format!("SELECT v FROM k.a WHERE k = {}", number % SMALLER.len());
+            client.send(&frame(4, 0, 1, QUERY, &query(4, &text, &[])).repeat(100));
+            client
+        })
+        .collect();
     let held: Vec<Client> = (0..24_usize)
         .map(|number| {
             let mut client = site.client();

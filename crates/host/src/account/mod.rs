@@ -25,7 +25,7 @@ mod split;
 
 pub use meter::{held, uncounted};
 pub use pool::{Charge, Figures, Share, ShareFigures, figures, set_limits};
-pub use scope::{Refusal, Scope, Waits, commit, give_way, grow, reserve, settle};
+pub use scope::{Refusal, Scope, Waits, commit, give_way, grow, is_full, reserve, settle};
 pub use split::{Split, fixed_share, split};
 
 #[cfg(feature = "allocator")]

@@ -198,6 +198,11 @@ impl Pool {
         self.state.lock().waiters.contains_key(&request)
     }
 
+    /// Whether the shared bytes are all held.
+    pub(super) fn is_full(&self) -> bool {
+        self.used.load(Ordering::Relaxed) >= self.shared.load(Ordering::Relaxed)
+    }
+
     /// Whether somebody waits for bytes.
     pub(super) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that a request on a listener's thread may hold. Beyond, it goes to a thread that may wait.
 const INLINE_BYTES: isize = 2 << 20;
+/// The same where all bytes are held: a larger answer is made where it can wait for room.
+const INLINE_BYTES_SHORT: isize = 64 << 10;
 /// Bytes that every other scope may hold without asking.
 const ALLOWANCE_BYTES: isize = 256 << 10;
 /// Grants come in steps of this size.
@@ -93,7 +95,11 @@ impl Scope {
         };
         STATE.set(Some(State { waits, share, request, due: None, taken: 0, backs_off: None }));
         set_held(0);
-        GRANTED.set(if waits == Waits::Never { INLINE_BYTES } else { ALLOWANCE_BYTES });
+        GRANTED.set(match waits {
+            Waits::Never if POOL.is_full() => INLINE_BYTES_SHORT,
+            Waits::Never => INLINE_BYTES,
+            _ => ALLOWANCE_BYTES,
+        });
         Scope { outer, is_open: true }
     }
 
@@ -180,6 +186,12 @@ pub fn grow(bytes: usize) -> Result<(), Refusal> {
 #[inline]
 pub fn settle() -> Result<(), Refusal> {
     grow(0)
+}
+
+/// Whether all bytes that requests share are held: who can do with less for a while does.
+#[must_use]
+pub fn is_full() -> bool {
+    POOL.is_full()
 }
 
 /// For a request that waits for something else than memory, such as a lock: where others wait for memory, it gives its own back

@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use helenus_host::account;
 use helenus_wire::WireError;
 use helenus_wire::native::{
     Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step, Then, Version,
@@ -38,6 +39,8 @@ use super::session::{Session, Stage};
 const READ_BYTES: usize = 64 << 10;
 /// Answers a client has not taken beyond this many bytes stop the reading of its requests.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// The same where all memory for requests is held.
+const UNSENT_BYTES_MAX_SHORT: usize = 64 << 10;
 /// Answers that wait for the log or a disk thread, on one connection: as many as there are streams.
 const IN_FLIGHT_MAX: usize = 1 << 15;
 /// Reads in one poll, before other connections of the door get their turn.
@@ -192,7 +195,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn has_room(&self) -> bool {
         let requests = &self.requests;
         !requests.closing
-            && requests.output.unsent() < UNSENT_BYTES_MAX
+            && requests.output.unsent() < unsent_bytes_max()
             && requests.in_flight_count() < IN_FLIGHT_MAX
     }
 
@@ -534,7 +537,7 @@ fn serve_payload(
         if requests.closing {
             return payload.len();
         }
-        if requests.output.unsent() >= UNSENT_BYTES_MAX || requests.in_flight_count() >= IN_FLIGHT_MAX {
+        if requests.output.unsent() >= unsent_bytes_max() || requests.in_flight_count() >= IN_FLIGHT_MAX {
             return used;
         }
         match envelopes.read_in_segment(rest) {
@@ -579,4 +582,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         this.door.vigil.answered(requests);
         polled
     }
+}
+
+/// Bytes that a client may leave unsent before its next requests wait.
+fn unsent_bytes_max() -> usize {
+    if account::is_full() { UNSENT_BYTES_MAX_SHORT } else { UNSENT_BYTES_MAX }
 }

@@ -146,6 +146,13 @@ pub(crate) struct Reservation {
     _charge: Option<Charge>,
 }
 
+impl Reservation {
+    /// Bytes reserved.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);

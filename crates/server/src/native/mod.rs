@@ -30,5 +30,5 @@ mod traced;
 pub use doors::NativeServer;
 pub(crate) use doors::bind;
 pub use figures::NativeFigures;
-pub(crate) use ledger::{Ledger, Seat};
+pub(crate) use ledger::{Ledger, Reservation, Seat};
 pub use limits::Limits;

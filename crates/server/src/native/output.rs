@@ -11,7 +11,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use helenus_host::account::Charge;
+use helenus_host::account::{Charge, Share};
 use helenus_wire::native::{MAX_PAYLOAD, OpenSegment, SegmentFormat, SegmentWriter};
 use tokio::io::AsyncWrite;
 
@@ -20,6 +20,9 @@ const RUN_BYTES_MAX: usize = MAX_PAYLOAD / 2;
 
 /// A buffer that has grown beyond this is given back to the system, not to the door.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// A buffer of this size or more is on the account while its client does not take what is in it.
+const CHARGED_BYTES: u64 = 64 << 10;
 
 /// Segments of a long envelope that are made at once.
 const PARTS_AT_ONCE: usize = 4;
@@ -46,6 +49,8 @@ pub(super) struct Output {
     parts: (Vec<u8>, usize),
     /// Bytes that have left since the connection began; comes round.
     left: usize,
+    /// `bytes` on the account, while its client does not take them.
+    kept: Option<Charge>,
 }
 
 impl Output {
@@ -137,7 +142,10 @@ impl Output {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => count,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    self.charge_kept();
+                    return Poll::Pending;
+                }
             };
             self.left = self.left.wrapping_add(count);
             match from {
@@ -147,6 +155,16 @@ impl Output {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Puts what the client does not take on the account. A client that takes its answers at once never comes here.
+    fn charge_kept(&mut self) {
+        let bytes = self.bytes.capacity() as u64;
+        let is_charged = self.kept.as_ref().is_some_and(|kept| kept.bytes() >= bytes);
+        if bytes >= CHARGED_BYTES && !is_charged {
+            self.kept = None;
+            self.kept = Some(Charge::force(Share::Answers, bytes));
+        }
     }
 
     /// Where the next bytes come from; `None` when everything has left.
@@ -165,6 +183,7 @@ impl Output {
         if !is_under_way {
             self.bytes.clear();
             self.written = 0;
+            self.kept = None;
         }
         let whole = self.whole.front_mut()?;
         let Some((_, writer)) = &mut self.segments else { return Some(From::Whole) };

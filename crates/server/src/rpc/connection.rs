@@ -24,7 +24,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::server::Shared;
 use super::watch::{Served, Watched};
-use crate::native::Seat;
+use crate::native::{Reservation, Seat};
 use crate::vigil::Vigil;
 
 /// Bytes of a read, and of a buffer that is kept while a client is busy.
@@ -89,6 +89,8 @@ struct Connection<'a> {
     has_begun: bool,
     /// What a long answer holds on the account of memory.
     charge: Option<Charge>,
+    /// What a long message holds of the bytes in flight, until it is answered.
+    reservation: Option<Reservation>,
 }
 
 /// Serves one client until it goes, sends garbage, or the server stops.
@@ -112,6 +114,7 @@ pub(super) async fn serve(
         held: Vec::new(),
         has_begun: false,
         charge: None,
+        reservation: None,
     };
     loop {
         let read = tokio::select! {
@@ -123,6 +126,9 @@ pub(super) async fn serve(
             return;
         }
         let answered = connection.answer().await;
+        if connection.input.is_empty() {
+            connection.reservation = None;
+        }
         if connection.settle().await.is_err() {
             return;
         }
@@ -142,7 +148,6 @@ impl Connection<'_> {
             self.input.reserve(READ_BYTES);
         }
         let mut begun = tokio::time::Instant::now();
-        let mut reservation = None;
         loop {
             match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Err(Ended::Gone),
@@ -168,14 +173,21 @@ impl Connection<'_> {
                 return Ok(());
             }
             let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
-            if expected > READ_BYTES && reservation.is_none() {
+            // One without a frame does not say how long it is: it asks again each time that it has doubled.
+            let reserved = self.reservation.as_ref().map_or(0, Reservation::bytes);
+            if expected as u64 > reserved.max(READ_BYTES as u64) {
+                let wanted = if self.framing == Some(Framing::Framed) { expected } else { expected * 2 };
                 let waits_since = tokio::time::Instant::now();
-                while !seat.account.has_room(expected as u64) {
-                    tokio::time::sleep(ROOM_PAUSE).await;
+                // What it holds is part of what it asks for.
+                self.reservation = None;
+                while self.reservation.is_none() {
+                    self.reservation = seat.account.try_take(wanted as u64);
+                    if self.reservation.is_none() {
+                        tokio::time::sleep(ROOM_PAUSE).await;
+                    }
                 }
                 // That was no fault of the client's.
                 begun += waits_since.elapsed();
-                reservation = Some(seat.account.take(expected as u64));
             }
             let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
             self.input.reserve(missing.max(READ_BYTES));
@@ -225,10 +237,22 @@ impl Connection<'_> {
                 Done::Answered | Done::Refused(_) | Done::Cancelled => {}
                 Done::Held(call, ticket) => self.hold(start, call, ticket),
                 Done::WouldBlock => {
-                    let bytes = message.bytes.to_vec();
                     let framing = message.framing;
+                    let before = size - message.bytes.len();
+                    let is_all = used == 0 && size == self.input.len();
+                    let bytes = if is_all {
+                        // A long message is not copied.
+                        let mut bytes = std::mem::take(&mut self.input);
+                        bytes.drain(..before);
+                        bytes
+                    } else {
+                        message.bytes.to_vec()
+                    };
                     self.settle().await?;
                     self.call_blocking(bytes, framing, watched).await?;
+                    if is_all {
+                        return Ok(calls + 1);
+                    }
                 }
             }
             used += size;
