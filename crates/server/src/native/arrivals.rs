@@ -40,7 +40,7 @@ pub(super) type Way = (mpsc::Sender<Arrival>, Arc<Door>);
 pub(super) struct Order {
     pub listener: Option<std::net::TcpListener>,
     /// Told whether there is a listener now.
-    pub done: std::sync::mpsc::Sender<bool>,
+    pub done: std::sync::mpsc::SyncSender<bool>,
 }
 
 async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use parking_lot::Mutex;
 
@@ -77,7 +77,7 @@ impl NativeServer {
     /// Closes the listener; connections end when what has come is answered. `resume` opens it again.
     pub fn pause(&self) {
         let listening = self.listening().lock();
-        let (done, closed) = channel();
+        let (done, closed) = sync_channel(1);
         self.shared().pause(true);
         if listening.try_send(Order { listener: None, done }).is_ok() {
             let _thread_may_be_gone = closed.recv();
@@ -100,7 +100,7 @@ impl NativeServer {
         let address: SocketAddr = self.address();
         let failed = |source| ServerError::Bind { address, source };
         let listener = Some(bind(address).map_err(failed)?);
-        let (done, opened) = channel();
+        let (done, opened) = sync_channel(1);
         self.shared().pause(false);
         let sent = listening.try_send(Order { listener, done }).is_ok();
         if sent && opened.recv().unwrap_or(false) && self.is_running() {
