@@ -1,8 +1,7 @@
-//! The memory of one memtable: allocated by bumping a pointer, freed all at once.
+//! The memory of one memtable: allocation moves a pointer forward, and all of it is freed at once.
 //!
-//! Nothing in an arena is dropped by itself: values with a destructor that matters do not belong here. What is
-//! allocated stays at its address until the arena is dropped, which happens when the last reader of the memtable has
-//! let go of it.
+//! Destructors do not run, so values that own something outside the arena do not belong here. An allocation keeps its
+//! address until the arena is dropped, which happens when the last reader of the memtable is gone.
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 use crate::lanes::{Lanes, is_own};

@@ -1,7 +1,7 @@
-//! The memtable's column map: the writer's side of a skip list whose readers do not wait.
+//! The writer's side of a memtable's column map: a skip list that readers walk without waiting.
 //!
-//! An entry is a chain of versions; what a write adds is seen by those that read at its sequence number or later. The
-//! writer holds the partition's turn for as long as it has the map; see `partition` for how a write is published.
+//! Each entry is a chain of versions. A reader sees a version if its sequence number is at most the reader's own. The
+//! writer holds the partition's lock while it has the map; `partition` describes how a write is published.
 
 use super::arena::Arena;
 use super::partition::{Version, first_version, push, visible};

@@ -1,8 +1,8 @@
-//! Reads one partition of a memtable as a source of unfiltereds, in either direction.
+//! Reads one partition of a memtable as a source of unfiltereds (rows and range tombstone markers), in either direction.
 //!
-//! Rows and points of range deletions are two lists walked together. Where a slice begins inside a range deletion the
-//! cursor yields a marker that opens it at the slice's start, and one that closes it at the slice's end, so that
-//! markers are balanced whatever is asked.
+//! The cursor merges two lists: the rows, and the points where range deletions begin or end. If a slice starts inside a
+//! range deletion, the cursor yields an opening marker at the slice's start and a closing one at its end, so markers are
+//! always balanced.
 
 use super::partition::{Bytes, Point, Version, row_at};
 use super::partition_map::{Entry, PartitionRef};

@@ -1,11 +1,11 @@
-//! One partition in a memtable: rows, range tombstones, static row and deletion, all versioned.
+//! One partition in a memtable: rows, range tombstones, static row and partition deletion, all versioned.
 //!
-//! Writers take the partition's turn. A write gets the next sequence number, links its versions, and publishes by one
-//! store of the number; a reader loads that number first and takes, everywhere, the newest version not above it. So a
-//! read sees each write whole or not at all, however long it runs, without a lock.
+//! A writer holds the partition's lock. It takes the next sequence number, links its versions, and publishes them with a
+//! single store of that number. A reader first loads the number, then reads everywhere the newest version that is not
+//! above it. So a read sees each write whole or not at all, however long the read runs, and takes no lock.
 //!
-//! Range tombstones are kept as the points where the strongest range deletion changes: a point says what covers the
-//! rows from it on to the next point. A range deletion adds its two ends and strengthens what lies between.
+//! Range tombstones are kept as the points where the newest covering deletion changes. A point says which deletion covers
+//! the rows from it to the next point. A new range deletion adds its two ends and updates the points between them.
 
 use super::arena::Arena;
 use super::concurrent_map::{ConcurrentMap, Versions};

@@ -1,16 +1,16 @@
-//! The partitions of one shard: found by token in three cache lines, and read in ring order.
+//! The partitions of one shard: looked up by token in about three cache lines, and read in ring order.
 //!
-//! Murmur3 spreads tokens evenly, so the leading bits of a token say where in a shard its partition stands: a directory
-//! of small buckets by those bits is a hash table that is in order. What a bucket has no room for goes to the
-//! directory's skip list, which keeps keys of crafted equal tokens from costing more than a search. One writer at a time;
-//! readers take no lock.
+//! Murmur3 spreads tokens evenly, so the leading bits of a token give its position in the shard. The directory is a hash
+//! table of small buckets by those bits, and is therefore in token order. A full bucket overflows into the directory's
+//! skip list, so that crafted keys of equal tokens cost a search and not a scan. One writer at a time; readers take no
+//! lock.
 //!
 //! Invariants:
-//! 1. An entry is written whole before the slot that leads to it, a slot before its bucket's count is stored with
-//!    Release; readers load counts with Acquire. Slots below the count never change.
-//! 2. A directory that has grown too small is replaced by one of twice the buckets that holds all entries, published by
-//!    one store; the old one stays as it is in the arena. A reader sees in its directory all that was there when it began.
-//! 3. Entries stay at their address until the arena is dropped.
+//! 1. An entry is complete before a slot points to it. A slot is written before its bucket's count is stored with Release.
+//!    Readers load counts with Acquire. Slots below the count never change.
+//! 2. A directory that is too small is replaced by one with twice the buckets, which holds all entries and is published by
+//!    one store. The old one stays unchanged in the arena, so a reader sees everything that was there when it began.
+//! 3. Entries keep their address until the arena is dropped.
 
 use super::arena::{Arena, CHUNK_BYTES_MAX};
 use super::partition::{Bytes, Partition, copy_both};

@@ -1,7 +1,7 @@
-//! Asks for rows ahead of a walk through a partition of a memtable.
+//! Prefetches rows ahead of a walk through a partition of a memtable.
 //!
-//! Rows written in order lie in memory one behind another at equal distances: where a walk comes to some steps later is
-//! known before it is there, and asking early hides the wait.
+//! Rows that were written in order lie at equal distances in memory. So the address of a row some steps ahead is known
+//! before the walk arrives there, and prefetching it hides the cache miss.
 
 use helenus_host::prefetch_lines;
 use std::ptr::NonNull;

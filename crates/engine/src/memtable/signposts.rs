@@ -1,14 +1,14 @@
-//! Signposts into a long ordered list: from a key to a node shortly before it, in a few steps that lie close together.
+//! A sparse index of a long skip list: finds a node shortly before a key in a few steps that lie close together in memory.
 //!
-//! A search that goes down a list's levels waits for memory at each node it looks at. Signposts are a tree of boards: a few
-//! bytes of many nodes' keys side by side, in order, and where those nodes stand. A board of nodes, of which there are many, has
-//! of each key the 64 bits behind those that all keys on it have alike; the few boards above have 16 bytes.
+//! A search down the levels of a skip list has a cache miss at each node. This index is a tree whose nodes hold a few bytes
+//! of many list keys side by side, in order, with pointers to the list nodes. A leaf stores 64 bits of each key, after the
+//! prefix that all its keys share. The few inner nodes store 16 bytes.
 //!
-//! They only hint, which makes them simple: entries are moved in place while others read, and a reader may come upon one twice,
-//! not at all, or with the place of its neighbour. All it can rely on is that what it gets is a node of the list. Whoever asks
-//! looks whether the node lies before the key, and near; it would be as right to begin anywhere else before it. What makes each
-//! pointer good at any moment: a board has nodes or boards for as long as it lives, which is as long as the arena; a place
-//! below `len` was written before it was counted, and only ever gets another such pointer.
+//! The index is only a hint, which keeps it simple: entries move in place while others read, so a reader may see an entry
+//! twice, miss one, or see one with its neighbour's pointer. It is guaranteed only that the result is some node of the
+//! list. The caller checks that the node is before the key; a search from any earlier node is correct too. Every pointer
+//! is valid at any time: index nodes live as long as the arena, and an entry below `len` is written before it is counted
+//! and is only ever replaced by another valid pointer.
 
 use super::arena::Arena;
 use super::prefetch;

@@ -1,16 +1,15 @@
-//! An ordered map from bytes to a value in an arena: one writer at a time, any number of readers without a lock.
+//! An ordered map from bytes to a value, in an arena: one writer at a time, any number of readers without a lock.
 //!
 //! Nodes are only ever added. Invariants:
-//! 1. A node is written whole before a pointer to it is stored with Release; readers load pointers with Acquire.
-//! 2. Level 0 holds every node in order of keys; level n holds a part of level n-1.
-//! 3. `previous` of a node is at least as new as what a reader needs that began before the node's successor was added:
-//!    who reads backwards may miss nodes that were added after it began, never others. Versions (see `partition`)
-//!    hide such nodes in either direction.
-//! 4. Keys and nodes stay at their address until the arena is dropped.
+//! 1. A node is complete before a pointer to it is stored with Release; readers load pointers with Acquire.
+//! 2. Level 0 holds every node in key order; level n holds a subset of level n-1.
+//! 3. A node's `previous` pointer never skips a node that was there when a reader began. A backward reader may miss nodes
+//!    added later; versions (see `partition`) hide such nodes in both directions anyway.
+//! 4. Keys and nodes keep their address until the arena is dropped.
 //!
-//! A long list has signposts (see `signposts`) to its nodes of some height, from where a search has few nodes to look at.
+//! A long list also has a sparse index (see `signposts`) of its taller nodes, so that a search starts near its target.
 //!
-//! Writers are told apart from readers by `find_or_insert`'s contract: the caller holds the partition's (or shard's) turn.
+//! The caller of `find_or_insert` must hold the partition's (or shard's) lock: that makes it the only writer.
 
 use super::arena::Arena;
 use super::prefetch;

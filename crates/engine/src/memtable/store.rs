@@ -1,7 +1,7 @@
-//! The partitions of one memtable, found by key and read in token order.
+//! The partitions of one memtable: looked up by key and read in token order.
 //!
-//! Partitions are spread over shards by the top bits of their token, which keeps the shards in token order; only
-//! making a partition takes its shard's lock.
+//! Partitions are divided into shards by the top bits of their token, so the shards are in token order too. Only the
+//! creation of a partition locks its shard.
 
 use super::arena::{Arena, MemoryAccount};
 use super::partition::{ApplyScratch, PartitionTurn};

@@ -1,6 +1,6 @@
-//! Accepts connections, checks the limits on them, and hands them to the threads that serve them.
+//! Accepts connections, checks the limits on them, and hands them to the event loops that serve them.
 //!
-//! Nothing here waits for a thread or a client: the same task keeps the server's ticks.
+//! Nothing here waits for an event loop or a client, because the same task runs the server's periodic work.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

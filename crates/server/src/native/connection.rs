@@ -1,14 +1,16 @@
-//! One connection: a task that reads what has arrived, answers all of it, and writes the answers in one go.
+//! One connection: a task that reads the bytes that have arrived, answers every request in them, and writes the answers at
+//! once.
 //!
 //! ```text
-//! poll:  letters (disk threads, events) -> stalled input -> held answers -> write -> read -> serve -> again
+//! poll:  messages (disk threads, events) -> stalled input -> held answers -> write -> read -> serve -> again
 //! ```
-//! `serve` takes every complete frame that came with one read and calls the backend for each on this thread. Reads that
-//! miss memory go to the disk pool; writes that wait for the log are held here, by ticket, and others overtake them. Nothing
-//! here blocks. Reading stops while too many answers wait for the client, too many bytes are in flight, or the server stops.
+//! `serve` takes every complete frame of one read and calls the backend for each on this thread. A read that misses the
+//! cache goes to the disk pool. A write that waits for the commit log is held here with its ticket, and other requests
+//! overtake it. Nothing here blocks. Reading pauses while too many answers wait for the client, while too many bytes are in
+//! flight, or when the server stops.
 //!
-//! Memory: the read buffer, the write buffer and the codecs belong to the door (`Scratch`) and are borrowed for the length
-//! of a poll; a connection keeps only the part of a frame that has not arrived whole, and answers its client has not taken.
+//! Memory: the read buffer, the write buffer and the codecs belong to the event loop (`Scratch`) and are borrowed during a
+//! poll. A connection itself keeps only an incomplete frame and the answers that its client has not read.
 
 use std::future::Future;
 use std::net::SocketAddr;

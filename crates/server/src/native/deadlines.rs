@@ -1,8 +1,8 @@
-//! By when a client must have begun, have sent the frame that is under way, or have said something at all.
+//! The time limits of a client: to send its first message, to finish a frame, and to send anything at all.
 //!
-//! A timer is made when something is waited for, and forgotten when it comes: a connection whose requests arrive whole has none
-//! but, if `native_transport_idle_timeout` is set, that of silence. What the server itself keeps from being read is no fault of
-//! the client's: these timers run only while the socket is being read.
+//! A timer starts when the server begins to wait and is dropped when the bytes arrive. A connection whose requests arrive
+//! whole has no timer except that of `native_transport_idle_timeout`, if set. The timers run only while the socket is being
+//! read, because a client is not to blame for input that the server itself does not take.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! The doors: one thread with one single-threaded runtime for each core, each with its share of the connections.
+//! The event loops: one thread with one single-threaded runtime for each core, each serving its share of the connections.
 //!
-//! A connection stays on the door it was given to (the one with the fewest), so that a request wakes one thread and takes no
-//! lock that another core holds. A runtime whose threads steal work would even out long requests, at the price of a second
-//! wake-up for each request; reads are cut into pages and waiting goes to the disk pool, so there are none to even out. This
-//! file is the only one that knows which it is: a connection is a `Send` future.
+//! A new connection goes to the event loop that has the fewest, and stays there. So a request wakes one thread and takes no
+//! lock that another core holds. A work-stealing runtime would balance long requests, at the price of a second wake-up for
+//! each request; here reads are cut into pages and whatever waits goes to the disk pool, so there is little to balance.
+//! Only this file knows which kind of runtime is used: a connection is a `Send` future.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a server of the native protocol is given: how large, how many, how long.
+//! The limits of a native protocol server: sizes, numbers and durations.
 
 use std::sync::Arc;
 use std::time::Duration;

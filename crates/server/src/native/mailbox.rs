@@ -1,7 +1,7 @@
-//! How other threads reach a connection: its waker, what they left for it, and the lists of connections that wait.
+//! How other threads reach a connection: its waker, the messages left for it, and the lists of waiting connections.
 //!
-//! A connection is one task on one door's thread. Disk threads leave finished answers here, schema changes leave events,
-//! the commit log's listener only wakes.
+//! A connection is one task on one event loop. Disk threads leave finished answers here and schema changes leave events;
+//! the commit log's listener only wakes the task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

@@ -1,5 +1,5 @@
-//! The prepared statements that a thread has run lately: kept by itself, so that a request does not go to where all threads
-//! go for them, nor count itself among the holders of a statement that others hold.
+//! The prepared statements that an event loop ran recently. Each thread keeps its own, so that a request neither looks up
+//! the shared table nor changes a reference count that other threads change.
 
 use std::collections::HashMap;
 use std::ops::Deref;

@@ -1,8 +1,8 @@
-//! Connections that find no room: each is told so by an ERROR in its own version, and closed.
+//! Refused connections: each gets an ERROR in its own protocol version and is then closed.
 //!
-//! The client speaks first, and what it says is read before the connection is closed: a socket that is closed with input left
-//! takes the answer with it. Only so many are told at a time: those that say nothing make room for others, and are closed without
-//! a word, as Cassandra's `ConnectionLimitHandler` does with all.
+//! The client's first message is read before the connection is closed, because closing a socket with unread input discards
+//! the answer. The number of connections being answered is bounded. Those that say nothing make room for others, and are
+//! closed without an answer, as `ConnectionLimitHandler` in Cassandra closes all.
 
 use std::collections::VecDeque;
 use std::time::Duration;

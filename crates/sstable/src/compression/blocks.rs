@@ -1,7 +1,7 @@
-//! Reads Data.db chunk by chunk: the cache, else the file, the CRC, the decompression.
+//! Reads a chunk of Data.db: from the cache, or from the file with CRC check and decompression.
 //!
-//! A read that says which part of a chunk it means to look at has no more of it read and decompressed, where the chunk is in pieces
-//! and the cache would not keep it.
+//! A read that says which part of a chunk it needs gets only that part read and decompressed, if the chunk was written in
+//! pieces and the cache would not keep the whole.
 
 use super::fronts::Fronts;
 use super::info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};

@@ -1,9 +1,9 @@
-//! How hard LZ4 searches a chunk for what it can say shorter.
+//! Decides how hard LZ4 searches a chunk for matches.
 //!
-//! Random values, hashes and what was compressed before do not shrink, and a full search of them costs as much as one of text.
-//! So chunks behind one that did not shrink are skimmed, and behind these some are not searched at all, until one is searched in
-//! full again, for the data may change. Data that shrinks is always searched in full. What is written is read alike. Cassandra
-//! always searches in full.
+//! Random values, hashes and compressed data do not shrink, and a full search of them costs as much as a search of text.
+//! After a chunk that did not shrink, the next chunks get a fast search, and some of those after them none, until one is
+//! searched in full again in case the data has changed. Data that shrinks is always searched in full. The output is
+//! ordinary LZ4 in every case. Cassandra always searches in full.
 
 /// LZ4's `acceleration` of a full search.
 const FULL: i32 = lzzzz::lz4::ACC_LEVEL_DEFAULT;

@@ -1,8 +1,8 @@
-//! How much of a chunk is decompressed for a read that says how far it means to go.
+//! Partial decompression: how much of a chunk is decompressed for a read that says how far it will go.
 //!
-//! A row by its name needs a few kilobytes of a chunk of sixteen: decompression stops behind them. A read that goes on
-//! finds too little and has the whole chunk decompressed, from its start again. Where that happens often (entries of the
-//! row index far apart, reads that come back to a chunk at other places) chunks are decompressed whole at once.
+//! A row looked up by name needs a few kilobytes of a chunk of 16 KiB, so decompression stops behind them. If the read goes
+//! further after all, the whole chunk is decompressed from its start. Where that happens often (a row index with distant
+//! entries, reads that return to a chunk at other positions) chunks are decompressed whole at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! The places of a file's chunks in 4.5 bytes a chunk instead of the file's 8: a full offset for every sixteenth,
-//! distances from it for the others.
+//! The file offsets of a file's chunks, in 4.5 bytes a chunk instead of 8: a full offset for every sixteenth chunk, and
+//! for the others the distance from it.
 
 const GROUP: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Finds blocks of a wide partition whose row index is in memory, and of the trie what that cannot tell.
+//! Finds the blocks of a wide partition by its row index in memory, and by the trie where that cannot decide.
 
 #![deny(clippy::indexing_slicing)]
 

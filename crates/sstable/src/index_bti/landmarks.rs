@@ -1,8 +1,8 @@
-//! The row index of one wide partition in memory: where its blocks begin, found by a few bytes of their separators.
+//! The row index of one wide partition in memory: where its blocks begin, searched by a few bytes of their separators.
 //!
-//! A walk down the trie in Rows.db looks at a node for each byte of a bound, in pages that each are looked for in the cache.
-//! Here the first bytes in which separators differ stand side by side in order, and so do the blocks' places: a search looks
-//! at a handful of cache lines. What those bytes cannot tell is left to the trie.
+//! A walk down the trie in Rows.db visits a trie node for each byte of a bound, and looks up each page in the cache. Here
+//! the first bytes in which separators differ are stored side by side in order, and so are the block positions. A search
+//! touches a handful of cache lines. If the stored bytes cannot decide, the trie does.
 
 #![deny(clippy::indexing_slicing)]
 

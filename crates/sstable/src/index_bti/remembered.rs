@@ -1,9 +1,8 @@
-//! The wide partitions of a table whose row indexes are in memory, and how they come there.
+//! The row indexes that a table keeps in memory for its wide partitions, and how they are filled.
 //!
-//! A partition that is read again and again is learned: each read that had to walk its trie carries a few separators over
-//! into memory, until all are there. None waits for the disk to do so, and no read waits for another. Memory is asked of the
-//! cache, a step at a time; without it everything stays with the trie. A partition that is known stays so until its table is
-//! closed.
+//! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators into
+//! memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is reserved
+//! from the cache one step at a time; without memory, reads use the trie. A loaded partition stays until its table closes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
