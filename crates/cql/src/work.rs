@@ -122,6 +122,10 @@ impl<'a> Work<'a> {
             return Err(CqlError::Cancelled);
         }
         let Some(database) = self.database else { return Ok(()) };
+        // So many steps take a tenth of a millisecond or more, in which no other client of an event loop is served.
+        if !self.may_block {
+            return Err(CqlError::WouldBlock);
+        }
         account::settle()?;
         let now_ns = database.host().clock.monotonic_ns();
         match self.deadline_ns.load(Ordering::Relaxed) {

@@ -13,6 +13,9 @@ pub const WORKLOADS: &[Workload] = &[
     short("batches", batches),
     long("load_and_flush", load_and_flush),
     long("prepared", prepared),
+    long("range_deletions", range_deletions),
+    long("long_literals", long_literals),
+    long("many_updates", many_updates),
 ];
 
 /// Conditions on values of several mebibytes.
@@ -111,6 +114,56 @@ fn load_and_flush(site: &Site) -> Tally {
                 let (k, c) = ((number as u32).to_be_bytes(), (turn as u32).to_be_bytes());
                 client.ask("INSERT INTO k.t (k, c, v) VALUES (?, ?, ?)", &[&k, &c, &value]);
             }
+        }
+    })
+}
+
+/// Batches of deletions of ranges that lie in one another, all of one partition.
+fn range_deletions(site: &Site) -> Tally {
+    site.client().load("CREATE TABLE k.d (k int, c int, PRIMARY KEY (k, c))", &[]);
+    let times = site.times(1, 4);
+    site.clients(8, |number, client| {
+        for turn in 0..times {
+            let count = [2_000, 20_000, 100_000][(number + turn) % 3];
+            let mut text = "BEGIN UNLOGGED BATCH ".to_owned();
+            for at in 0..count {
+                let (from, to) = (count - at, count + at);
+                text += &format!("DELETE FROM k.d WHERE k = {number} AND c >= {from} AND c < {to};");
+            }
+            client.ask(&(text + "APPLY BATCH"), &[]);
+        }
+    })
+}
+
+/// Collections written as literals of very many elements.
+fn long_literals(site: &Site) -> Tally {
+    site.client()
+        .load("CREATE TABLE k.l (k int PRIMARY KEY, l list<int>, s set<int>, f frozen<list<int>>)", &[]);
+    let times = site.times(1, 4);
+    site.clients(8, |number, client| {
+        for turn in 0..times {
+            let elements = "1,".repeat([50_000, 400_000, 1_500_000][(number + turn) % 3]) + "1";
+            let (column, open, close) = [("l", '[', ']'), ("s", '{', '}'), ("f", '[', ']')][turn % 3];
+            client.ask(
+                &format!("INSERT INTO k.l (k, {column}) VALUES ({number}, {open}{elements}{close})"),
+                &[],
+            );
+        }
+    })
+}
+
+/// Batches of as many short statements as a frame holds.
+fn many_updates(site: &Site) -> Tally {
+    site.client().load("CREATE TABLE k.u (k int, c int, v int, PRIMARY KEY (k, c))", &[]);
+    let times = site.times(1, 3);
+    site.clients(8, |number, client| {
+        for turn in 0..times {
+            let count = [5_000, 50_000, 200_000][(number + turn) % 3];
+            let mut text = "BEGIN UNLOGGED BATCH ".to_owned();
+            for at in 0..count {
+                text += &format!("UPDATE k.u SET v=1 WHERE k={} AND c={at};", at % (turn * 1_000 + 1));
+            }
+            client.ask(&(text + "APPLY BATCH"), &[]);
         }
     })
 }

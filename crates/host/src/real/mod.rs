@@ -14,5 +14,5 @@ mod time;
 
 pub use machine::{host, read_descriptors_max};
 pub use private::keep_files_private;
-pub use process::{ProcessUsage, disk_space, process_usage};
+pub use process::{ProcessUsage, disk_space, lower_thread_priority, process_usage};
 pub use size::{cores, memory_bytes, open_files_allowed, raise_open_files};

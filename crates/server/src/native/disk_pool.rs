@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use helenus_cql::backend::{Backend, Identity};
 use helenus_host::account::{self, Charge, Refusal, Scope, Share, Waits};
-use helenus_host::{Clock, Host, Next, TaskHandle, Worker, contain};
+use helenus_host::{Clock, Host, Next, TaskHandle, Worker, contain, real::lower_thread_priority};
 use helenus_wire::native::{
     BodyCodec, Compression, Envelope, ErrorCode, ErrorMessage, Header, Outgoing, ResponseHead, Version,
     decode_request,
@@ -135,7 +135,12 @@ impl DiskPool {
             }
         } else if state.threads.len() < self.threads_max {
             let number = state.threads.len();
-            let thread = Thread { shared: Arc::clone(&self.shared), number, tools: Tools::default() };
+            let thread = Thread {
+                shared: Arc::clone(&self.shared),
+                number,
+                has_low_priority: false,
+                tools: Tools::default(),
+            };
             state.threads.push(self.host.tasks.start(&format!("disk-{number}"), Box::new(thread)));
         }
         true
@@ -191,11 +196,17 @@ impl DiskPool {
 struct Thread {
     shared: Arc<Shared>,
     number: usize,
+    /// Set in the first step. The event loops run first: short requests do not wait for long ones.
+    has_low_priority: bool,
     tools: Tools,
 }
 
 impl Worker for Thread {
     fn step(&mut self) -> Next {
+        if !self.has_low_priority {
+            lower_thread_priority();
+            self.has_low_priority = true;
+        }
         let job = {
             let mut state = self.shared.state.lock();
             match state.queue.pop_front() {

@@ -421,8 +421,13 @@ fn write_row(
         });
         written?;
         liveness = Liveness::NONE;
-        if context.prior.is_some() && round.len() < operations.len() && !has_indexes_alone(operations) {
+        if context.prior.is_some()
+            && round.len() < operations.len()
+            && !has_lists_that_only_shrink(operations)
+        {
             present.add(changes, start, context.table);
+            // The row now has them as tombstones, and its cells have other numbers.
+            deleted = DeletedElements::default();
         }
     }
     Ok(())
@@ -448,19 +453,27 @@ fn write_statics(
                 .try_for_each(|operation| write(operation, (present.view(), &mut deleted), context, row));
         });
         written?;
-        if context.prior.is_some() && round.len() < operations.len() && !has_indexes_alone(operations) {
+        if context.prior.is_some()
+            && round.len() < operations.len()
+            && !has_lists_that_only_shrink(operations)
+        {
             present.add(changes, start, context.table);
+            // The row now has them as tombstones, and its cells have other numbers.
+            deleted = DeletedElements::default();
         }
     }
     Ok(())
 }
 
-/// Whether the operations of a row change lists by index alone. Then a list keeps its elements, but for those that are noted as
-/// deleted, and later operations need not see what earlier ones wrote.
-fn has_indexes_alone(operations: &[Operation]) -> bool {
+/// Whether no operation on a list needs to see what an earlier one wrote: if all are by index, or all discard values, then a list
+/// only loses elements, and those are noted in `DeletedElements`.
+fn has_lists_that_only_shrink(operations: &[Operation]) -> bool {
     let by_index = |action: &Action| matches!(action, Action::SetIndex(..) | Action::DeleteIndex(_));
+    let by_value = |action: &Action| matches!(action, Action::DiscardValues(_));
     let is_list = |operation: &&Operation| matches!(operation.ty, CqlType::List { .. });
-    operations.iter().filter(is_list).all(|operation| by_index(&operation.action))
+    let lists = || operations.iter().filter(is_list);
+    lists().all(|operation| by_index(&operation.action))
+        || lists().all(|operation| by_value(&operation.action))
 }
 
 /// A row as an operation finds it: as it was read, and with what earlier operations of its statement have done to it

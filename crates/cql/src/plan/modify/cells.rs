@@ -5,11 +5,12 @@
 //! merges them.
 
 use super::apply::WriteContext;
-use super::list::{DeletedElements, PresentList, change_list};
+use super::list::{DeletedElements, LIST_ELEMENTS_A_STEP, PresentList, change_list, discard_values};
 use super::operation::{Action, Direction, Operation};
 use super::sum::sum;
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
+use crate::work::room_for;
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
@@ -17,8 +18,8 @@ use helenus_model::row::RowView;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
 
-/// Elements of a list that take about as long as a step of the statement's work.
-const LIST_ELEMENTS_A_STEP: usize = 64;
+/// Bytes of a cell under construction, its path of 16 bytes and its packed form, beside those of its value.
+const CELL_BYTES: usize = size_of::<Cell>() + 64;
 
 /// Splits operations, which are in order of columns, into rounds.
 pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
@@ -99,11 +100,13 @@ pub(super) fn write(
         },
         Action::Replace(term) | Action::Append(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
+                room_for_cells(&value)?;
                 cells.elements(&operation.ty, &value);
             }
         }
         Action::Prepend(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
+                room_for_cells(&value)?;
                 cells.prepend(&value);
             }
         }
@@ -118,6 +121,7 @@ pub(super) fn write(
         }
         Action::Discard(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
+                room_for_cells(&value)?;
                 Elements::of_list(&value).flatten().for_each(|element| cells.tombstone(Some(element)));
             }
         }
@@ -126,7 +130,8 @@ pub(super) fn write(
             Bound::Null => cells.tombstone(Some(path)),
             Bound::Unset => {}
         },
-        Action::SetIndex(..) | Action::DiscardValues(_) | Action::DeleteIndex(_) => {
+        Action::DiscardValues(values) => discard_values(values, (present, deleted), &mut cells)?,
+        Action::SetIndex(..) | Action::DeleteIndex(_) => {
             let list = PresentList::of(present, operation.column, context.now_s, deleted);
             bindings.calls.work.steps(1 + list.len() / LIST_ELEMENTS_A_STEP)?;
             change_list(&operation.action, (&list, deleted), &mut cells)?;
@@ -160,6 +165,15 @@ pub(super) fn write(
         Action::DeleteField(path) => cells.tombstone(Some(path)),
     }
     Ok(())
+}
+
+/// Asks for the memory of the cells of a collection's serialized value: the cells of the row under construction, their
+/// bytes, and the packed row.
+fn room_for_cells(value: &[u8]) -> Result<()> {
+    // The value begins with the number of its elements, each behind a length of four bytes.
+    let count =
+        value.first_chunk().map_or(0, |count| u32::from_be_bytes(*count) as usize).min(value.len() / 4);
+    room_for(count * CELL_BYTES + 2 * value.len())
 }
 
 fn map_key<'a>(key: &'a Term, bindings: &Bindings<'a>) -> Result<Cow<'a, [u8]>> {

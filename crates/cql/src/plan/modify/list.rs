@@ -10,6 +10,9 @@ use helenus_model::row::RowView;
 use helenus_model::types::Elements;
 use std::collections::{HashMap, HashSet};
 
+/// Elements of a list that take about as long as a step of the statement's work.
+pub(super) const LIST_ELEMENTS_A_STEP: usize = 64;
+
 /// The list as it was read: its live cells, in the order of the list.
 pub(super) struct PresentList<'a> {
     row: Option<RowView<'a>>,
@@ -29,8 +32,7 @@ impl<'a> PresentList<'a> {
         let cells = row.map_or(&[][..], |row| row.cells_of(column));
         let deleted = deleted.0.get(&column);
         let is_there = |at: usize, cell: &Cell| {
-            cell.is_live(now_s)
-                && !deleted.is_some_and(|deleted| deleted.get(at).is_some_and(|is_deleted| *is_deleted))
+            cell.is_live(now_s) && !deleted.is_some_and(|deleted| deleted.contains(at))
         };
         let cells = cells.iter().enumerate().filter(|(at, cell)| is_there(*at, cell)).collect();
         PresentList { row, cells }
@@ -43,10 +45,6 @@ impl<'a> PresentList<'a> {
 
     fn path(&self, cell: &Cell) -> &'a [u8] {
         self.row.map_or(&[], |row| row.path(cell))
-    }
-
-    fn value(&self, cell: &Cell) -> &'a [u8] {
-        self.row.map_or(&[], |row| row.value(cell))
     }
 
     /// The element at an index, and its path; `attempt` says what it is wanted for.
@@ -64,19 +62,90 @@ impl<'a> PresentList<'a> {
     }
 }
 
-/// The list elements that earlier operations of a statement have deleted: by column, whether each of its cells is.
+/// The list elements that earlier operations of a statement have deleted, by column.
 #[derive(Debug, Default)]
-pub(super) struct DeletedElements(HashMap<ColumnId, Vec<bool>>);
+pub(super) struct DeletedElements(HashMap<ColumnId, Deleted>);
 
-impl DeletedElements {
+/// The deleted elements of one list.
+#[derive(Debug, Default)]
+struct Deleted {
+    /// For each cell of the column whether it is deleted; cells beyond the end are not.
+    cells: Vec<bool>,
+    /// Numbers of the column's live cells in the order of their values. Built when a second operation discards values, so
+    /// that many of them do not each walk the whole list.
+    by_value: Vec<usize>,
+    /// Number of operations so far that discarded values.
+    discards: usize,
+}
+
+impl Deleted {
+    fn contains(&self, at: usize) -> bool {
+        self.cells.get(at).is_some_and(|is_deleted| *is_deleted)
+    }
+
     /// Notes the deletion of an element, unless the element is newer than the deletion.
     fn add(&mut self, (at, cell): (usize, &Cell), deletion_us: i64) {
         if deletion_us >= cell.timestamp_us {
-            let cells = self.0.entry(cell.column).or_default();
-            cells.resize(cells.len().max(at + 1), false);
-            cells[at] = true;
+            self.cells.resize(self.cells.len().max(at + 1), false);
+            self.cells[at] = true;
         }
     }
+}
+
+impl DeletedElements {
+    fn add(&mut self, element: (usize, &Cell), deletion_us: i64) {
+        self.0.entry(element.1.column).or_default().add(element, deletion_us);
+    }
+}
+
+/// Deletes the elements of a list that have one of these values (`Lists.Discarder`).
+///
+/// `deleted` belongs to this row and column for as long as the statement does not change the list in another way.
+///
+/// # Errors
+/// Those of a bound value; `Work::steps`.
+pub(super) fn discard_values(
+    values: &Term,
+    (row, deleted): (Option<RowView<'_>>, &mut DeletedElements),
+    cells: &mut Cells<'_, '_, '_>,
+) -> Result<()> {
+    let context = cells.context;
+    let work = context.bindings.calls.work;
+    work.steps(1)?;
+    let Bound::Bytes(values) = values.bind(&context.bindings)? else { return Ok(()) };
+    let Some(row) = row else { return Ok(()) };
+    let list = row.cells_of(cells.column);
+    let deleted = deleted.0.entry(cells.column).or_default();
+    deleted.discards += 1;
+    let mut found: Vec<usize> = Vec::new();
+    if deleted.discards == 1 {
+        work.steps(list.len() / LIST_ELEMENTS_A_STEP)?;
+        let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
+        let is_found = |cell: &Cell| cell.is_live(context.now_s) && values.contains(row.value(cell));
+        found.extend(list.iter().enumerate().filter(|(_, cell)| is_found(cell)).map(|(at, _)| at));
+    } else {
+        if deleted.discards == 2 {
+            work.steps(list.len())?;
+            deleted.by_value = (0..list.len()).filter(|at| list[*at].is_live(context.now_s)).collect();
+            deleted.by_value.sort_by_key(|at| row.value(&list[*at]));
+        }
+        let by_value = &deleted.by_value;
+        for value in Elements::of_list(&values).flatten() {
+            work.steps(1)?;
+            let first = by_value.partition_point(|at| row.value(&list[*at]) < value);
+            let equal = by_value[first..].iter().take_while(|at| row.value(&list[**at]) == value);
+            found.extend(equal);
+        }
+        found.sort_unstable();
+        found.dedup();
+    }
+    for at in found {
+        if !deleted.contains(at) {
+            cells.tombstone(Some(row.path(&list[at])));
+            deleted.add((at, &list[at]), context.timestamp_us);
+        }
+    }
+    Ok(())
 }
 
 fn invalid<T>(message: String) -> Result<T> {
@@ -91,7 +160,6 @@ pub(super) fn change_list(
 ) -> Result<()> {
     match action {
         Action::SetIndex(index, value) => set_at((index, value), (list, deleted), cells),
-        Action::DiscardValues(values) => discard(values, list, cells),
         Action::DeleteIndex(index) => match index.bind(&cells.context.bindings)? {
             Bound::Null => invalid("Invalid null value for list index".into()),
             Bound::Unset => Ok(()),
@@ -126,17 +194,6 @@ fn set_at(
             deleted.add(element.0, cells.context.timestamp_us);
         }
         Bound::Unset => {}
-    }
-    Ok(())
-}
-
-fn discard(values: &Term, list: &PresentList<'_>, cells: &mut Cells<'_, '_, '_>) -> Result<()> {
-    let Bound::Bytes(values) = values.bind(&cells.context.bindings)? else { return Ok(()) };
-    let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
-    for (_, cell) in &list.cells {
-        if values.contains(list.value(cell)) {
-            cells.tombstone(Some(list.path(cell)));
-        }
     }
     Ok(())
 }
