@@ -1,7 +1,7 @@
 //! Reads a chunk of Data.db: from the cache, or from the file with CRC check and decompression.
 //!
-//! If a read states which part of a chunk it needs, only that part is read and decompressed, provided that the chunk was
-//! written in pieces and that the cache would not keep the whole chunk.
+//! If a read states which part of a chunk it needs, only that part is read and decompressed, provided that the chunk
+//! was written in pieces and that the cache would not keep the whole chunk.
 
 use super::fronts::Fronts;
 use super::info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
@@ -45,8 +45,8 @@ impl Stored {
     }
 }
 
-/// Spare bytes after everything that was ever read, which stay 0. Decompression of a part may read beyond it, for the length
-/// of a sequence that is not used; it reads on as long as it finds bytes of 255.
+/// Spare bytes after everything that was ever read, which stay 0. Decompression of a part may read beyond it, for the
+/// length of a sequence that is not used; it reads on as long as it finds bytes of 255.
 const SPARE_BYTES: usize = 32;
 
 /// How a chunk that is not cached is to be loaded.
@@ -55,8 +55,8 @@ enum Had {
     Part(Block, usize),
     /// From its start to the end of the read extent, because it has no pieces.
     Front,
-    /// Whole: it was missed not long ago, so the cache will keep it; or it is stored uncompressed; or the read extent covers
-    /// all of its pieces; or parts were not enough too often.
+    /// Whole: it was missed not long ago, so the cache will keep it; or it is stored uncompressed; or the read extent
+    /// covers all of its pieces; or parts were not enough too often.
     Whole,
 }
 
@@ -269,8 +269,8 @@ impl CompressedBlocks {
         Ok(stored.from(at))
     }
 
-    /// The file range of a chunk's part and of the parts of its neighbours that the read extent covers, so that one call reads
-    /// all of them.
+    /// The file range of a chunk's part and of the parts of its neighbours that the read extent covers, so that one
+    /// call reads all of them.
     fn with_neighbours(&self, number: u64, place: Range<u64>, foreseen: &Range<u64>) -> Range<u64> {
         let part = |number: u64| {
             let chunk = self.info.chunk(number)?;
@@ -293,8 +293,8 @@ impl CompressedBlocks {
         held.start <= place.start && place.end <= held.end && of.as_ptr() == Arc::as_ptr(&self.identity)
     }
 
-    /// Reads a range of the file, unless it is among the bytes that were read last, and returns its offset in `stored.bytes`.
-    /// Spare bytes follow it.
+    /// Reads a range of the file, unless it is among the bytes that were read last, and returns its offset in
+    /// `stored.bytes`. Spare bytes follow it.
     fn read(&self, place: Range<u64>, stored: &mut Stored, cx: &mut ReadContext) -> Result<usize> {
         if !self.is_held(&place, stored) {
             let len = (place.end - place.start) as usize;

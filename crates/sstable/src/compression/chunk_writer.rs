@@ -33,8 +33,8 @@ pub struct CompressedFile {
 }
 
 impl ChunkWriter {
-    /// Writes from the start of a file. Errors: `Unsupported` if `params.class` does not name a compressor or if a parameter
-    /// is not supported.
+    /// Writes from the start of a file. Errors: `Unsupported` if `params.class` does not name a compressor or if a
+    /// parameter is not supported.
     pub fn new(out: SequentialWriter, params: &CompressionParams) -> Result<ChunkWriter> {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
@@ -103,8 +103,8 @@ impl ChunkWriter {
         let stored = if len < max {
             self.compressed.get(..len).unwrap_or(&[])
         } else {
-            // Stored uncompressed. A short chunk is padded to `max`, because readers recognise an uncompressed chunk by its
-            // stored length.
+            // Stored uncompressed. A short chunk is padded to `max`, because readers recognise an uncompressed chunk by
+            // its stored length.
             self.chunk.resize(self.chunk.len().max(max), 0);
             &self.chunk
         };

@@ -94,8 +94,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses a chunk into the start of `out`, which has at least `bound` bytes, and returns the length written. `effort`
-    /// comes from the chunks before it and is updated.
+    /// Compresses a chunk into the start of `out`, which has at least `bound` bytes, and returns the length written.
+    /// `effort` comes from the chunks before it and is updated.
     pub fn compress(
         self,
         input: &[u8],
@@ -121,8 +121,8 @@ impl Compressor {
         matches!(self, Compressor::Lz4)
     }
 
-    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. Without partial decompression (`has_fronts`)
-    /// `out` must take the whole chunk.
+    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. Without partial decompression
+    /// (`has_fronts`) `out` must take the whole chunk.
     pub fn decompress_front(
         self,
         input: &[u8],

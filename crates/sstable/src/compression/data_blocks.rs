@@ -34,9 +34,10 @@ impl DataBlocks {
         }
     }
 
-    /// The block that holds `position`, from the cache or the file, and the position at which it begins. It may be only a
-    /// part of the block, which covers the part of the read extent `foreseen` that lies in the block. Errors: `WouldBlock`
-    /// if the read would wait and must not; `Corrupt` if a checksum or a length is wrong, or if there is no such block.
+    /// The block that holds `position`, from the cache or the file, and the position at which it begins. It may be only
+    /// a part of the block, which covers the part of the read extent `foreseen` that lies in the block. Errors:
+    /// `WouldBlock` if the read would wait and must not; `Corrupt` if a checksum or a length is wrong, or if there is
+    /// no such block.
     pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
         match self {
             DataBlocks::Compressed(blocks) => blocks.block(position, foreseen, cx),
@@ -48,9 +49,9 @@ impl DataBlocks {
         }
     }
 
-    /// Reports that a read extent was too short: the first `bytes` of a block were not enough. `in_same_read` is true if the
-    /// same read needs more, false if another read does. A part of a chunk was useless only if the same read needs more; a
-    /// front (a part from the chunk's start) in both cases.
+    /// Reports that a read extent was too short: the first `bytes` of a block were not enough. `in_same_read` is true
+    /// if the same read needs more, false if another read does. A part of a chunk was useless only if the same read
+    /// needs more; a front (a part from the chunk's start) in both cases.
     pub fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
         match self {
             DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes, in_same_read),

@@ -1,8 +1,9 @@
 //! The dictionary that Cassandra 6.0 stores after the chunk offsets of CompressionInfo.db
 //! (`CompressionDictionary.serialize`).
 //!
-//! Layout, big endian: kind (u8, 0 for zstd), id (i64), length (i32), the dictionary, CRC32C (i32) of the kind, of the id in
-//! little endian (as Guava's hasher takes it) and of the dictionary. A file without a dictionary ends after the offsets.
+//! Layout, big endian: kind (u8, 0 for zstd), id (i64), length (i32), the dictionary, CRC32C (i32) of the kind, of the
+//! id in little endian (as Guava's hasher takes it) and of the dictionary. A file without a dictionary ends after the
+//! offsets.
 
 use super::compressor::CodecError;
 use std::cell::RefCell;

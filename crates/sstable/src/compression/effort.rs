@@ -1,15 +1,16 @@
 //! Decides how hard LZ4 searches a chunk for matches.
 //!
-//! Random values, hashes and compressed data do not shrink, and a full search of them costs as much as a search of text.
-//! After a chunk that did not shrink, the next chunks get a fast search and the chunks after them none. Then one chunk is
-//! searched in full again in case the data has changed. Data that shrinks is always searched in full. The output is
-//! ordinary LZ4 in every case. Cassandra always searches in full.
+//! Random values, hashes and compressed data do not shrink, and a full search of them costs as much as a search of
+//! text. After a chunk that did not shrink, the next chunks get a fast search and the chunks after them none. Then one
+//! chunk is searched in full again in case the data has changed. Data that shrinks is always searched in full. The
+//! output is ordinary LZ4 in every case. Cassandra always searches in full.
 
 /// LZ4's `acceleration` of a full search.
 const FULL: i32 = lzzzz::lz4::ACC_LEVEL_DEFAULT;
 /// LZ4's `acceleration` of a fast search.
 const SKIMMING: i32 = 8;
-/// LZ4's `acceleration` of no search: its first step leads beyond the chunk, so all of the chunk is written as literals.
+/// LZ4's `acceleration` of no search: its first step leads beyond the chunk, so all of the chunk is written as
+/// literals.
 const PASSING: i32 = 1 << 16;
 /// Number of chunks that get a fast search after one that was searched in full and did not shrink.
 const SKIMMED: u8 = 3;

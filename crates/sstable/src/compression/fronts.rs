@@ -1,8 +1,8 @@
 //! Partial decompression: decides how much of a chunk is decompressed for a read that states its extent.
 //!
-//! A row looked up by name needs a few kilobytes of a chunk of 16 KiB, so decompression stops after them. If the read goes
-//! further after all, the whole chunk is decompressed from its start. Where that happens often (a row index with distant
-//! entries, reads that return to a chunk at other positions), chunks are decompressed whole at once.
+//! A row looked up by name needs a few kilobytes of a chunk of 16 KiB, so decompression stops after them. If the read
+//! goes further after all, the whole chunk is decompressed from its start. Where that happens often (a row index with
+//! distant entries, reads that return to a chunk at other positions), chunks are decompressed whole at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

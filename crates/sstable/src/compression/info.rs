@@ -2,8 +2,8 @@
 //!
 //! Layout (Cassandra's `CompressionMetadata`, big endian): class name (u16 length, text), option count (i32) and
 //! options (text, text), chunk length (i32), largest compressed length (i32, from `na` on), data length (i64), chunk
-//! count (i32), an offset (i64) for each chunk. From `pa` on a dictionary may follow (`dictionary`). The file contains no
-//! checksum; our page checksums cover it.
+//! count (i32), an offset (i64) for each chunk. From `pa` on a dictionary may follow (`dictionary`). The file contains
+//! no checksum; our page checksums cover it.
 
 use super::compressor::{CodecError, Compressor};
 use super::dictionary::{self, Dictionary};
@@ -18,7 +18,8 @@ use std::path::Path;
 /// Bytes of the CRC32 that follows every chunk.
 pub(super) const CHUNK_CRC_BYTES: u64 = 4;
 
-/// The largest chunk length accepted: 256 MiB, far more than tables use. It limits what a damaged file can make us allocate.
+/// The largest chunk length accepted: 256 MiB, far more than tables use. It limits what a damaged file can make us
+/// allocate.
 const CHUNK_BYTES_MAX: u32 = 256 << 20;
 
 /// Number of offsets that `write` passes to its sink at once.
@@ -56,8 +57,8 @@ pub struct Chunk {
 }
 
 impl CompressionInfo {
-    /// The description of an empty file. Its writer adds each chunk with `push` and sets the lengths. Errors, which name
-    /// `file`: `Unsupported` for an unknown class or a chunk length that is not a power of two.
+    /// The description of an empty file. Its writer adds each chunk with `push` and sets the lengths. Errors, which
+    /// name `file`: `Unsupported` for an unknown class or a chunk length that is not a power of two.
     pub fn new(params: &CompressionParams, class: &str, file: &Path) -> Result<CompressionInfo> {
         let compressor = Compressor::of(class, &params.options, file)?;
         let chunk_bytes = params.chunk_bytes;
@@ -117,8 +118,8 @@ impl CompressionInfo {
         size_of::<CompressionInfo>() + self.offsets.memory_bytes() + dictionary
     }
 
-    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. `out` must take the whole chunk if the compressor
-    /// has no partial decompression or there is a dictionary.
+    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. `out` must take the whole chunk if the
+    /// compressor has no partial decompression or there is a dictionary.
     pub(super) fn decompress_front(
         &self,
         input: &[u8],

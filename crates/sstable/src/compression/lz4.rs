@@ -1,8 +1,8 @@
 //! Compresses each chunk as an LZ4 block after its decoded length in four bytes, little endian (Cassandra's
 //! `LZ4Compressor`).
 //!
-//! `lz4_compressor_type: high` only makes Cassandra search longer; the format is the same. Helenus always writes the fast
-//! form.
+//! `lz4_compressor_type: high` only makes Cassandra search longer; the format is the same. Helenus always writes the
+//! fast form.
 
 use super::compressor::CodecError;
 use super::effort::Effort;
@@ -60,8 +60,8 @@ pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Re
     decompress_from(declaring(input, whole)?, out)
 }
 
-/// Decompresses the sequences of `block` until `out` is full. `block` may have further bytes after its sequences, the last
-/// of which must be 0. Nothing outside of it is read.
+/// Decompresses the sequences of `block` until `out` is full. `block` may have further bytes after its sequences, the
+/// last of which must be 0. Nothing outside of it is read.
 pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;

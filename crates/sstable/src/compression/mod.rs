@@ -1,8 +1,9 @@
-//! Reads and writes Data.db in blocks: compressed chunks with their CRC32, or 16 KiB blocks of an uncompressed file with
-//! CRC.db.
+//! Reads and writes Data.db in blocks: compressed chunks with their CRC32, or 16 KiB blocks of an uncompressed file
+//! with CRC.db.
 //!
-//! Rows are written through `DataWriter` and read through `DataBlocks`; only this module knows whether a file is compressed.
-//! Each compressor has its own file. A new one needs a file, a variant of `Compressor` and five lines there.
+//! Rows are written through `DataWriter` and read through `DataBlocks`; only this module knows whether a file is
+//! compressed. Each compressor has its own file. A new one needs a file, a variant of `Compressor` and five lines
+//! there.
 //!
 //! Partial decompression: `fronts` stops after the bytes that a read needs. `pieces` can also start in the middle of a
 //! chunk, in files written here (`piecework` writes the pieces, `known_pieces` remembers where they begin).

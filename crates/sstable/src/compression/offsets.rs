@@ -1,5 +1,5 @@
-//! The file offsets of a file's chunks, in 4.5 bytes for each chunk instead of 8: every sixteenth chunk has a full offset,
-//! and every chunk has its distance from there.
+//! The file offsets of a file's chunks, in 4.5 bytes for each chunk instead of 8: every sixteenth chunk has a full
+//! offset, and every chunk has its distance from there.
 
 const GROUP: usize = 16;
 

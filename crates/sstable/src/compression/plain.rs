@@ -1,7 +1,7 @@
 //! Reads and writes an uncompressed Data.db in blocks, which CRC.db has checksums of.
 //!
-//! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write blocks of
-//! 16 KiB, and read blocks of the length that the file states.
+//! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write
+//! blocks of 16 KiB, and read blocks of the length that the file states.
 
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::{Crc32, crc32};

@@ -1,6 +1,9 @@
-//! Tests that our index writers write the same bytes as Cassandra's for the same keys, and that our readers find every key.
+//! Tests that our index writers write the same bytes as Cassandra's for the same keys, and that our readers find every
+//! key.
 //!
-//! The sizes and checksums here were printed by `tests/fixtures/bti/MakeIndexes.java` on Cassandra 5.0.6; the keys are generated in the same way as there. If `HELENUS_BTI_GOLDEN` names the folder of its files, the files are compared byte by byte, which shows where they differ.
+//! The sizes and checksums here were printed by `tests/fixtures/bti/MakeIndexes.java` on Cassandra 5.0.6; the keys are
+//! generated in the same way as there. If `HELENUS_BTI_GOLDEN` names the folder of its files, the files are compared
+//! byte by byte, which shows where they differ.
 
 use super::{IndexBlock, IndexPosition, PartitionEnd, PartitionIndex, PartitionIndexBuilder};
 use super::{RowIndexEntry, RowIndexReader, RowIndexWriter};
@@ -55,7 +58,8 @@ impl Golden {
     }
 }
 
-/// The ordered encoding of a byte string inside a sequence. The tests' strings contain no zero bytes, so nothing is escaped.
+/// The ordered encoding of a byte string inside a sequence. The tests' strings contain no zero bytes, so nothing is
+/// escaped.
 fn component(bytes: &[u8]) -> impl Iterator<Item = u8> {
     [0x40].into_iter().chain(bytes.iter().copied()).chain([0])
 }

@@ -1,4 +1,5 @@
-//! Tests with files that a running Cassandra 5.0.6 flushed: every key and every block is found, damage is reported, and a read that had to wait can be repeated. `tests/fixtures/bti/README.md` describes how the files were made.
+//! Tests with files that a running Cassandra 5.0.6 flushed: every key and every block is found, damage is reported, and
+//! a read that had to wait can be repeated. `tests/fixtures/bti/README.md` describes how the files were made.
 
 use super::{
     IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter, RowIndexEntry, RowIndexReader,

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use std::sync::Arc;
 
-/// Finds blocks like a `RowIndexReader` of the partition: by `floor_start`, or by `floor_reversed` and then `previous`. Each can be called again after `WouldBlock`.
+/// Finds blocks like a `RowIndexReader` of the partition: by `floor_start`, or by `floor_reversed` and then `previous`.
+/// Each can be called again after `WouldBlock`.
 pub(crate) struct KnownBlocks {
     slot: usize,
     /// The block that `floor_reversed` or `previous` returned last; `None` if it came from the trie.

@@ -1,6 +1,9 @@
 //! The cached row index of one wide partition: finds a block by a few bytes of the separators.
 //!
-//! A walk down the trie in Rows.db visits a trie node for each byte of a bound, and looks up each page in the block cache. Here the key prefixes of the separators (the first bytes in which they differ) are stored side by side in order, and so are the block positions. A search touches a handful of cache lines. If the prefixes cannot decide, the caller asks the trie.
+//! A walk down the trie in Rows.db visits a trie node for each byte of a bound, and looks up each page in the block
+//! cache. Here the key prefixes of the separators (the first bytes in which they differ) are stored side by side in
+//! order, and so are the block positions. A search touches a handful of cache lines. If the prefixes cannot decide, the
+//! caller asks the trie.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -20,10 +23,12 @@ pub(super) const SEPARATOR_BYTES: u64 = 18;
 /// Bytes of memory for each range deletion that is open at the start of a block.
 pub(super) const OPEN_BYTES: u64 = size_of::<(u32, DeletionTime)>() as u64;
 
-/// The key prefix of a separator: up to eight bytes after the prefix that all separators share, padded with zeroes. Of two separators with different key prefixes, the one with the lower key prefix is the lower.
+/// The key prefix of a separator: up to eight bytes after the prefix that all separators share, padded with zeroes. Of
+/// two separators with different key prefixes, the one with the lower key prefix is the lower.
 type Head = u64;
 
-/// The blocks of one partition, searched by the key prefixes of their separators. The first separator is empty and has no key prefix; the last marks the end of the rows.
+/// The blocks of one partition, searched by the key prefixes of their separators. The first separator is empty and has
+/// no key prefix; the last marks the end of the rows.
 pub(crate) struct Landmarks {
     entry: RowIndexEntry,
     /// The prefix that all separators but the first share.
@@ -40,7 +45,8 @@ pub(crate) struct Landmarks {
     open: Box<[(u32, DeletionTime)]>,
 }
 
-/// The key prefixes and the block offsets of some separators. Both are in one structure, so that one page of memory has both.
+/// The key prefixes and the block offsets of some separators. Both are in one structure, so that one page of memory has
+/// both.
 #[repr(align(64))]
 struct Group {
     /// The key prefixes in order. Unused slots have the highest value.
@@ -166,7 +172,8 @@ impl Collected {
         self.offsets.len() as u64 * SEPARATOR_BYTES + self.open.len() as u64 * OPEN_BYTES
     }
 
-    /// Adds the next separator; `None` if it cannot come next in a sound index, or if too many key prefixes are the same.
+    /// Adds the next separator; `None` if it cannot come next in a sound index, or if too many key prefixes are the
+    /// same.
     pub(super) fn push(
         &mut self,
         separator: &[u8],

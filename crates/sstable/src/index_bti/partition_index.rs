@@ -1,8 +1,12 @@
 //! Partitions.db: a trie from decorated keys (token and key, byte-comparable) to positions in Rows.db or Data.db.
 //!
-//! Of each key the trie contains the shortest prefix that distinguishes it from the keys before and after, so a hit is only a candidate. One byte of the key's filter hash, stored with the position, rules out most absent keys; then the reader compares the key that is stored at the position. Keys of the same token are distinguished too, because the whole key follows the token.
+//! Of each key the trie contains the shortest prefix that distinguishes it from the keys before and after, so a hit is
+//! only a candidate. One byte of the key's filter hash, stored with the position, rules out most absent keys; then the
+//! reader compares the key that is stored at the position. Keys of the same token are distinguished too, because the
+//! whole key follows the token.
 //!
-//! After the trie: the first and the last key (length in two bytes, bytes), then three `i64`: the offset of the first key, the number of keys, the trie's root. Source: Cassandra's `PartitionIndexBuilder`, `PartitionIndex`.
+//! After the trie: the first and the last key (length in two bytes, bytes), then three `i64`: the offset of the first
+//! key, the number of keys, the trie's root. Source: Cassandra's `PartitionIndexBuilder`, `PartitionIndex`.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -15,7 +19,8 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 const FOOTER_BYTES: u64 = 24;
-/// Payload flag: a byte of the hash comes first. The other three bits are the position's length, less one if the flag is set.
+/// Payload flag: a byte of the hash comes first. The other three bits are the position's length, less one if the flag
+/// is set.
 const FLAG_HASH_BYTE: u8 = 8;
 
 /// Where a partition is.
@@ -82,7 +87,8 @@ impl PartitionIndexBuilder {
         PartitionIndexBuilder { out, trie: TrieWriter::new(), last_key, last_payload: None, last_needs: 0 }
     }
 
-    /// Adds a partition. `decorated` is the byte-comparable form of token and key, and must be greater than the one before. `hash_byte` is the lowest byte of the second Murmur3 half of the key (`filter::hash_byte`).
+    /// Adds a partition. `decorated` is the byte-comparable form of token and key, and must be greater than the one
+    /// before. `hash_byte` is the lowest byte of the second Murmur3 half of the key (`filter::hash_byte`).
     pub fn add(&mut self, decorated: &[u8], hash_byte: u8, position: IndexPosition) -> Result<()> {
         if self.last_payload.is_some() {
             let shared = self.last_key.iter().zip(decorated).take_while(|(a, b)| a == b).count();
@@ -174,7 +180,8 @@ impl PartitionIndex {
         &self.file
     }
 
-    /// The position at which the partition may be. It is right for a partition that the table contains; for others it may be the position of another partition, so the caller must compare the key that it finds there.
+    /// The position at which the partition may be. It is right for a partition that the table contains; for others it
+    /// may be the position of another partition, so the caller must compare the key that it finds there.
     pub fn lookup(
         &self,
         decorated: &[u8],
@@ -199,7 +206,9 @@ impl PartitionIndex {
             .map(|f| f.0))
     }
 
-    /// All partitions in order, from the first that may be `decorated` or greater, or from the first of all without a bound. The first one returned may be less than the bound, because the trie contains only prefixes; the caller must compare its key.
+    /// All partitions in order, from the first that may be `decorated` or greater, or from the first of all without a
+    /// bound. The first one returned may be less than the bound, because the trie contains only prefixes; the caller
+    /// must compare its key.
     pub fn iter_from(&self, decorated: Option<&[u8]>, cx: &mut ReadContext) -> Result<PartitionIter> {
         let mut walker = Walker::new(self.file.clone(), self.root, cx)?;
         let mut forward = Forward::default();
@@ -213,7 +222,8 @@ pub struct PartitionIter {
     walker: Walker<Arc<BlockFile>>,
     forward: Forward,
     first: Option<u64>,
-    /// The number of entries that may still come. It limits the walk through a damaged trie, in which many pointers may lead to one node.
+    /// The number of entries that may still come. It limits the walk through a damaged trie, in which many pointers may
+    /// lead to one node.
     left: u64,
 }
 

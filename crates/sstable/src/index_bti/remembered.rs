@@ -1,6 +1,9 @@
 //! The row index cache of a table: the row indexes of wide partitions in memory, and how they are loaded.
 //!
-//! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators into memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is reserved from the block cache before it is used; without memory, reads use the trie. A loaded partition stays until its table closes.
+//! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators
+//! into memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is
+//! reserved from the block cache before it is used; without memory, reads use the trie. A loaded partition stays until
+//! its table closes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -39,7 +42,8 @@ pub(crate) struct Remembered {
 #[derive(Default)]
 #[repr(align(64))]
 struct Group {
-    /// A part of the hash of each slot's partition, or 0 for an unused slot. So one cache line shows whether a partition may be in the group.
+    /// A part of the hash of each slot's partition, or 0 for an unused slot. So one cache line shows whether a
+    /// partition may be in the group.
     tags: [AtomicU64; SLOTS],
     known: [OnceLock<Known>; SLOTS],
     learning: Mutex<[Option<Learning>; SLOTS]>,
@@ -171,7 +175,8 @@ impl Remembered {
 }
 
 impl Group {
-    /// Whether a partition needs no loading, or finds no free slot. Then the read touches nothing that other threads write.
+    /// Whether a partition needs no loading, or finds no free slot. Then the read touches nothing that other threads
+    /// write.
     fn is_settled(&self, key: &PartitionKey) -> bool {
         let tag = tag_of(key);
         let mut has_room = false;
@@ -185,7 +190,8 @@ impl Group {
         !has_room
     }
 
-    /// The slot in which to load a partition: the one in which it is being loaded, or a free one. If there is none, each partition that is being loaded loses a read, and one without reads gives its slot up for the next caller.
+    /// The slot in which to load a partition: the one in which it is being loaded, or a free one. If there is none,
+    /// each partition that is being loaded loses a read, and one without reads gives its slot up for the next caller.
     fn slot_for(
         &self,
         key: &PartitionKey,
@@ -255,7 +261,8 @@ impl Learning {
                 self.begin_again();
                 return None;
             }
-            // The index is damaged or not worth loading. A read that needs the damaged part gets the error from the trie.
+            // The index is damaged or not worth loading. A read that needs the damaged part gets the error from the
+            // trie.
             Err(_) => (None, None),
         };
         let key_bytes = key.bytes.clone().into_boxed_slice();
@@ -280,7 +287,8 @@ impl Learning {
             Some(learned) => learned,
             none => {
                 let mut memory = Reserved::none(cache);
-                // Reserve memory for all separators, without open deletions: loading does not begin if they would not fit.
+                // Reserve memory for all separators, without open deletions: loading does not begin if they would not
+                // fit.
                 let whole = entry.block_count.saturating_add(1).saturating_mul(SEPARATOR_BYTES);
                 if !memory.grow(whole.saturating_add(STEP_BYTES)) {
                     self.begin_again();
@@ -292,7 +300,8 @@ impl Learning {
         };
         let reserved = learned.memory.bytes;
         if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
-            // Another attempt would fail here again, so the partition counts as one that cannot be loaded. No caller sees the error.
+            // Another attempt would fail here again, so the partition counts as one that cannot be loaded. No caller
+            // sees the error.
             self.learned = None;
             return Err(walker.corrupt("more deletions are open than there is memory for"));
         }

@@ -1,6 +1,9 @@
 //! Reads Rows.db: the entry of a wide partition, and its blocks from a bound on, in either direction.
 //!
-//! A separator is greater than everything before its block and not greater than the block's first position. So the block that may hold the first position at or after a bound is that of the last separator not greater than the bound. The last separator marks the end of the rows and has no block. Layout: see `RowIndexWriter`. Source: Cassandra's `RowIndexReader`, `RowIndexReverseIterator`, `TrieIndexEntry`.
+//! A separator is greater than everything before its block and not greater than the block's first position. So the
+//! block that may hold the first position at or after a bound is that of the last separator not greater than the bound.
+//! The last separator marks the end of the rows and has no block. Layout: see `RowIndexWriter`. Source: Cassandra's
+//! `RowIndexReader`, `RowIndexReverseIterator`, `TrieIndexEntry`.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -43,7 +46,8 @@ impl RowIndexEntry {
         Ok((key, RowIndexEntry { data_position, root, block_count, deletion }))
     }
 
-    /// Reads the entry at a position; `None` if it belongs to another key. An entry that lies in one page is decoded in place.
+    /// Reads the entry at a position; `None` if it belongs to another key. An entry that lies in one page is decoded in
+    /// place.
     pub fn read_of(
         file: &BlockFile,
         position: u64,
@@ -109,7 +113,8 @@ pub(super) struct Separator {
     pub(super) open: Option<DeletionTime>,
 }
 
-/// Finds the blocks of one partition: forward by `floor` and then `next`, backward by `floor_reversed` and then `previous`. Each of the four can be called again after `WouldBlock`.
+/// Finds the blocks of one partition: forward by `floor` and then `next`, backward by `floor_reversed` and then
+/// `previous`. Each of the four can be called again after `WouldBlock`.
 pub struct RowIndexReader<F> {
     walker: Walker<F>,
     forward: Forward,
@@ -136,7 +141,8 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         RowIndexReader::with_stacks(file, entry, &mut RowIndexStacks::default(), cx)
     }
 
-    /// The same, with memory from another reader's `into_stacks`. `stacks` is left unchanged on an error and empty otherwise.
+    /// The same, with memory from another reader's `into_stacks`. `stacks` is left unchanged on an error and empty
+    /// otherwise.
     pub fn with_stacks(
         file: F,
         entry: &RowIndexEntry,
@@ -154,7 +160,8 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         RowIndexStacks { forward: self.forward, backward: self.backward, trail: self.trail }
     }
 
-    /// The offset at which a search for the first position at or after `bound` begins, and the range deletion open there. It is the start of the block that `floor` returns or, after all rows, their end.
+    /// The offset at which a search for the first position at or after `bound` begins, and the range deletion open
+    /// there. It is the start of the block that `floor` returns or, after all rows, their end.
     pub fn floor_start(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<(u64, Option<DeletionTime>)> {
         let landing = self.trail.land(&mut self.walker, bound, cx)?;
         if !landing.go_floor(&mut self.walker, cx)? {

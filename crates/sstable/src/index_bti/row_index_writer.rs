@@ -1,8 +1,14 @@
 //! Writes Rows.db: for each partition of more than one index block a trie of separators, then its entry.
 //!
-//! A separator is greater than every position of the block before it and not greater than any of its own block. It consists of the common prefix of the neighbouring keys and of the next byte of the lower key, plus one. The first separator is empty. One more separator, after the last block, leads to the end of the rows. Tries follow each other without alignment.
+//! A separator is greater than every position of the block before it and not greater than any of its own block. It
+//! consists of the common prefix of the neighbouring keys and of the next byte of the lower key, plus one. The first
+//! separator is empty. One more separator, after the last block, leads to the end of the rows. Tries follow each other
+//! without alignment.
 //!
-//! An entry: the partition key (length in two bytes, bytes), the position in Data.db as unsigned vint, the root relative to the end of the key as signed vint, the number of blocks as unsigned vint, the partition's deletion. Source: Cassandra's `RowIndexWriter`, `RowIndexReader.getSerializer`, `TrieIndexEntry`, `BtiTableWriter.IndexWriter`.
+//! An entry: the partition key (length in two bytes, bytes), the position in Data.db as unsigned vint, the root
+//! relative to the end of the key as signed vint, the number of blocks as unsigned vint, the partition's deletion.
+//! Source: Cassandra's `RowIndexWriter`, `RowIndexReader.getSerializer`, `TrieIndexEntry`,
+//! `BtiTableWriter.IndexWriter`.
 
 use super::{DeletionTimeBytes, IndexPosition};
 use crate::error::{Error, Result};
@@ -76,7 +82,8 @@ impl RowIndexWriter {
         self.block_count
     }
 
-    /// Adds the next block of the current partition: the ordered encodings of its first and last clustering (or marker bound), its offset from the partition's start, and the range deletion that is open at its start.
+    /// Adds the next block of the current partition: the ordered encodings of its first and last clustering (or marker
+    /// bound), its offset from the partition's start, and the range deletion that is open at its start.
     pub fn add_block(
         &mut self,
         first_key: &[u8],
@@ -108,7 +115,8 @@ impl RowIndexWriter {
         Ok(())
     }
 
-    /// Ends the current partition and returns its position for Partitions.db: that of its entry here, or that in Data.db if it has fewer than two blocks.
+    /// Ends the current partition and returns its position for Partitions.db: that of its entry here, or that in
+    /// Data.db if it has fewer than two blocks.
     pub fn finish_partition(&mut self, end: &PartitionEnd<'_>) -> Result<IndexPosition> {
         if self.block_count < 2 {
             self.reset();
@@ -148,7 +156,8 @@ impl RowIndexWriter {
         self.last_separator.clear();
     }
 
-    /// A key greater than the last clustering. It is cut after the first byte in which that differs from the last separator (and that can be raised), so that searches beyond the end stop early (`RowIndexWriter.nudge`).
+    /// A key greater than the last clustering. It is cut after the first byte in which that differs from the last
+    /// separator (and that can be raised), so that searches beyond the end stop early (`RowIndexWriter.nudge`).
     fn end_separator(&self) -> Vec<u8> {
         let shared = common_prefix(&self.last_key, &self.last_separator);
         let mut separator = Vec::with_capacity(shared + 1);
