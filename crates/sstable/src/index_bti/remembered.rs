@@ -60,12 +60,12 @@ struct Known {
 
 /// A partition that is being loaded.
 struct Learning {
-/// The root of its trie. It identifies the partition.
-root: u64,
-/// Number of reads of it, less the reads of other partitions that found no free slot.
-reads: u32,
-/// Number of reads since the last one that copied something.
-vain: u32,
+    /// The root of its trie. It identifies the partition.
+    root: u64,
+    /// Number of reads of it, less the reads of other partitions that found no free slot.
+    reads: u32,
+    /// Number of reads since the last one that copied something.
+    vain: u32,
     learned: Option<Box<Learned>>,
 }
 
