@@ -10,16 +10,15 @@ use helenus_model::row::RowView;
 use helenus_model::types::Elements;
 use std::collections::{HashMap, HashSet};
 
-/// The list as it was read: its live cells, in the order of the list.
+/// The live cells of a list as it was read, in list order.
 pub(super) struct PresentList<'a> {
     row: Option<RowView<'a>>,
-    /// Each with its number among all cells of the column.
+    /// Each with its index among all cells of the column.
     cells: Vec<(usize, &'a Cell)>,
 }
 
 impl<'a> PresentList<'a> {
-    /// The list of this column in a row; nothing of it if there is no row.
-    /// Elements that are `deleted` are left out.
+    /// The list of this column in a row, without its `deleted` elements; empty if there is no row.
     pub(super) fn of(
         row: Option<RowView<'a>>,
         column: ColumnId,
@@ -49,7 +48,7 @@ impl<'a> PresentList<'a> {
         self.row.map_or(&[], |row| row.value(cell))
     }
 
-    /// The element at an index, and its path; `attempt` says what it is wanted for.
+    /// The element at an index, and its path; `attempt` names the operation in errors.
     fn element_at(&self, index: &[u8], attempt: &str) -> Result<((usize, &'a Cell), &'a [u8])> {
         let index = index.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
         let size = self.cells.len();
@@ -64,7 +63,8 @@ impl<'a> PresentList<'a> {
     }
 }
 
-/// The list elements that earlier operations of a statement have deleted: by column, whether each of its cells is.
+/// The list elements that earlier operations of a statement deleted: for each column, whether each of its cells is
+/// deleted.
 #[derive(Debug, Default)]
 pub(super) struct DeletedElements(HashMap<ColumnId, Vec<bool>>);
 
