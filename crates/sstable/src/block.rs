@@ -236,7 +236,7 @@ impl BlockFile {
     /// (`usize::MAX` if unknown).
     #[inline]
     pub(crate) fn kept(&self, number: u64, from: usize) -> Option<Block> {
-        // Only a lookup in the cache tells it that the block was read.
+        // The first read after `keep` asks the cache, which so counts it and gives a hint for the reads after it.
         self.hints.find(number, from).or_else(|| self.kept_by_cache(number))
     }
 
